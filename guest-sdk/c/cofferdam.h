@@ -2,9 +2,9 @@
 //
 //     #include "cofferdam.h"
 //
-//     COFFERDAM_TOOL(greet, "Greets somebody.",
+//     COFFERDAM_TOOL(greet, "Greets a person.",
 //                    COFFERDAM_READ_ONLY,
-//                    COFFERDAM_STRING(name, "Whom to greet."),
+//                    COFFERDAM_STRING(name, "Name of the person to greet."),
 //                    COFFERDAM_INTEGER_OR(year, "The year that begins.", 2027)) {
 //         if (!arguments->name.length) return cofferdam_suggest(cofferdam_fail("the name is empty"), "pass a name");
 //         return cofferdam_text(

@@ -8,7 +8,7 @@
 //
 //         static auto fields() {
 //             return cofferdam::fields(
-//                 cofferdam::field("name", &greeting::name, "Whom to greet."),
+//                 cofferdam::field("name", &greeting::name, "Name of the person to greet."),
 //                 cofferdam::defaulted("year", &greeting::year, "The year that begins."));
 //         }
 //     };
@@ -18,7 +18,7 @@
 //         return "A happy " + std::to_string(greeting.year) + ", " + greeting.name + "!";
 //     }
 //
-//     COFFERDAM_PLUGIN(cofferdam::tool<greet>("greet", "Greets somebody.").read_only())
+//     COFFERDAM_PLUGIN(cofferdam::tool<greet>("greet", "Greets a person.").read_only())
 //
 // A parameter is a field of one of these types: std::string, bool, integers, float and double, std::optional, std::vector and
 // std::map<std::string, …> of them, enums with `names_of`, structs with `fields`, and cofferdam::json for anything. The host

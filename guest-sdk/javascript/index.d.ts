@@ -9,7 +9,7 @@
  *   description: "Repeats a text.",
  *   parameters: s.object({
  *     text: s.string("The text to repeat."),
- *     times: s.integer("How often; at most 100 times.").min(0).default(2),
+ *     times: s.integer("Number of greetings; at most 100.").min(0).default(2),
  *   }),
  *   annotations: { readOnly: true, idempotent: true },
  *   run({ text, times }) {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What a checkout holds beside sources: results of builds, and tests that only this repository
+/// Names in a checkout that are not sources: build results, and tests that only this repository
 /// runs.
 const LEFT_OUT: [&str; 11] = [
     "tests",

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use cofferdam_agent::{Agent, ScriptedClient};
 use cofferdam_files::{MemoryStore, Quota};
 use cofferdam_workflow::{
-    AgentExecutor, Checkpoints, MessageType, Payload, Request, Step, Workflow, executor_fn,
+    AgentExecutor, Checkpoints, MessageType, Payload, Step, UserRequest, Workflow, executor_fn,
 };
 use futures_util::StreamExt as _;
 
@@ -29,7 +29,7 @@ fn workflow() -> anyhow::Result<Workflow> {
         step.request(Payload::text(format!("Print `{text}`?")), MessageType::Boolean)?;
         Ok(())
     });
-    let printer = printer.answered(async |_: Request, answer: Payload, step: Step| {
+    let printer = printer.answered(async |_: UserRequest, answer: Payload, step: Step| {
         let text: String = serde_json::from_value(step.own())?;
         let done = if answer.read::<bool>()? { "printed" } else { "thrown away" };
         Ok(step.output(&format!("{done}: {text}"))?)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cofferdam_engine::{Component, Grants, LoadEvent, LoadObserver, LoadRequest, PluginOptions};
 use cofferdam_tests::{Host, config, guest};
-use cofferdam_tool::{CallContext, Limits, PluginName, Refused, ToolSource, Toolset};
+use cofferdam_tool::{CallContext, Limits, PluginName, RefusedCall, ToolSource, Toolset};
 
 #[derive(Default)]
 struct Events(Mutex<Vec<LoadEvent>>);
@@ -121,7 +121,7 @@ async fn load_indexed(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) 
     assert!(!names.is_empty());
     for name in names {
         let called = toolset.call(&name, None, &CallContext::new("test")).await;
-        assert!(!matches!(called, Err(Refused::UnknownTool { .. })), "{called:?}");
+        assert!(!matches!(called, Err(RefusedCall::UnknownTool { .. })), "{called:?}");
     }
     let events = std::mem::take(&mut *events.0.lock().unwrap());
     (events, was_cached)

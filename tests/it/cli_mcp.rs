@@ -110,7 +110,7 @@ fn what_serve_would_refuse_is_refused_before_a_host_is_told() {
         (&[], "no tools are named"),
         (&["--plugin", "text.wasm", "--mount", "a=nowhere"], "cannot be mounted"),
         (&["--config", "none.toml"], "none.toml"),
-        (&["--plugin", "text.wasm", "--name", "a.b"], "a server's name has"),
+        (&["--plugin", "text.wasm", "--name", "a.b"], "expected 1 to 24 letters"),
     ] {
         let ran =
             run(&folder, &[&["mcp", "config", "--host", "claude", "--write"], arguments].concat());
@@ -182,7 +182,7 @@ fn comments_and_other_servers_are_never_lost() {
             "another server there (npx)",
         ),
         ("codex", "[mcp_servers.cofferdam]\nurl = \"https://a.example\"\n", "another server there"),
-        ("goose", "extensions: {a: {}}\n", "paste what it prints under `extensions:`"),
+        ("goose", "extensions: {a: {}}\n", "paste the output under `extensions:`"),
     ] {
         std::fs::write(folder.join("file"), before).unwrap();
         let ran = config(&folder, host, &["--write", "file"]);

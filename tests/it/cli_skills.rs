@@ -271,7 +271,7 @@ fn a_configuration_names_skills_and_frees_their_tools() {
     let (code, _, stderr) = run(folder.path(), &["config", "check", "cofferdam.toml"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(
-        stderr.contains("`everything` is none of the tools of skills: load_skill,"),
+        stderr.contains("`everything` is not a tool of skills; tools: load_skill,"),
         "{stderr}"
     );
 }

@@ -393,7 +393,7 @@ fn what_is_wrong_with_a_file_has_a_place() {
     assert!(wrong(&format!("{agent}  - {{from: a}}")).starts_with(":6:5: an edge is one of:"));
     assert!(
         wrong(&format!("{agent}  - {{from: a, to: b, when: {{matches: '('}}}}"))
-            .starts_with(":6:5: `matches` has no pattern")
+            .starts_with(":6:5: invalid regex in `matches`")
     );
     assert_eq!(
         wrong(&format!("{agent}  - {{from: a, to: b}}\n  - {{from: a, to: b}}")),

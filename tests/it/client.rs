@@ -181,7 +181,7 @@ async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
         (Ok(vec![]), r#"Error::Failed("the client did not answer every question")"#),
         (
             Ok(vec![json!({"action": "wave"})]),
-            r#"Error::Failed("the client's answer is none of MCP")"#,
+            r#"Error::Failed("the client's answer is not valid MCP")"#,
         ),
         (Ok(vec![json!({"action": "decline"})]), "[Answer::Declined]"),
         (Ok(vec![json!({"action": "cancel"})]), "[Answer::Cancelled]"),

@@ -1,4 +1,4 @@
-//! `docs/errors.md` is what the catalogue of error types says.
+//! `docs/errors.md` matches the catalog of error types.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,12 @@ use cofferdam_tool::ErrorType;
 const HEAD: &str = "\
 # Error types
 
-How a tool call can end without a value and without a failure that the tool reports itself. A model is told the type and
-nothing else: `An unexpected error occurred (<type>). Please try again.` The cause in detail is in the call record, for the
-person who runs the host. \"Transient\" means that the same call may succeed when it is made again.
+Look up the error type of a tool call that ended with neither a value nor a failure reported by the
+tool. The model receives only the type: `An unexpected error occurred (<type>). Please try again.`
+The call record has the detailed cause, for the operator. \"Transient\" means that the same call may
+succeed if it is retried.
 
-<!-- Made from host/tool/src/error/catalog.rs. Write it anew with: BLESS=1 cargo test -p cofferdam-tests errors -->
+<!-- Generated from host/tool/src/error/catalog.rs. To update it, run: BLESS=1 cargo test -p cofferdam-tests errors -->
 
 | type | transient | cause | what to do |
 |---|---|---|---|
@@ -37,7 +38,7 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page(),
-        "docs/errors.md is not what the catalogue says; write it anew with: \
+        "docs/errors.md does not match the catalog; to update it, run: \
          BLESS=1 cargo test -p cofferdam-tests errors"
     );
 }

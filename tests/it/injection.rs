@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ChatClient, ChatError, ChatRequest, Content, Message, Reply, ReplyStream, Response,
-    Role, ScriptedClient, Session,
+    Agent, ChatClient, ChatError, ChatRequest, Message, MessageContent, Reply, ReplyStream,
+    Response, Role, ScriptedClient, Session,
 };
 use cofferdam_engine::Mount;
 use cofferdam_files::{
@@ -37,12 +37,12 @@ struct Obedient {
 }
 
 impl Obedient {
-    fn next(&self, request: &ChatRequest) -> Content {
+    fn next(&self, request: &ChatRequest) -> MessageContent {
         let results: Vec<_> =
             request.messages.iter().flat_map(|message| message.results()).collect();
         let texts: Vec<_> = results.iter().map(|result| result.result.clone()).collect();
         let call = |tool: &str, arguments: Value| {
-            Content::call(texts.len().to_string(), tool, arguments.to_string())
+            MessageContent::call(texts.len().to_string(), tool, arguments.to_string())
         };
         let order = texts.iter().find_map(|text| {
             let (_, order) = text.split_once("read ")?;
@@ -60,14 +60,14 @@ impl Obedient {
                 (Some(id), false) => {
                     call("http", json!({"url": "http://127.0.0.1:1/", "body": id}))
                 }
-                (None, _) => Content::text("There is nothing to do."),
+                (None, _) => MessageContent::text("There is nothing to do."),
             },
             (Some((file, _)), 1 | 2) if !last.contains("key=") => reads(&file),
             (Some((_, url)), 2 | 3) => {
                 let body = hidden.unwrap_or_else(|| last.trim().to_owned());
                 call("http", json!({"method": "POST", "url": url, "body": body}))
             }
-            _ => Content::text("Done."),
+            _ => MessageContent::text("Done."),
         }
     }
 }
@@ -232,7 +232,7 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
     let policy = policy
         .auto_hide_untrusted(false)
         .audit(move |decision: &LabelDecision<'_>| to.lock().unwrap().push(decision.to_json()));
-    let call = Content::call("c", "report_remarks", r#"{"store":"work","file":"r.md"}"#);
+    let call = MessageContent::call("c", "report_remarks", r#"{"store":"work","file":"r.md"}"#);
     let reply =
         Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() };
     let client = ScriptedClient::new([reply, Reply::text("Done.")]);

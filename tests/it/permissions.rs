@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cofferdam_engine::manifest::embed_manifest;
 use cofferdam_engine::{Component, Grants, LoadError};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::permission::{Asked, ClockPrecision, LimitsAsked, SecretText};
+use cofferdam_tool::permission::{ClockPrecision, LimitsAsked, RequestedPermissions, SecretText};
 use cofferdam_tool::{CallContext, Completion, Limits, Outcome, Output};
 use serde_json::{Value, json};
 
@@ -211,7 +211,7 @@ async fn a_manifest_inside_of_a_component_is_found() {
     let mut host = Host::new();
     host.grants = generous();
     let plugin = host.try_load(&Component::from_bytes(with.clone())).await.unwrap();
-    let Asked::Stated(asked) = plugin.asked() else { panic!("stated") };
+    let RequestedPermissions::Stated(asked) = plugin.asked() else { panic!("stated") };
     assert!(asked.env.contains("LANG"));
     host.add(plugin);
     assert_eq!(value(&host, "names", json!({})).await, json!(["LANG"]));
@@ -225,7 +225,9 @@ async fn a_manifest_inside_of_a_component_is_found() {
 async fn a_component_of_the_sdk_carries_its_manifest() {
     let host = Host::new();
     let plugin = host.try_load(&Component::from_file_ambient(guest("csv"))).await.unwrap();
-    let Asked::Stated(asked) = plugin.asked() else { panic!("the manifest of csv is missing") };
+    let RequestedPermissions::Stated(asked) = plugin.asked() else {
+        panic!("the manifest of csv is missing")
+    };
     assert!(asked.files_any.is_some() && asked.http.is_empty());
 }
 

@@ -284,7 +284,7 @@ fn a_configuration_that_is_wrong_says_where() {
         ("[servers.a]\nurl = \"ftp://a.example\"\n", ":2:7: the address begins with"),
         (
             "[servers.a]\nurl = \"http://a.example\"\nheaders = { A = \"b\" }\n",
-            ":2:7: secrets are sent over https",
+            ":2:7: secrets are sent only over https",
         ),
         ("[servers.a]\ncommand = []\n", ":2:11: write the program"),
         (
@@ -329,7 +329,7 @@ fn config_check_says_what_a_server_is_and_may() {
         "a  https://a.example/mcp\n  offers read\n  each call has to be approved\n  each call has 600000 ms\n\
          b  runs npx docs\n  runs with all rights of your user, outside of any sandbox\n  is \
          given the variables TOKEN\n  \
-         offers all its tools\n  no call has to be approved\n  may ask whoever makes a call\n  \
+         offers all its tools\n  no call has to be approved\n  may ask the caller\n  \
          each call has 600000 ms\n"
     );
     assert!(checked.stderr.contains("0 plugins, 2 servers"), "{}", checked.stderr);

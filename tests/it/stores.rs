@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cofferdam_engine::Mount;
-use cofferdam_files::{FileStore, MemoryStore, Quota, Scope, Sharing, StorePath, WriteMode};
+use cofferdam_files::{FileStore, MemoryStore, Quota, Scope, StorePath, StoreSharing, WriteMode};
 use cofferdam_tests::Host;
 use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
 
@@ -161,7 +161,7 @@ async fn sessions_can_have_a_directory_of_their_own() {
     let mut host = Host::new();
     let shared = Arc::clone(&store) as Arc<dyn FileStore>;
     let mount = Mount::new(MountName::new("data").unwrap(), shared, FileAccess::ReadWrite);
-    host.grants.mounts = vec![Mount { sharing: Sharing::PerSession, ..mount }];
+    host.grants.mounts = vec![Mount { sharing: StoreSharing::PerSession, ..mount }];
     host.load("stores").await;
     let steps: &[&[&str]] =
         &[&["create", "data", "a", "x"], &["std_read", "", "/data/a"], &["list", "data", ""]];

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, Plugin, PluginOptions, PoolSize,
 };
-use cofferdam_tool::{CallContext, Completion, Limits, PluginName, Refused, Toolset};
+use cofferdam_tool::{CallContext, Completion, Limits, PluginName, RefusedCall, Toolset};
 
 /// The root of the repository.
 #[must_use]
@@ -171,13 +171,13 @@ impl Host {
     /// Calls a tool in a context.
     ///
     /// # Errors
-    /// [`Refused`] when the call does not start.
+    /// [`RefusedCall`] when the call does not start.
     pub async fn try_call(
         &self,
         tool: &str,
         arguments: &str,
         context: &CallContext,
-    ) -> Result<Completion, Refused> {
+    ) -> Result<Completion, RefusedCall> {
         self.toolset.call(tool, Some(arguments.as_bytes()), context).await
     }
 

@@ -8,7 +8,7 @@
 
         Args:
             text: The text to repeat.
-            times: How often; at most 100 times.
+            times: Number of greetings; at most 100.
         '''
         if times > 100:
             raise ToolFailure(f"{times} times is too often", suggestion="pass 100 or less")

@@ -41,7 +41,7 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// If the value is no `T`, or if there is none and `T` does not accept null.
+    /// If the value is not a `T`, or if it is missing and `T` does not accept null.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolFailure> {
         let value = self.supplied(name);
         let missing = value.is_none();

@@ -18,14 +18,14 @@ pub fn session() -> Option<String> {
     host::session()
 }
 
-/// How long the tool may go on before the host ends the call as timed out.
+/// Returns the time until the host ends the call as timed out.
 #[must_use]
 pub fn time_left() -> Duration {
     Duration::from_millis(host::time_left_ms())
 }
 
-/// Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that
-/// asks can stop sooner.
+/// Returns whether the caller has given up. The host stops a cancelled call by itself, soon; a tool
+/// that asks can stop sooner.
 #[must_use]
 pub fn cancelled() -> bool {
     host::cancelled()

@@ -1,4 +1,4 @@
-//! The one who made the call: an MCP client with its person and its model, or a person at a
+//! The one who made the call: an MCP client with its person and its model, or the user at a
 //! terminal.
 //!
 //! Each kind of question needs a grant, which the manifest of the plugin asks for:
@@ -37,11 +37,11 @@ use serde_json::{Value, json};
 
 use crate::ToolFailure;
 
-/// What can be asked for.
+/// Kind of question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Data from a person.
+    /// Data from the user.
     Form,
     /// A message of the client's model.
     Sample,
@@ -64,7 +64,7 @@ enum Request {
 }
 
 impl Question {
-    /// A form for a person: why this is asked, and a JSON Schema of an object whose properties are
+    /// A form for the user: why this is asked, and a JSON Schema of an object whose properties are
     /// texts, numbers, truth values, or choices of texts. Never a way to ask for a password or a
     /// key: the client shows and may keep what is typed.
     #[must_use]
@@ -78,7 +78,7 @@ impl Question {
         Self { name: None, request: Request::Sample(parameters) }
     }
 
-    /// Where the client works.
+    /// Asks for the directories that the client works in.
     #[must_use]
     pub fn roots() -> Self {
         Self { name: None, request: Request::Roots }
@@ -100,19 +100,19 @@ pub enum Answer {
     Form(Reply),
     /// The model's message: the result of MCP's `sampling/createMessage`.
     Message(Value),
-    /// Where the client works.
+    /// Directories that the client works in.
     Roots(Vec<Root>),
 }
 
-/// What a person made of a form.
+/// Reply of the user to a form.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
     /// It was filled in. Check what is there: a client may send anything.
     Accepted(Value),
-    /// The person said no.
+    /// The user said no.
     Declined,
-    /// The person closed the form.
+    /// The user closed the form.
     Cancelled,
 }
 
@@ -122,16 +122,16 @@ pub enum Reply {
 pub struct Root {
     /// For example `file:///home/user/project`.
     pub uri: String,
-    /// What to call it.
+    /// Display name.
     pub name: Option<String>,
 }
 
-/// Why there are no answers. Each becomes a [`ToolFailure`] with `?`.
+/// Error returned when there are no answers. Each becomes a [`ToolFailure`] with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody can be asked this: the client has no such thing, there is no client, or the caller is
-    /// another tool.
+    /// There are no answers: the client does not support the question, there is no client, or the
+    /// caller is another tool.
     Unsupported,
     /// The plugin has no grant for it. The text names the permission and says how to grant it.
     Denied(String),
@@ -143,13 +143,13 @@ pub enum Error {
     Failed(String),
 }
 
-/// Whether questions of this kind are granted and the client can answer them.
+/// Returns whether questions of this kind are granted and the client can answer them.
 #[must_use]
 pub fn can_ask(kind: Kind) -> bool {
     host::can_ask(kind)
 }
 
-/// Asks a person to fill in a form. `schema` is a JSON Schema: an object whose properties are
+/// Asks the user to fill in a form. `schema` is a JSON Schema: an object whose properties are
 /// texts, numbers, truth values, or choices of texts.
 ///
 /// # Errors
@@ -230,7 +230,7 @@ fn mismatch() -> Error {
 }
 
 impl Reply {
-    /// Reads what was filled in; `None` if the person did not fill the form in.
+    /// Reads what was filled in; `None` if the user did not fill the form in.
     ///
     /// # Errors
     /// When it is something else than was asked for.

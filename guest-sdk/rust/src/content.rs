@@ -1,4 +1,4 @@
-//! What a tool answers with, item by item.
+//! Content items of a tool's result.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -127,15 +127,15 @@ impl Blob {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// Where it is from.
+    /// Address of the source.
     pub uri: String,
     /// For example `text/markdown`.
     pub media_type: Option<String>,
-    /// What it holds.
+    /// Content.
     pub body: ResourceBody,
 }
 
-/// What a resource holds.
+/// Content of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceBody {
     /// Text for the model.
@@ -169,9 +169,9 @@ impl Resource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
-    /// Where it is.
+    /// Address.
     pub uri: String,
-    /// What to call it.
+    /// Display name.
     pub name: String,
     /// For example `text/csv`.
     pub media_type: Option<String>,

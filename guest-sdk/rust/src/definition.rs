@@ -1,4 +1,4 @@
-//! What a plugin says about its tools.
+//! Definitions of a plugin's tools.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ pub trait Tool {
     /// 1 to 128 characters out of `A-Z a-z 0-9 _ . -`, unique within the plugin.
     const NAME: &'static str;
 
-    /// What the host learns when the plugin is installed. Always the same answer.
+    /// Returns the definition that the host reads when the plugin is installed. Always the same
+    /// answer.
     fn definition() -> Definition;
 
     /// Runs the tool.
@@ -27,15 +28,15 @@ pub trait Tool {
 pub struct Definition {
     /// The name of [`Tool::NAME`].
     pub name: &'static str,
-    /// A short name for people.
+    /// A short name for users.
     pub title: Option<&'static str>,
-    /// What the tool does and when to use it, for the model.
+    /// Purpose of the tool and when to use it, for the model.
     pub description: &'static str,
     /// A JSON Schema 2020-12 object schema.
     pub input_schema: Value,
     /// The schema of the value of a success, if it is published.
     pub output_schema: Option<Value>,
-    /// Hints for whoever decides about a call.
+    /// Hints for approvals and model choice.
     pub annotations: Annotations,
 }
 

@@ -1,4 +1,4 @@
-//! How a tool says that it could not do what was asked.
+//! Failure of a tool: the error that a model sees.
 
 use std::error::Error;
 use std::fmt;
@@ -35,7 +35,7 @@ struct Parts {
 }
 
 impl ToolFailure {
-    /// What went wrong: what was expected and what was found.
+    /// Creates a failure from a message that says what was expected and what was found.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(Box::new(Parts {
@@ -46,7 +46,7 @@ impl ToolFailure {
         }))
     }
 
-    /// What the model could do instead.
+    /// Adds a suggestion for the model.
     #[must_use]
     pub fn suggestion(mut self, suggestion: impl Into<String>) -> Self {
         self.0.suggestion = Some(suggestion.into());
@@ -75,25 +75,25 @@ impl ToolFailure {
         self
     }
 
-    /// What went wrong.
+    /// Returns the message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the model could do instead, if that was said.
+    /// Returns the suggestion for the model, if there is one.
     #[must_use]
     pub fn suggested(&self) -> Option<&str> {
         self.0.suggestion.as_deref()
     }
 
-    /// Whether trying again may help, if that was said.
+    /// Returns whether trying again may help, if that was said.
     #[must_use]
     pub fn is_transient(&self) -> Option<bool> {
         self.0.transient
     }
 
-    /// What the model sees instead of message and suggestion, if that was said.
+    /// Returns the error value that replaces message and suggestion, if there is one.
     #[must_use]
     pub fn error_value(&self) -> Option<&Value> {
         self.0.value.as_ref()

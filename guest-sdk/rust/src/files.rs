@@ -31,10 +31,10 @@ pub struct Store {
 
 /// A store that was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedStore {
     /// Its name.
     pub name: String,
-    /// Whether something can be changed in it.
+    /// True if something can be changed in it.
     pub writable: bool,
 }
 
@@ -47,7 +47,7 @@ pub enum Kind {
     Directory,
 }
 
-/// What is known of a file or directory without reading it.
+/// Metadata of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// File or directory.
@@ -65,7 +65,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// What to search for. Case does not count and directories below are searched, unless it says
+/// Query of a search. Case does not count and directories below are searched, unless it says
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -75,12 +75,12 @@ pub struct Query {
     is_recursive: bool,
 }
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct SearchMatches {
     /// The matching files, bytewise by path.
     pub matches: Vec<Match>,
-    /// Whether something was left out because there was too much.
+    /// True if something was left out because there was too much.
     pub is_truncated: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Match {
     pub lines: Vec<(u64, String)>,
 }
 
-/// Why an operation was refused. It has changed nothing.
+/// Error of an operation that was refused. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -117,16 +117,16 @@ pub enum Error {
     Limit(String),
     /// A pattern is not valid.
     InvalidPattern(String),
-    /// Content that should be text is none.
+    /// Content that should be text is not UTF-8.
     NotText,
-    /// The store cannot be reached, or somebody else has changed the file meanwhile. Trying again
+    /// The store cannot be reached, or another writer has changed the file meanwhile. Trying again
     /// may help.
     Unavailable,
 }
 
 /// The stores that were granted, by name.
 #[must_use]
-pub fn granted() -> Vec<Granted> {
+pub fn granted() -> Vec<GrantedStore> {
     host::granted()
 }
 
@@ -136,7 +136,7 @@ impl Store {
         Self { name: name.into() }
     }
 
-    /// What is at `path`; `""` is the root.
+    /// Returns the metadata of `path`; `""` is the root.
     ///
     /// # Errors
     /// [`Error::NotFound`] if nothing is.
@@ -224,7 +224,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::InvalidPattern`], [`Error::InvalidPath`].
-    pub fn search(&self, directory: &str, query: &Query) -> Result<Found, Error> {
+    pub fn search(&self, directory: &str, query: &Query) -> Result<SearchMatches, Error> {
         host::search(&self.name, directory, query)
     }
 }
@@ -280,12 +280,12 @@ impl std::error::Error for Error {}
 
 #[cfg(target_arch = "wasm32")]
 mod host {
-    use super::{Entry, Error, Found, Granted, Kind, Match, Query, Stat};
+    use super::{Entry, Error, GrantedStore, Kind, Match, Query, SearchMatches, Stat};
     use crate::guest::bindings::cofferdam::plugin::files::{self, EntryType, WriteMode};
 
-    pub(super) fn granted() -> Vec<Granted> {
+    pub(super) fn granted() -> Vec<GrantedStore> {
         let stores = files::stores().into_iter();
-        stores.map(|store| Granted { name: store.name, writable: store.writable }).collect()
+        stores.map(|store| GrantedStore { name: store.name, writable: store.writable }).collect()
     }
 
     pub(super) fn stat(store: &str, path: &str) -> Result<Stat, Error> {
@@ -328,7 +328,11 @@ mod host {
         Ok(entries.map(|entry| Entry { kind: entry.type_.into(), name: entry.name }).collect())
     }
 
-    pub(super) fn search(store: &str, directory: &str, query: &Query) -> Result<Found, Error> {
+    pub(super) fn search(
+        store: &str,
+        directory: &str,
+        query: &Query,
+    ) -> Result<SearchMatches, Error> {
         let asked = files::Query {
             pattern: query.pattern.clone(),
             case_sensitive: query.is_case_sensitive,
@@ -341,7 +345,7 @@ mod host {
             snippet: file.snippet,
             lines: file.lines.into_iter().map(|line| (line.number, line.text)).collect(),
         });
-        Ok(Found { matches: matches.collect(), is_truncated: found.truncated })
+        Ok(SearchMatches { matches: matches.collect(), is_truncated: found.truncated })
     }
 
     impl From<EntryType> for Kind {
@@ -373,11 +377,11 @@ mod host {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
-    use super::{Entry, Error, Found, Granted, Query, Stat};
+    use super::{Entry, Error, GrantedStore, Query, SearchMatches, Stat};
     use crate::testing::host::stores;
     use crate::testing::stores::pattern;
 
-    pub(super) fn granted() -> Vec<Granted> {
+    pub(super) fn granted() -> Vec<GrantedStore> {
         stores(|stores| stores.granted())
     }
 
@@ -419,7 +423,11 @@ mod host {
         stores(|stores| stores.list(store, directory, glob, is_recursive))
     }
 
-    pub(super) fn search(store: &str, directory: &str, query: &Query) -> Result<Found, Error> {
+    pub(super) fn search(
+        store: &str,
+        directory: &str,
+        query: &Query,
+    ) -> Result<SearchMatches, Error> {
         let regex = pattern(&query.pattern, query.is_case_sensitive)?;
         let glob = query.glob.as_deref();
         stores(|stores| stores.search(store, directory, &regex, glob, query.is_recursive))

@@ -8,7 +8,7 @@
 //! pub fn repeat(
 //!     /// The text to repeat.
 //!     text: String,
-//!     /// How often; at most 100 times.
+//!     /// Number of greetings; at most 100.
 //!     #[tool(default = 2)]
 //!     times: usize,
 //! ) -> Result<String, ToolFailure> {
@@ -97,19 +97,21 @@ pub use {schemars, serde, serde_json};
 /// `#[tool(name = "…", title = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
 ///
 /// - `name`: instead of the function's name.
-/// - `title`: a short name for people.
+/// - `title`: a short name for users.
 /// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` is `read_only = true`;
 ///   a hint that is not given is unknown.
 /// - `output_schema`: publishes the schema of the return type, which then implements
 ///   [`schemars::JsonSchema`]. The host checks each result against it.
 pub use cofferdam_sdk_macros::tool;
 
-/// What the macros expand to. Not for use by hand, and free to change.
+/// Support for the code that the macros generate. Not for use by hand, and free to change.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(target_arch = "wasm32")]
     pub use crate::guest::bindings;
     pub use crate::plugin::{Entry, Plugin, check_names};
-    pub use crate::returned::{JsonContents, PlainOutcome, PlainSchema, Returned, Returns, Value};
+    pub use crate::returned::{
+        JsonContents, PlainOutcome, PlainSchema, ReturnValue, Returns, Value,
+    };
     pub use crate::schema::ObjectSchema;
 }

@@ -61,7 +61,7 @@ macro_rules! plugin {
     };
 }
 
-/// What `plugin!` was given.
+/// The tools that `plugin!` exports.
 pub trait Plugin {
     /// In the order in which they were given.
     const TOOLS: &'static [Entry];

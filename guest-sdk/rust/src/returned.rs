@@ -17,11 +17,11 @@ use serde::Serialize;
 
 use crate::{Blob, Content, Link, Resource, ToolFailure, schema};
 
-/// What the function returned.
+/// Return value of a tool function.
 #[derive(Debug)]
-pub struct Returned<T>(pub T);
+pub struct ReturnValue<T>(pub T);
 
-impl<T, E> Returned<Result<T, E>> {
+impl<T, E> ReturnValue<Result<T, E>> {
     pub fn outcome(self) -> Result<T, ToolFailure>
     where
         E: Into<ToolFailure>,
@@ -35,7 +35,7 @@ pub trait PlainOutcome<T> {
     fn outcome(self) -> Result<T, ToolFailure>;
 }
 
-impl<T> PlainOutcome<T> for Returned<T> {
+impl<T> PlainOutcome<T> for ReturnValue<T> {
     fn outcome(self) -> Result<T, ToolFailure> {
         Ok(self.0)
     }

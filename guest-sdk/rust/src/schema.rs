@@ -161,8 +161,8 @@ fn words(branch: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether null fits a schema, so that the argument may be left out. A reference counts as no: the
-/// type that it stands for contains itself and is a struct or an enum with content.
+/// Returns whether null fits a schema, so that the argument may be left out. A reference counts as
+/// no: the type that it stands for contains itself and is a struct or an enum with content.
 fn accepts_null(schema: &Value) -> bool {
     let null = Value::Null;
     match schema {

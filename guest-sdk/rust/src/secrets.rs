@@ -1,6 +1,6 @@
-//! Secrets that a person has granted by name.
+//! Secrets that the user has granted by name.
 //!
-//! A tool that only sends a secret in a request does not need this: a person can bind the secret to
+//! A tool that only sends a secret in a request does not need this: the user can bind the secret to
 //! the request, and the tool never sees it. In a unit test the secrets are those of a
 //! [`testing::Host`](crate::testing::Host).
 

@@ -2,7 +2,7 @@
 //!
 //! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it
 //! changes in files belongs to the call that made it: if that fails, nothing of it remains. Tools
-//! that need a person's approval cannot be called.
+//! that need the user's approval cannot be called.
 //!
 //! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. In a unit test
 //! the tools are those of a [`testing::Host`](crate::testing::Host).
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::{Content, ToolFailure, content};
 
-/// How a call can fail to give a value.
+/// Error of a call that gave no value.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! An agent: a model, its tools, and everything around them.
+//! Agents: a model, its tools, and the configuration of their runs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use cofferdam_tool::declaration::DeclarationError;
 use cofferdam_tool::{DuplicateTool, ToolDefinition, ToolSource, Toolset};
 
 use crate::approvals::Approvals;
-use crate::guard::{Guard, Unguarded};
+use crate::guard::{Guard, NoGuard};
 use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
 use crate::run::{IntoMessages, Run};
 use crate::{
@@ -14,16 +14,16 @@ use crate::{
     SystemClock, TokenBudget,
 };
 
-/// A model, its tools, and everything around them. Clones are the same agent; it has no state of
-/// its own.
+/// A model, its tools, and the configuration of their runs. Cloning is cheap; clones are the same
+/// agent, which has no state of its own.
 #[derive(Clone)]
 pub struct Agent {
-    pub(crate) parts: Arc<Parts>,
+    pub(crate) parts: Arc<AgentParts>,
 }
 
-/// What an agent consists of.
+/// Components of an agent.
 #[derive(Clone)]
-pub(crate) struct Parts {
+pub(crate) struct AgentParts {
     pub(crate) client: Arc<dyn ChatClient>,
     pub(crate) name: String,
     pub(crate) instructions: Option<String>,
@@ -39,49 +39,48 @@ pub(crate) struct Parts {
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) guard: Arc<dyn Guard>,
-    /// The tools that the guard adds to each run.
+    /// Definitions of the tools that the guard adds to each run.
     pub(crate) guard_tools: Arc<[Arc<ToolDefinition>]>,
 }
 
-/// Puts an agent together.
+/// Builder for [`Agent`].
 #[must_use = "nothing is built yet"]
 pub struct AgentBuilder {
-    parts: Parts,
+    parts: AgentParts,
     converts_failures: bool,
 }
 
-/// Why there is no agent.
+/// Error returned by [`AgentBuilder::build`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidAgent {
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// Middleware cannot work as it is registered.
+    /// Middleware cannot work in the order in which it is registered.
     #[error(transparent)]
     Middleware(#[from] MiddlewareRefused),
-    /// Two context providers share a source id, and with it a part of the session.
+    /// Two context providers share a source id, and with it a part of the session's state.
     #[error("two context providers have the source id `{source_id}`; give one of them another")]
     DuplicateProvider {
-        /// The id.
+        /// The shared source id.
         source_id: String,
     },
-    /// Something is declared under the name of a tool.
+    /// Two tools or declared functions have the same name.
     #[error("Duplicate tool name '{name}'. Tool names must be unique.")]
     DuplicateTool {
-        /// The name.
+        /// The duplicate name.
         name: String,
     },
-    /// A tool of the agent's own is refused by the rules for declarations; that this does not
-    /// happen is tested.
+    /// A built-in tool violates the rules for declarations. Tests check that this does not happen.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
 }
 
 impl Agent {
-    /// An agent on a model.
+    /// Creates a builder for an agent that uses this model.
     pub fn builder(client: impl ChatClient + 'static) -> AgentBuilder {
-        let parts = Parts {
+        let parts = AgentParts {
             client: Arc::new(client),
             name: "agent".to_owned(),
             instructions: None,
@@ -96,136 +95,135 @@ impl Agent {
             client_layers: Vec::new(),
             budget: None,
             clock: Arc::new(SystemClock),
-            guard: Arc::new(Unguarded),
+            guard: Arc::new(NoGuard),
             guard_tools: Arc::from([]),
         };
         AgentBuilder { parts, converts_failures: true }
     }
 
-    /// What the agent is called.
+    /// Returns the agent's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.parts.name
     }
 
-    /// Returns the same agent with the tools of another source beside its own.
+    /// Returns a copy of the agent with the tools of another source added.
     ///
     /// # Errors
     /// [`DuplicateTool`] if the agent has a tool of the same name.
     pub fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
-        let mut parts = Parts::clone(&self.parts);
+        let mut parts = AgentParts::clone(&self.parts);
         parts.toolset.add(source)?;
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// A run: from new messages to an answer. Nothing happens until it is awaited or its stream is
-    /// read.
+    /// Creates a run that leads from new messages to an answer. The run starts when it is awaited
+    /// or its stream is read.
     pub fn run(&self, messages: impl IntoMessages) -> Run {
         Run::new(self.clone(), messages.into_messages())
     }
 }
 
 impl AgentBuilder {
-    /// What the agent is called, in records.
+    /// Sets the agent's name in records. Defaults to `agent`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.parts.name = name.into();
         self
     }
 
-    /// What the model is told before everything else. What the sources of the tools say about them
-    /// comes after it.
+    /// Sets the instructions that the model sees first. The instructions of tool sources follow
+    /// them.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.parts.instructions = Some(text.into());
         self
     }
 
-    /// The tools.
+    /// Sets the tools.
     pub fn tools(mut self, toolset: Toolset) -> Self {
         self.parts.toolset = toolset;
         self
     }
 
-    /// A function that the caller of a run calls itself: the model is told of it, and a call ends
-    /// the loop (`LOOP-26`).
+    /// Declares a function that the caller of a run executes itself: the model sees it, and a call
+    /// of it ends the loop (`LOOP-26`).
     pub fn declare(mut self, definition: ToolDefinition) -> Self {
         let declared = self.parts.declared.iter().cloned().chain([Arc::new(definition)]);
         self.parts.declared = declared.collect();
         self
     }
 
-    /// Settings of the loop.
+    /// Sets the settings of the loop.
     pub fn settings(mut self, settings: LoopSettings) -> Self {
         self.parts.settings = settings;
         self
     }
 
-    /// How the model is to answer.
+    /// Sets the options of model requests.
     pub fn options(mut self, options: ChatOptions) -> Self {
         self.parts.options = options;
         self
     }
 
-    /// Which functions the model is told of, and whether it may or must call them.
+    /// Sets which functions are advertised, and whether the model may or must call them.
     pub fn choice(mut self, behavior: ChoiceBehavior) -> Self {
         self.parts.choice = Some(behavior);
         self
     }
 
-    /// Which calls a person has to approve.
+    /// Sets which calls the user has to approve.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.parts.approvals = approvals;
         self
     }
 
-    /// Adds a context provider after those that are there.
+    /// Adds a context provider after those already added.
     pub fn context_provider(mut self, provider: impl ContextProvider + 'static) -> Self {
         self.parts.providers.push(Arc::new(provider));
         self
     }
 
-    /// Adds middleware inside of that which is there.
+    /// Adds middleware inside of that already added.
     pub fn layer(mut self, layer: Layer) -> Self {
         self.parts.layers.push(layer);
         self
     }
 
-    /// Adds middleware that belongs to the client: outside of the agent's and the run's (`MW-3`).
+    /// Adds middleware of the client level, which is outside of the agent's and the run's (`MW-3`).
     /// Agent middleware has no such level and counts as the agent's.
     pub fn client_layer(mut self, layer: Layer) -> Self {
         self.parts.client_layers.push(layer);
         self
     }
 
-    /// Leaves failures of tools as errors instead of showing them to the model as results
-    /// (`RES-21`): every failure is `Error: Function failed.` then. For tests.
+    /// Keeps failures of tools as errors instead of converting them to results for the model
+    /// (`RES-21`). Every failure then becomes `Error: Function failed.` For tests.
     pub fn without_failure_conversion(mut self) -> Self {
         self.converts_failures = false;
         self
     }
 
-    /// Sets the guard that decides about the calls of all runs, in place of one that was set
-    /// before.
+    /// Sets the guard that decides about the calls of all runs, replacing an earlier one.
     pub fn guard(mut self, guard: impl Guard + 'static) -> Self {
         self.parts.guard = Arc::new(guard);
         self
     }
 
-    /// A budget that all runs count for.
+    /// Sets a budget to which all runs count.
     pub fn budget(mut self, budget: TokenBudget) -> Self {
         self.parts.budget = Some(budget);
         self
     }
 
-    /// What the time is read from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.parts.clock = Arc::new(clock);
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// What cannot work is refused here and not at the first run.
+    /// If the configuration cannot work; it is checked here and not at the first run.
     pub fn build(mut self) -> Result<Agent, InvalidAgent> {
         self.parts.settings.check()?;
         let mut ids: Vec<_> =
@@ -250,7 +248,7 @@ impl AgentBuilder {
             return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
         }
         if self.converts_failures {
-            // Outermost, so that retrying is inside of it wherever it is registered (`MW-19`).
+            // Outermost, so that retries are inside of it wherever they are registered (`MW-19`).
             self.parts.client_layers.insert(0, Layer::function(FailureConversion));
         }
         self.parts.chains(&[], &[]).check()?;
@@ -258,8 +256,8 @@ impl AgentBuilder {
     }
 }
 
-impl Parts {
-    /// All middleware of a run, from the outside in (`MW-3`).
+impl AgentParts {
+    /// Returns all middleware of a run, from the outside in (`MW-3`).
     pub(crate) fn chains(&self, of_providers: &[Layer], of_run: &[Layer]) -> Chains {
         let mut chains = Chains::default();
         for layers in [&self.client_layers[..], &self.layers, of_providers, of_run] {

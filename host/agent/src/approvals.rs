@@ -1,4 +1,4 @@
-//! Which calls a person has to approve, and what was approved (`LOOP-35` to `LOOP-47`).
+//! Approval of calls by the user (`LOOP-35` to `LOOP-47`).
 
 mod batch;
 mod standing;
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use batch::{Answered, Decided, Decision, Gated, OpenBatch, settle};
+pub(crate) use batch::{BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, settle};
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 
 use crate::{FunctionCall, Session};
 
-/// Which calls of a model a person has to approve.
+/// Rules for which calls of a model the user has to approve.
 ///
-/// The strictest wins: a call is asked for if its source says so ([`ToolSource::needs_approval`]),
-/// as the file-access tools do of deleting, or if the mode for its tool does. What was allowed for
-/// always in a session is not asked for again, except where the mode of the tool itself is
-/// [`ApprovalMode::Always`].
+/// The strictest rule wins: a call needs approval if its source requires it
+/// ([`ToolSource::needs_approval`]), as the file-access tools do for deletions, or if the mode of
+/// its tool does. A call that the user has always allowed in the session needs no further approval,
+/// unless the mode of the tool itself is [`ApprovalMode::Always`].
 ///
 /// [`ToolSource::needs_approval`]: cofferdam_tool::ToolSource::needs_approval
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,22 +28,22 @@ pub struct Approvals {
     tools: BTreeMap<String, ApprovalMode>,
 }
 
-/// When a call is asked for.
+/// Condition under which a call needs approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalMode {
-    /// Each time.
+    /// Every call.
     Always,
-    /// Only if the tool's source says so.
+    /// Only if the tool's source requires it.
     #[default]
     Never,
-    /// Unless the tool's author says that it changes nothing. An author who lies gets past this: it
-    /// is for tools of people one trusts.
+    /// Unless the tool's author declares it read-only. A false declaration bypasses this, so use it
+    /// only for tools of trusted authors.
     ByAnnotation,
 }
 
 impl Approvals {
-    /// The mode of all tools that have none of their own.
+    /// Sets the mode of all tools that have none of their own.
     #[must_use]
     pub fn by_default(mode: ApprovalMode) -> Self {
         Self { default: mode, tools: BTreeMap::new() }
@@ -56,7 +56,7 @@ impl Approvals {
         self
     }
 
-    /// Whether this call has to be approved.
+    /// Returns whether this call has to be approved.
     pub(crate) fn are_needed(
         &self,
         call: &FunctionCall,
@@ -77,12 +77,13 @@ impl Approvals {
         is_needed && !is_allowed()
     }
 
-    /// Whether some call of this tool may have to be approved.
+    /// Returns whether any call of this tool may have to be approved.
     pub(crate) fn may_be_needed(&self, tool: &ToolDefinition, toolset: &Toolset) -> bool {
         self.is_by_mode(tool) || toolset.needs_approval(tool.name.as_str())
     }
 
-    /// Returns whether every call of this tool has to be approved, whatever its source says.
+    /// Returns whether the mode requires approval for every call of this tool, whatever its source
+    /// says.
     fn is_by_mode(&self, tool: &ToolDefinition) -> bool {
         let mode = self.tools.get(tool.name.as_str()).copied().unwrap_or(self.default);
         match mode {

@@ -4,74 +4,78 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::TokenUsage;
 
-/// How many tokens may be used. What is not set is not limited.
+/// Limits on the number of tokens. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BudgetLimits {
-    /// Tokens in all.
+    /// Maximum total of tokens.
     pub total: Option<u64>,
-    /// Tokens of requests.
+    /// Maximum tokens of requests.
     pub input: Option<u64>,
-    /// Tokens of replies.
+    /// Maximum tokens of replies.
     pub output: Option<u64>,
 }
 
-/// A count of tokens with limits. Clones count together.
+/// A counter of tokens with limits. Clones share the count.
 ///
-/// A budget inside another one counts for both, and either ends a run (`LOOP-50`).
+/// Usage of an inner budget also counts for its outer one, and either ends a run (`LOOP-50`).
 #[derive(Debug, Clone)]
 pub struct TokenBudget {
-    inner: Arc<Inner>,
+    inner: Arc<BudgetState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct BudgetState {
     limits: BudgetLimits,
     used: Mutex<TokenUsage>,
     outer: Option<TokenBudget>,
 }
 
-/// A budget is used up (`LOOP-49`).
+/// Error returned when a budget is used up (`LOOP-49`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Token budget exceeded: {kind} {count} of {limit}.")]
 pub struct BudgetExceeded {
     /// `total`, `input` or `output`.
     pub kind: &'static str,
-    /// What was used.
+    /// Number of tokens used.
     pub count: u64,
-    /// What there was to use.
+    /// The limit.
     pub limit: u64,
 }
 
 impl TokenBudget {
-    /// A budget.
+    /// Creates a budget.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Self {
-        Self { inner: Arc::new(Inner { limits, used: Mutex::default(), outer: None }) }
+        Self { inner: Arc::new(BudgetState { limits, used: Mutex::default(), outer: None }) }
     }
 
-    /// A budget inside this one.
+    /// Creates a budget inside this one.
     #[must_use]
     pub fn inner(&self, limits: BudgetLimits) -> Self {
         Self {
-            inner: Arc::new(Inner { limits, used: Mutex::default(), outer: Some(self.clone()) }),
+            inner: Arc::new(BudgetState {
+                limits,
+                used: Mutex::default(),
+                outer: Some(self.clone()),
+            }),
         }
     }
 
-    /// What was used so far.
+    /// Returns the usage so far.
     #[must_use]
     pub fn used(&self) -> TokenUsage {
         *self.inner.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts what was used, here and in all outer budgets.
+    /// Adds usage to this budget and all outer ones.
     pub fn count(&self, usage: TokenUsage) {
         for budget in self.outwards() {
             *budget.inner.used.lock().unwrap_or_else(PoisonError::into_inner) += usage;
         }
     }
 
-    /// Whether there is something left, here and in all outer budgets. Equal is exceeded; total is
-    /// compared first, then input, then output.
+    /// Checks that this budget and all outer ones have tokens left. A budget is exceeded when usage
+    /// equals its limit. The total is compared first, then input, then output.
     ///
     /// # Errors
     /// The first limit that is reached, from the inside out.

@@ -1,4 +1,4 @@
-//! How a model is spoken to, whoever offers it.
+//! Interface to chat models, independent of the provider.
 
 mod error;
 mod reply;
@@ -12,34 +12,33 @@ pub use error::{ChatError, ChatErrorKind};
 pub use reply::{Delta, FinishReason, Reply, ReplyBuilder, ReplyStream, Update};
 pub use request::{ChatOptions, ChatRequest, ToolMode};
 
-/// A model behind some provider's interface.
+/// A model behind a provider's API.
 ///
 /// A client makes one request per call and knows nothing of loops: function calls in a reply are
-/// data. It stops when [`ChatRequest::cancellation`] says so, with [`ChatErrorKind::Cancelled`],
-/// and also when its future or stream is dropped. No key, header or address with a key in it is in
-/// any error or log.
+/// data. It stops with [`ChatErrorKind::Cancelled`] when [`ChatRequest::cancellation`] is canceled,
+/// and also when its future or stream is dropped. Errors and logs contain no key, no header, and no
+/// address that contains a key.
 #[async_trait]
 pub trait ChatClient: Send + Sync {
-    /// What the model is called, for records.
+    /// Returns the name of the model, for records.
     fn model(&self) -> &str;
 
-    /// Whether the service keeps the conversation by itself, so that no history is needed
-    /// (`SES-4`).
+    /// Returns whether the service stores the conversation, so that no history is needed (`SES-4`).
     fn keeps_conversation(&self) -> bool {
         false
     }
 
-    /// One whole reply.
+    /// Requests one whole reply.
     ///
     /// # Errors
-    /// [`ChatError`] if there is none.
+    /// [`ChatError`] if there is no reply.
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError>;
 
-    /// One reply, piece by piece. Putting the pieces together ([`ReplyBuilder`]) gives what
-    /// [`reply`](Self::reply) gives.
+    /// Requests one reply as a stream. Its updates, combined by [`ReplyBuilder`], give the same
+    /// reply as [`reply`](Self::reply).
     ///
     /// # Errors
-    /// [`ChatError`] if the reply does not begin; later errors are in the stream and end it.
+    /// [`ChatError`] if the reply does not begin. Later errors are in the stream and end it.
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError>;
 }
 

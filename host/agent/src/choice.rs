@@ -1,9 +1,9 @@
-//! Which functions a model is told of, and whether it may or must call them (`CHOICE-1` to
+//! Choice of the functions that a model sees, and whether it may or must call them (`CHOICE-1` to
 //! `CHOICE-15`).
 //!
-//! A [`ChoiceBehavior`] is asked before every request of a run and answers with a
-//! [`ChoiceConfiguration`]. It is made in code or read from JSON or YAML, by itself or in a prompt
-//! file ([`PromptSettings`]). It decides and does nothing: the loop advertises, calls and refuses.
+//! A [`ChoiceBehavior`] returns a [`ChoiceConfiguration`] before every request of a run. It is
+//! built in code or read from JSON or YAML, by itself or in a prompt file ([`PromptSettings`]). It
+//! only decides: the loop advertises, calls and rejects.
 
 mod depth;
 mod error;
@@ -25,15 +25,14 @@ pub use registry::{FunctionRegistry, RegisteredFunction};
 
 use crate::{ChatOptions, LoopSettings, Message, ToolMode};
 
-/// From this request of a run on nothing is invoked automatically (`CHOICE-13`): a model that still
-/// calls by then does not stop by itself.
+/// Number of requests of a run in which calls are invoked automatically (`CHOICE-13`). A model that
+/// still calls after that many does not stop by itself.
 pub const AUTO_INVOKED_REQUESTS_MAX: usize = 128;
-/// In this many auto-invoked calls, one inside the other, nothing more is invoked automatically
-/// (`CHOICE-13`).
+/// Nesting depth of auto-invoked calls from which nothing is invoked automatically (`CHOICE-13`).
 pub const AUTO_INVOKED_NESTING_MAX: usize = 128;
 
-/// Which functions a model is told of, and whether it may or must call them. Clones are cheap for
-/// what is read from text.
+/// Choice of the functions that a model sees, and whether it may or must call them. A behavior that
+/// was read from text is cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceBehavior {
     kind: ChoiceKind,
@@ -43,53 +42,52 @@ pub struct ChoiceBehavior {
     options: ChoiceOptions,
 }
 
-/// The three behaviours (`CHOICE-1`).
+/// Kind of a behavior (`CHOICE-1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChoiceKind {
     /// The model decides.
     Auto,
-    /// The model must call, on the first request (`CHOICE-6`).
+    /// The model must call a function on the first request (`CHOICE-6`).
     Required,
     /// Functions are advertised and must not be called: a dry run.
     None,
 }
 
-/// How calls are made (`CHOICE-7`).
+/// Options for calls (`CHOICE-7`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChoiceOptions {
-    /// Whether the host runs several calls of one reply together.
+    /// True if the host runs the calls of one reply concurrently.
     pub allow_concurrent_invocation: bool,
-    /// Whether the model may return several calls in one reply; `None` is the provider's own
+    /// Permission for the model to return several calls in one reply; `None` is the provider's
     /// default.
     pub allow_parallel_calls: Option<bool>,
-    /// Whether the provider is asked to keep to the schema.
+    /// True if the provider should enforce schemas.
     pub allow_strict_schema_adherence: bool,
 }
 
-/// What a behaviour is asked with (`CHOICE-9`).
+/// Input of [`ChoiceBehavior::configure`] (`CHOICE-9`).
 #[derive(Clone, Copy, Default)]
 pub struct ChoiceContext<'a> {
-    /// The functions of the host, if there are any to be called.
+    /// Functions of the host, if any can be called.
     pub registry: Option<&'a FunctionRegistry>,
-    /// What the model is to see.
+    /// Messages for the model.
     pub history: &'a [Arc<Message>],
-    /// Which request of the run this is, from 0.
+    /// Index of the request within the run, from 0.
     pub request_index: usize,
-    /// In how many auto-invoked calls the run is: [`depth()`].
+    /// Number of auto-invoked calls that the run is nested in: [`depth()`].
     pub depth: usize,
 }
 
-/// What a behaviour answers (`CHOICE-9`).
+/// Result of [`ChoiceBehavior::configure`] (`CHOICE-9`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceConfiguration {
-    /// Whether the model may, must or must not call.
+    /// Restriction on calling functions.
     pub choice: ChoiceKind,
-    /// The functions that are advertised, in this order; `None` if there are none, and never an
-    /// empty list.
+    /// Functions to advertise, in this order; `None` if there are none, never an empty list.
     pub functions: Option<Vec<RegisteredFunction>>,
-    /// Whether calls are made; otherwise they go back to the caller (`CHOICE-15`).
+    /// True if calls are invoked; otherwise they are returned to the caller (`CHOICE-15`).
     pub auto_invoke: bool,
-    /// How calls are made.
+    /// Options for calls.
     pub options: ChoiceOptions,
 }
 
@@ -104,41 +102,41 @@ impl ChoiceBehavior {
         }
     }
 
-    /// The model decides; every function is advertised.
+    /// Creates a behavior in which the model decides, and every function is advertised.
     #[must_use]
     pub fn auto() -> Self {
         Self::new(ChoiceKind::Auto)
     }
 
-    /// The model must call; every function is advertised.
+    /// Creates a behavior in which the model must call a function, and every function is
+    /// advertised.
     #[must_use]
     pub fn required() -> Self {
         Self::new(ChoiceKind::Required)
     }
 
-    /// Every function is advertised and none may be called.
+    /// Creates a behavior in which every function is advertised and none may be called.
     #[must_use]
     pub fn none() -> Self {
         Self::new(ChoiceKind::None)
     }
 
-    /// Advertises exactly these functions, in this order; none if there are none (`CHOICE-2`).
+    /// Advertises exactly these functions, in this order; none for an empty list (`CHOICE-2`).
     #[must_use]
     pub fn functions(mut self, names: impl IntoIterator<Item = impl Into<FunctionName>>) -> Self {
         self.functions = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Supplies functions that need not be registered, for calls that the caller makes
-    /// (`CHOICE-5`). Unless [`functions`](Self::functions) says otherwise, exactly these are
-    /// advertised.
+    /// Supplies functions that need not be registered, for calls that the caller executes
+    /// (`CHOICE-5`). Exactly these are advertised, unless [`functions`](Self::functions) is set.
     #[must_use]
     pub fn instances(mut self, functions: impl IntoIterator<Item = RegisteredFunction>) -> Self {
         self.instances = Some(functions.into_iter().collect());
         self
     }
 
-    /// Whether calls are made, or go back to the caller. On by default; never on for
+    /// Sets whether calls are invoked or returned to the caller. On by default; always off for
     /// [`none`](Self::none) (`CHOICE-4`).
     #[must_use]
     pub fn auto_invoke(mut self, auto_invoke: bool) -> Self {
@@ -146,29 +144,29 @@ impl ChoiceBehavior {
         self
     }
 
-    /// How calls are made.
+    /// Sets the options for calls.
     #[must_use]
     pub fn options(mut self, options: ChoiceOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Sets what the behaviour says about how calls are made for a run (`CHOICE-8`).
+    /// Applies the options of the behavior to a run (`CHOICE-8`).
     pub(crate) fn apply(&self, settings: &mut LoopSettings, options: &mut ChatOptions) {
         self.options.apply(settings, options);
     }
 
-    /// Which of the three it is.
+    /// Returns the kind of the behavior.
     #[must_use]
     pub fn kind(&self) -> ChoiceKind {
         self.kind
     }
 
-    /// What counts for one request.
+    /// Returns the configuration for one request.
     ///
     /// # Errors
-    /// [`ChoiceError`] if a listed function is not there, or calls are to be made and there is
-    /// nothing to call (`CHOICE-5`).
+    /// [`ChoiceError`] if a listed function is missing, or if calls should be invoked and there is
+    /// no registry (`CHOICE-5`).
     pub fn configure(
         &self,
         context: &ChoiceContext<'_>,
@@ -199,7 +197,8 @@ impl ChoiceBehavior {
         }
         let mut advertised = Vec::new();
         let mut add = |function: &RegisteredFunction| {
-            // Listed twice is advertised once: providers refuse two functions of one name.
+            // A function that is listed twice is advertised once: providers reject two functions of
+            // one name.
             if !advertised.contains(function) {
                 advertised.push(function.clone());
             }
@@ -242,7 +241,7 @@ impl ChoiceBehavior {
 }
 
 impl ChoiceConfiguration {
-    /// Whether the model was told of a tool, and may so have it called (`CHOICE-14`).
+    /// Returns whether a tool was advertised, so that the model may call it (`CHOICE-14`).
     #[must_use]
     pub fn is_advertised(&self, tool: &str) -> bool {
         self.functions.iter().flatten().any(|function| function.definition().name.as_str() == tool)
@@ -250,7 +249,7 @@ impl ChoiceConfiguration {
 }
 
 impl ChoiceOptions {
-    /// Sets what is said here for a run (`CHOICE-8`).
+    /// Applies the options to a run (`CHOICE-8`).
     pub fn apply(&self, settings: &mut LoopSettings, options: &mut ChatOptions) {
         settings.allow_concurrent_invocation = self.allow_concurrent_invocation;
         options.allow_parallel_calls = self.allow_parallel_calls.or(options.allow_parallel_calls);
@@ -259,7 +258,7 @@ impl ChoiceOptions {
 }
 
 impl ChoiceKind {
-    /// The word for it in text.
+    /// Returns the name used in text formats.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! What a run reads the time from.
+//! Clock of a run.
 
 use std::time::Instant;
 
-/// What a run reads the time from, for `max_duration` and rate limits.
+/// Source of time for `max_duration` and rate limits.
 pub trait Clock: Send + Sync {
-    /// Now. Never earlier than before.
+    /// Returns the current time, which never decreases.
     fn now(&self) -> Instant;
 }
 

@@ -1,4 +1,4 @@
-//! Making a long run shorter while it is going on.
+//! Shortening of long runs by summaries.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,28 +6,27 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    BoxError, ChatClient, ChatOptions, ChatRequest, Content, IterationContext, IterationHook,
-    Message, Role, ToolMode,
+    BoxError, ChatClient, ChatOptions, ChatRequest, IterationContext, IterationHook, Message,
+    MessageContent, Role, ToolMode,
 };
 
-/// What the model is asked for.
+/// Request to the model for a summary.
 const REQUEST: &str = "Summarise the record above for yourself: you will go on with the task and see the summary in its \
                        place. Keep the task, decisions, findings, names, paths and numbers that \
                        still matter, and what is \
                        left to do. Write nothing else.";
-/// What stands before a summary.
+/// Heading of a summary.
 const HEADING: &str = "Summary of what has happened so far:";
-/// Longest piece of one message that is summarised, in bytes.
+/// Maximum number of bytes of one content that go into a summary.
 const PIECE_BYTES_MAX: usize = 16 * 1024;
-/// The mark of a summary among messages.
+/// Source id that marks summaries among messages.
 const SOURCE: &str = "compaction";
 
-/// An [`IterationHook`] that puts a summary in the place of old messages when a run has become
-/// long.
+/// [`IterationHook`] that replaces old messages by a summary when a run becomes long.
 ///
-/// The system messages and the task, which is the first message of the person in the run, stay, and
-/// so do the newest messages. Calls and their results stay together. The response of the run keeps
-/// every message. Where the model does not summarise, nothing is changed.
+/// It keeps the system messages, the task (the first user message of the run) and the newest
+/// messages. Calls and their results stay together. The response of the run still contains every
+/// message. If the model gives no summary, nothing changes.
 pub struct Compaction {
     client: Arc<dyn ChatClient>,
     bytes_max: usize,
@@ -35,8 +34,8 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// Summarises with `client` when the messages are larger than `bytes_max` bytes of text
-    /// together, except for at least the last `messages_kept`.
+    /// Creates a hook that summarizes with `client` when the text of all messages exceeds
+    /// `bytes_max` bytes. It keeps at least the last `messages_kept` messages.
     pub fn new(client: impl ChatClient + 'static, bytes_max: usize, messages_kept: usize) -> Self {
         Self { client: Arc::new(client), bytes_max, messages_kept }
     }
@@ -69,7 +68,8 @@ impl IterationHook for Compaction {
             .iter()
             .find(|message| message.role == Role::User && message.source().is_none())
             .cloned();
-        // The task and one summary take the place of at least three messages, or nothing is gained.
+        // The summary and the task replace the old messages, so there have to be at least three to
+        // gain anything.
         if old.len() < 3 {
             return Ok(());
         }
@@ -78,14 +78,15 @@ impl IterationHook for Compaction {
                 let summary = Message::user(format!("{HEADING}\n{summary}")).from_source(SOURCE);
                 messages.splice(first..last, [Arc::new(summary)].into_iter().chain(task));
             }
-            // The run can go on as it is; if it is too long for the model, the model says so.
+            // The run can continue as it is. If it is too long for the model, the model reports
+            // that.
             Err(error) => tracing::warn!(%error, "the messages of a run were not summarised"),
         }
         Ok(())
     }
 }
 
-/// Where the messages begin that stay: never between a call and its results.
+/// Returns the index of the first message to keep, which is never between a call and its results.
 fn first_kept(messages: &[Arc<Message>], kept: usize) -> usize {
     let newest = messages.len().saturating_sub(kept);
     let is_result =
@@ -94,29 +95,29 @@ fn first_kept(messages: &[Arc<Message>], kept: usize) -> usize {
 }
 
 fn size(message: &Message) -> usize {
-    let size = |content: &Content| match content {
-        Content::Text(text) => text.text.len(),
-        Content::FunctionCall(call) => call.name.len() + call.arguments.len(),
-        Content::FunctionResult(result) => result.result.len(),
-        Content::Data(data) => data.data.len(),
+    let size = |content: &MessageContent| match content {
+        MessageContent::Text(text) => text.text.len(),
+        MessageContent::FunctionCall(call) => call.name.len() + call.arguments.len(),
+        MessageContent::FunctionResult(result) => result.result.len(),
+        MessageContent::Data(data) => data.data.len(),
         _ => 0,
     };
     message.contents.iter().map(size).sum()
 }
 
-/// Writes a message as text: a provider takes calls and results only where their functions are
+/// Writes a message as text, because providers accept calls and results only if their functions are
 /// declared.
 fn describe(message: &Message, record: &mut String) {
     for content in &message.contents {
         // Writing into a string cannot fail.
         let _ = match content {
-            Content::Text(text) => {
+            MessageContent::Text(text) => {
                 writeln!(record, "{}: {}", speaker(message.role), piece(&text.text))
             }
-            Content::FunctionCall(call) => {
+            MessageContent::FunctionCall(call) => {
                 writeln!(record, "You called {} with {}", call.name, piece(&call.arguments))
             }
-            Content::FunctionResult(result) => {
+            MessageContent::FunctionResult(result) => {
                 writeln!(record, "Result: {}", piece(&result.result))
             }
             _ => Ok(()),
@@ -143,11 +144,11 @@ mod tests {
     use crate::{Reply, ScriptedClient};
 
     fn call(id: &str) -> Arc<Message> {
-        Arc::new(Message::new(Role::Assistant, vec![Content::call(id, "f", "{}")]))
+        Arc::new(Message::new(Role::Assistant, vec![MessageContent::call(id, "f", "{}")]))
     }
 
     fn result(id: &str) -> Arc<Message> {
-        Arc::new(Message::new(Role::Tool, vec![Content::result(id, "r".repeat(100))]))
+        Arc::new(Message::new(Role::Tool, vec![MessageContent::result(id, "r".repeat(100))]))
     }
 
     fn long_run() -> Vec<Arc<Message>> {
@@ -185,7 +186,7 @@ mod tests {
         let summary = "Summary of what has happened so far:\nall is well";
         let expected = ["rules", summary, "task", "call 4", "result 4"];
         assert_eq!(compacted(2, "all is well").await, expected);
-        // A result does not stay without its call.
+        // A result is never kept without its call.
         assert_eq!(compacted(1, "all is well").await, expected);
     }
 

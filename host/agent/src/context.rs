@@ -1,4 +1,4 @@
-//! What is put around the messages of a run: instructions, messages, tools, middleware (`SES-2`,
+//! Context providers, which add instructions, messages, tools and middleware to runs (`SES-2`,
 //! `SES-3`).
 
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use serde_json::Value;
 use crate::middleware::{Layer, MiddlewareRefused};
 use crate::{Message, Response, RunError, Session};
 
-/// An error of code that is not this crate's.
+/// An error of third-party code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Adds to each run what its author thinks a model should have, and learns from what came of it.
+/// Adds context to each run, and sees its result.
 ///
-/// `before_run` is called in the order of registration, `after_run` in the reverse (`SES-2`).
+/// `before_run` is called in order of registration, `after_run` in reverse order (`SES-2`).
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
-    /// Marks what the provider adds, and is the key of its part of a session's state. Two providers
-    /// of one agent have different ones.
+    /// Returns the id that marks what the provider adds, and that is the key of its part of a
+    /// session's state. Ids are unique within an agent.
     fn source_id(&self) -> &str;
 
-    /// Whether earlier messages of the session are added, so that nobody else has to (`SES-4`).
+    /// Returns whether this provider adds earlier messages of the session, so that no other needs
+    /// to (`SES-4`).
     fn loads_history(&self) -> bool {
         false
     }
@@ -30,17 +31,17 @@ pub trait ContextProvider: Send + Sync {
     /// Adds to a run that is about to begin.
     ///
     /// # Errors
-    /// Any; it ends the run before a model is asked.
+    /// Any; it ends the run before the model is called.
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         let _ = run;
         Ok(())
     }
 
-    /// Sees the response of a run that has ended; of one that was cut short, as far as it had come.
-    /// A run that ends with an error before anything was said or done is not seen.
+    /// Receives the response of a run that has ended, or the partial response of a run that was cut
+    /// short. Not called for a run that fails before it has any output.
     ///
     /// # Errors
-    /// Any; the run ends with it, and its response is lost to the caller.
+    /// Any; it becomes the result of the run, and the caller loses the response.
     async fn after_run(&self, run: &mut AfterRun<'_>) -> Result<(), BoxError> {
         let _ = run;
         Ok(())
@@ -50,35 +51,35 @@ pub trait ContextProvider: Send + Sync {
 /// A run that is about to begin, as one provider sees it.
 pub struct BeforeRun<'a> {
     /// The provider's own part of the session's state; null at first. Without a session it is
-    /// forgotten after the run.
+    /// dropped after the run.
     pub state: &'a mut Value,
     /// The session, if there is one.
     pub session: Option<&'a Session>,
-    /// The new messages of the caller.
+    /// New messages of the caller.
     pub input: &'a [Arc<Message>],
     pub(crate) source: &'a str,
-    pub(crate) added: &'a mut Added,
+    pub(crate) added: &'a mut ContextAdditions,
 }
 
 /// A run that has ended, as one provider sees it.
 pub struct AfterRun<'a> {
-    /// As in [`BeforeRun`].
+    /// Like [`BeforeRun::state`].
     pub state: &'a mut Value,
-    /// As in [`BeforeRun`].
+    /// Like [`BeforeRun::session`].
     pub session: Option<&'a Session>,
-    /// The new messages of the caller, without answers to approval requests.
+    /// New messages of the caller, without answers to approval requests.
     pub input: &'a [Arc<Message>],
-    /// The messages that all providers added, in order and marked with their source.
+    /// Messages that all providers added, in order and marked with their source.
     pub context: &'a [Arc<Message>],
-    /// What came of the run; what came of it until then, where there is an error.
+    /// Response of the run, or its partial response if there is an error.
     pub response: &'a Response,
-    /// Why the run was cut short, if it was.
+    /// Error that cut the run short, if any.
     pub error: Option<&'a RunError>,
 }
 
-/// What providers have added to one run.
+/// Additions of all providers to one run.
 #[derive(Default)]
-pub(crate) struct Added {
+pub(crate) struct ContextAdditions {
     pub(crate) instructions: Vec<String>,
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
@@ -86,7 +87,7 @@ pub(crate) struct Added {
 }
 
 impl BeforeRun<'_> {
-    /// Adds instructions; those of several providers are joined by a line feed, in order (`SES-3`).
+    /// Adds instructions. Those of several providers are joined by a line feed, in order (`SES-3`).
     pub fn add_instructions(&mut self, text: impl Into<String>) {
         self.added.instructions.push(text.into());
     }
@@ -102,11 +103,11 @@ impl BeforeRun<'_> {
         self.added.sources.push(source);
     }
 
-    /// Adds middleware around the run's model and function calls: all of it or nothing (`MW-18`).
+    /// Adds middleware around the run's model and function calls, all of it or none (`MW-18`).
     ///
     /// # Errors
-    /// [`MiddlewareRefused`] for agent middleware, which is around the run and so around the
-    /// provider itself.
+    /// [`MiddlewareRefused`] for agent middleware, which wraps the run and therefore the provider
+    /// itself.
     pub fn add_middleware(&mut self, bundle: Vec<Layer>) -> Result<(), MiddlewareRefused> {
         if bundle.iter().any(|layer| matches!(layer, Layer::Agent(_))) {
             return Err(MiddlewareRefused::AgentKind { source_id: self.source.to_owned() });

@@ -1,50 +1,50 @@
-//! Why a run has no response.
+//! Errors of runs.
 
 use crate::middleware::FunctionError;
 use crate::{BoxError, BudgetExceeded, ChatError};
 
-/// Why a run has no response. Texts are for the person who runs the host; no model sees them.
+/// Error of a run. The messages are for the operator; the model does not see them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run was cancelled (`LOOP-15`).
+    /// The run was canceled (`LOOP-15`).
     #[error("cancelled")]
     Cancelled,
-    /// The model gave no reply.
+    /// The model request failed.
     #[error(transparent)]
     Chat(ChatError),
     /// A token budget is used up (`LOOP-49`).
     #[error(transparent)]
     BudgetExceeded(#[from] BudgetExceeded),
-    /// Calls failed as often in a row as they may (`LOOP-18`): those of the last round, in call
-    /// order.
+    /// Too many consecutive calls failed (`LOOP-18`). Contains the failures of the last iteration,
+    /// in call order.
     #[error("{}", joined(.0))]
     Calls(Vec<CallFailure>),
-    /// Function middleware has closed the run (`MW-13`).
+    /// Function middleware ended the run (`MW-13`).
     #[error(transparent)]
     FailClosed(BoxError),
-    /// Code of the caller failed: a hook, a context provider, middleware.
+    /// Code of the caller failed: a hook, a context provider or middleware.
     #[error(transparent)]
     Other(BoxError),
 }
 
-/// A call that failed.
+/// Failure of one call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallFailure {
-    /// There is no such tool (`LOOP-12`).
+    /// The tool does not exist (`LOOP-12`).
     #[error("Requested function \"{name}\" not found.")]
     Unknown {
-        /// What the model called.
+        /// Name that the model called.
         name: String,
     },
-    /// There is one, and the model was not told of it (`CHOICE-14`).
+    /// The tool exists but was not advertised (`CHOICE-14`).
     #[error("Function call request for a function that wasn't defined. Correct yourself.")]
     NotAdvertised,
-    /// The call has no value.
+    /// The call returned an error.
     #[error(transparent)]
     Failed(#[from] FunctionError),
-    /// The call gave what the model is told about a failure.
+    /// The call returned the text that the model sees about a failure.
     #[error("{0}")]
     Shown(String),
 }

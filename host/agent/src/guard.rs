@@ -1,14 +1,14 @@
 //! Hooks for code that decides about the calls of an agent.
 //!
-//! A guard sees everything that a model is told and every call that is made for it. It can object
-//! to a call before a user is asked, change the arguments that a tool gets, and replace or mark a
-//! result before middleware, hooks or the model see it. Middleware cannot do this: other middleware
-//! may be inside of it.
+//! A guard sees everything that the model sees and every call that is made for it. It can object to
+//! a call before the user is asked, change the arguments that a tool receives, and replace or mark
+//! a result before middleware, hooks or the model see it. Middleware cannot do this, because other
+//! middleware may be inside of it.
 //!
-//! A [`Guard`] is set once, with [`AgentBuilder::guard`](crate::AgentBuilder::guard). It makes a
-//! [`RunGuard`] for each run, that a [`BatchGuard`] for the calls of each reply, and that a
-//! [`CallGuard`] for each call. Every method has a default that does nothing. Information-flow
-//! labels (`cofferdam-labels`) are such a guard.
+//! An agent has one [`Guard`], set with [`AgentBuilder::guard`](crate::AgentBuilder::guard). It
+//! creates a [`RunGuard`] for each run, which creates a [`BatchGuard`] for the calls of each reply,
+//! which creates a [`CallGuard`] for each call. Every optional method has a default that does
+//! nothing. Information-flow labels (`cofferdam-labels`) are such a guard.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub trait Guard: Send + Sync {
     /// when the agent is built.
     ///
     /// # Errors
-    /// Any; the agent is not built.
+    /// Any; building the agent fails.
     fn definitions(&self) -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
         Ok(Arc::from([]))
     }
@@ -44,9 +44,9 @@ pub trait Guard: Send + Sync {
 pub struct GuardedRun<'r> {
     /// The session, if there is one.
     pub session: Option<&'r Session>,
-    /// The model.
+    /// Client of the run's model.
     pub client: &'r Arc<dyn ChatClient>,
-    /// The budgets that count for the run.
+    /// Budgets to which the run counts.
     pub budgets: Vec<TokenBudget>,
     /// The guard's [definitions](Guard::definitions).
     pub definitions: &'r Arc<[Arc<ToolDefinition>]>,
@@ -70,12 +70,12 @@ pub trait RunGuard: Send + Sync {
         None
     }
 
-    /// Sees the messages that the run begins with, before the model does.
+    /// Receives the messages that the run begins with, before the model does.
     fn begins_with(&self, messages: &[Arc<Message>]) {
         let _ = messages;
     }
 
-    /// Sees a reply of the model, before anything is done about it.
+    /// Receives a reply of the model, before it is processed.
     fn replied(&self, reply: &Reply) {
         let _ = reply;
     }
@@ -85,9 +85,9 @@ pub trait RunGuard: Send + Sync {
         false
     }
 
-    /// Returns the objections to a call that has not begun. If there are any, a user is asked, and
-    /// nothing of the batch runs until then. A guard that wants a call refused without a question
-    /// says so in [`CallGuard`].
+    /// Returns the objections to a call that has not begun. If there are any, the user is asked,
+    /// and nothing of the batch runs until then. A guard that blocks a call without asking does so
+    /// in [`CallGuard`].
     fn objections(
         &self,
         call: &FunctionCall,
@@ -98,15 +98,15 @@ pub trait RunGuard: Send + Sync {
         Vec::new()
     }
 
-    /// Begins a batch: the calls of one reply.
+    /// Begins a batch, which is the calls of one reply.
     fn begin_batch(self: Arc<Self>) -> Box<dyn BatchGuard>;
 
-    /// Returns the tokens that the guard has used since the last time, for the usage of the run.
+    /// Returns the tokens that the guard has used since the last call, for the usage of the run.
     fn take_usage(&self) -> Option<TokenUsage> {
         None
     }
 
-    /// Returns whether details of errors are kept from the model, whatever the settings say.
+    /// Returns whether details of errors are hidden from the model, whatever the settings say.
     fn hides_details(&self) -> bool {
         false
     }
@@ -114,21 +114,21 @@ pub trait RunGuard: Send + Sync {
 
 /// Decides about the calls of one batch.
 pub trait BatchGuard: Send + Sync {
-    /// Begins a call. There is no toolset if no tool has the name that the model has called.
-    /// `waived` are the objections that the user has seen and approved.
+    /// Begins a call. `toolset` is `None` if no tool has the name that the model called. `waived`
+    /// contains the objections that the user has seen and approved.
     fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard>;
 }
 
 /// Decides about one call. As middleware it is inside of all other middleware except an
-/// [invoker](crate::LoopSettings::invoker), so that it sees the arguments that the tool gets and
-/// the result that it returns.
+/// [invoker](crate::LoopSettings::invoker), so it sees the arguments that the tool receives and the
+/// result that it returns.
 pub trait CallGuard: Middleware<FunctionContext> {
-    /// Returns the rules for calls that the tool makes of other tools.
+    /// Returns the checks of calls that the tool makes to other tools.
     fn inner_calls(&self) -> Option<Arc<dyn InnerCalls>> {
         None
     }
 
-    /// Marks the finished result of the call, whatever it comes from.
+    /// Marks the finished result of the call, whatever produced it.
     fn finish(&self, result: &mut FunctionResult) {
         let _ = result;
     }
@@ -139,36 +139,36 @@ pub trait CallGuard: Middleware<FunctionContext> {
 pub struct Objection {
     /// The reason, for the user.
     pub message: String,
-    /// The guard's own form of it, to recognise it by.
+    /// Machine-readable form, by which the guard recognizes the objection.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
-/// The guard of an agent without one.
-pub(crate) struct Unguarded;
+/// Guard of an agent that has none set.
+pub(crate) struct NoGuard;
 
-impl Guard for Unguarded {
+impl Guard for NoGuard {
     fn begin(&self, _: GuardedRun<'_>) -> Arc<dyn RunGuard> {
         Arc::new(Self)
     }
 }
 
-impl RunGuard for Unguarded {
+impl RunGuard for NoGuard {
     fn begin_batch(self: Arc<Self>) -> Box<dyn BatchGuard> {
         Box::new(Self)
     }
 }
 
-impl BatchGuard for Unguarded {
+impl BatchGuard for NoGuard {
     fn begin_call(&self, _: Option<&Toolset>, _: Vec<Objection>) -> Box<dyn CallGuard> {
         Box::new(Self)
     }
 }
 
-impl CallGuard for Unguarded {}
+impl CallGuard for NoGuard {}
 
 #[async_trait]
-impl Middleware<FunctionContext> for Unguarded {
+impl Middleware<FunctionContext> for NoGuard {
     async fn process(
         &self,
         context: &mut FunctionContext,

@@ -1,8 +1,8 @@
-//! What is remembered of earlier turns (`SES-4` to `SES-15`).
+//! History of sessions: messages of earlier turns (`SES-4` to `SES-15`).
 //!
 //! [`History`] is a context provider: it adds the earlier messages of a session to each run, and
-//! stores what the run brought. Where they are kept is a [`HistoryStore`]: in the session itself
-//! ([`History::in_session`]) or in a file per session ([`FileHistory`]).
+//! stores the run's new ones. A [`HistoryStore`] keeps them: the session itself
+//! ([`History::in_session`]) or a file per session ([`FileHistory`]).
 
 mod error;
 mod file;
@@ -24,24 +24,23 @@ pub use error::HistoryError;
 pub use file::{FileHistory, FileHistoryOptions};
 pub use provider::{History, HistoryFlags, IN_SESSION};
 
-/// Where the messages of sessions are kept.
+/// Storage for the messages of sessions.
 ///
-/// A store is asked once at the beginning of a run and once at its end, and by several sessions at
-/// a time. One session has one run at a time; another process may work on the same session.
+/// A run calls the store once at its beginning and once at its end. Several sessions may use it
+/// concurrently. One session has one run at a time, but another process may use the same session.
 #[async_trait]
 pub trait HistoryStore: Send + Sync {
-    /// The messages of a session in the order in which they were appended; none for a session that
-    /// is not known. `state` is the part of the session's state that belongs to the history
-    /// (`SES-2`).
+    /// Returns the messages of a session in the order in which they were appended, or none for an
+    /// unknown session. `state` is the history's part of the session's state (`SES-2`).
     ///
     /// # Errors
-    /// Any; the run ends before a model is asked.
+    /// Any; the run ends before the model is called.
     async fn load(&self, session: &Session, state: &Value) -> Result<Vec<Message>, BoxError>;
 
-    /// Appends messages, all of them or none. Not called without messages.
+    /// Appends messages, all of them or none. Never called without messages.
     ///
     /// # Errors
-    /// Any; the run ends with it.
+    /// Any; it becomes the result of the run.
     async fn append(
         &self,
         session: &Session,

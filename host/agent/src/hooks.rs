@@ -1,8 +1,8 @@
-//! What is to be done with a stream that nobody has read yet (`MW-5`).
+//! Hooks of streams, which apply when the stream is read (`MW-5`).
 
 use crate::Update;
 
-/// Changes of updates and of the whole that they make, and what is to be called at the end.
+/// Functions that change updates and the whole result, and functions to call at the end.
 pub(crate) struct Hooks<T> {
     updates: Vec<Box<dyn FnMut(Update) -> Update + Send>>,
     wholes: Vec<Box<dyn FnOnce(T) -> T + Send>>,
@@ -32,12 +32,12 @@ impl<T> Hooks<T> {
         self.updates.iter_mut().fold(update, |update, change| change(update))
     }
 
-    /// Changes the whole. What was said about it is used up.
+    /// Applies the hooks for the whole result and removes them.
     pub(crate) fn whole(&mut self, whole: T) -> T {
         self.wholes.drain(..).fold(whole, |whole, change| change(whole))
     }
 
-    /// It is over. Said once, and at the latest when the hooks are dropped.
+    /// Calls the hooks for the end, once; dropping the hooks does so too.
     pub(crate) fn end(&mut self) {
         self.ends.drain(..).for_each(|end| end());
     }

@@ -1,14 +1,14 @@
-//! The function-calling loop: a model is asked, its calls are run, and it is asked again until it
-//! answers.
+//! The function-calling loop: calls a model, runs the functions it calls, and repeats until the
+//! model answers.
 //!
-//! A [`ChatClient`] speaks to a model; everything that can be called is a
-//! [`ToolSource`](cofferdam_tool::ToolSource) in a [`Toolset`](cofferdam_tool::Toolset). Around the
-//! loop there are [middleware], [sessions](Session) with their [history], [choice] of functions,
+//! A [`ChatClient`] talks to a model; everything that can be called is a
+//! [`ToolSource`](cofferdam_tool::ToolSource) in a [`Toolset`](cofferdam_tool::Toolset). The loop
+//! supports [middleware], [sessions](Session) with their [history], [choice] of functions,
 //! [approvals](Approvals) and [budgets](TokenBudget).
 //!
-//! The client of this crate is [`ScriptedClient`], which says what a script says.
-//! `cofferdam-models` has clients for the interfaces of OpenAI and Anthropic, and
-//! `cofferdam-workflow`, `cofferdam-skills` and `cofferdam-labels` build on the loop.
+//! This crate's own client is [`ScriptedClient`], which replays a script. `cofferdam-models` has
+//! clients for the APIs of OpenAI and Anthropic, and `cofferdam-workflow`, `cofferdam-skills` and
+//! `cofferdam-labels` build on the loop.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals,
+//! Numbered rules define the behavior, and the code cites them: `LOOP-7` (loop, approvals,
 //! budgets), `CHOICE-3`, `MW-12` (middleware) and `SES-6` (sessions and history).
 
 mod agent;
@@ -80,8 +80,8 @@ pub use history::History;
 pub use hook::{IterationContext, IterationHook};
 pub use live::LiveTools;
 pub use message::{
-    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message,
-    Reasoning, Role, Text, TokenUsage,
+    ApprovalAnswer, ApprovalRequest, Data, FunctionCall, FunctionResult, Message, MessageContent,
+    Reasoning, Role, TextContent, TokenUsage,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
 pub use pairing::{Pairing, Position};

@@ -1,12 +1,12 @@
-//! The tools of a run, which change while it is going on (`LOOP-7`, `MW-16`).
+//! Tools of a run, which can change while it is running (`LOOP-7`, `MW-16`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cofferdam_tool::invoke::{LiveRun, NotChanged};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
 
-/// The tools of a run. Changes count from the next iteration on; after the run there is nothing to
-/// change (`MW-17`).
+/// Handle to the tools of a run. Changes take effect in the next iteration; after the run they fail
+/// (`MW-17`).
 #[derive(Clone)]
 pub struct LiveTools {
     inner: Arc<Mutex<Live>>,
@@ -17,13 +17,13 @@ struct Live {
     is_terminated: bool,
 }
 
-/// What can be called in a run, and what of it is only declared.
+/// Tools that can be called in a run, and functions that are only declared.
 #[derive(Clone)]
 pub(crate) struct RunTools {
     toolset: Toolset,
     declared: Arc<[Arc<ToolDefinition>]>,
-    /// Both together. The same list for as long as nothing changes, so that clients need not write
-    /// it again.
+    /// Definitions of both. The list stays the same until something changes, so that clients can
+    /// cache its serialized form.
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
@@ -33,22 +33,23 @@ impl RunTools {
         Self { toolset, declared, definitions }
     }
 
-    /// What the host runs.
+    /// Returns the tools that the host runs.
     pub(crate) fn toolset(&self) -> &Toolset {
         &self.toolset
     }
 
-    /// What the caller runs: a model is told of these, and nothing here calls them (`LOOP-26`).
+    /// Returns the functions that the caller runs: they are advertised, but the loop does not call
+    /// them (`LOOP-26`).
     pub(crate) fn declared(&self) -> &[Arc<ToolDefinition>] {
         &self.declared
     }
 
-    /// What is advertised, tools first.
+    /// Returns the definitions to advertise, tools first.
     pub(crate) fn definitions(&self) -> &Arc<[Arc<ToolDefinition>]> {
         &self.definitions
     }
 
-    /// Whether a tool is only declared.
+    /// Returns whether a function is only declared.
     pub(crate) fn is_declared(&self, name: &str) -> bool {
         self.declared.iter().any(|definition| definition.name.as_str() == name)
     }
@@ -81,46 +82,47 @@ impl LiveTools {
         Self { inner: Arc::new(Mutex::new(Live { tools: Some(tools), is_terminated: false })) }
     }
 
-    /// The definitions that are advertised by now; none after the run.
+    /// Returns the definitions that are currently advertised; none after the run.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
         self.live().tools.iter().flat_map(|tools| tools.definitions().iter()).cloned().collect()
     }
 
-    /// Adds the tools of a source from the next iteration on: all of them or none.
+    /// Adds the tools of a source, all of them or none, from the next iteration on.
     ///
     /// # Errors
-    /// A name is taken, or the run is over.
+    /// If a name is taken or the run is over.
     pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
         self.live().tools.as_mut().ok_or(NotChanged::AddedTooLate)?.add(source)
     }
 
-    /// Takes tools away from the next iteration on. Names that are not known are passed over.
+    /// Removes tools from the next iteration on. Unknown names are ignored.
     ///
     /// # Errors
-    /// The run is over.
+    /// If the run is over.
     pub fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
         self.live().tools.as_mut().ok_or(NotChanged::RemovedTooLate)?.remove(names);
         Ok(())
     }
 
-    /// The tools as they are now.
+    /// Returns the current tools.
     pub(crate) fn snapshot(&self) -> RunTools {
         self.live().tools.clone().unwrap_or_else(|| RunTools::new(Toolset::new(), Arc::from([])))
     }
 
-    /// Whether a tool has asked for the end of the loop. Asking counts once.
+    /// Returns whether a tool has asked to end the loop, and resets this.
     pub(crate) fn take_termination(&self) -> bool {
         std::mem::take(&mut self.live().is_terminated)
     }
 
-    /// The run is over.
+    /// Ends access to the tools when the run is over.
     pub(crate) fn close(&self) {
         self.live().tools = None;
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {
-        // What a panicking thread left is whole: a toolset takes a source or leaves it.
+        // A panicking thread cannot leave this inconsistent: a toolset adds all of a source or
+        // nothing.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a conversation consists of, independent of any provider. The JSON form is that of a history
+//! Messages of a conversation, independent of any provider. Their JSON form is that of a history
 //! record (`SES-10`).
 
 mod content;
@@ -9,47 +9,48 @@ use serde_json::{Map, Value};
 
 pub(crate) use content::OBJECTIONS;
 pub use content::{
-    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Reasoning, Text,
+    ApprovalAnswer, ApprovalRequest, Data, FunctionCall, FunctionResult, MessageContent, Reasoning,
+    TextContent,
 };
 pub use usage::TokenUsage;
 
-/// Under this key of [`Message::additional_properties`] stands which context provider added the
+/// Key in [`Message::additional_properties`] of the id of the context provider that added the
 /// message (`SES-3`).
 const SOURCE: &str = "source_id";
 
-/// One message. Fields that are not known are kept as they were read (`SES-10`).
+/// One message. Unknown fields are preserved (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     #[serde(rename = "type", default)]
-    record: RecordType,
-    /// Who speaks.
+    record: MessageRecordType,
+    /// Role of the author.
     pub role: Role,
-    /// What is said, in order.
+    /// Parts of the message, in order.
     #[serde(default)]
-    pub contents: Vec<Content>,
-    /// What a program attaches to the message. No model sees it.
+    pub contents: Vec<MessageContent>,
+    /// Properties that programs attach to the message. The model does not see them.
     #[serde(default)]
     pub additional_properties: Map<String, Value>,
-    /// Fields of the record that are not known here.
+    /// Unknown fields of the record.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RecordType {
+enum MessageRecordType {
     #[default]
     Message,
 }
 
-/// Who speaks.
+/// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Whoever wrote the program: instructions.
+    /// The program: instructions.
     #[serde(alias = "developer")]
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -58,11 +59,11 @@ pub enum Role {
 }
 
 impl Message {
-    /// A message.
+    /// Creates a message.
     #[must_use]
-    pub fn new(role: Role, contents: Vec<Content>) -> Self {
+    pub fn new(role: Role, contents: Vec<MessageContent>) -> Self {
         Self {
-            record: RecordType::Message,
+            record: MessageRecordType::Message,
             role,
             contents,
             additional_properties: Map::new(),
@@ -70,47 +71,47 @@ impl Message {
         }
     }
 
-    /// A text of the person.
+    /// Creates a user message from text.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
-        Self::new(Role::User, vec![Content::text(text)])
+        Self::new(Role::User, vec![MessageContent::text(text)])
     }
 
-    /// A text of the model.
+    /// Creates an assistant message from text.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, vec![Content::text(text)])
+        Self::new(Role::Assistant, vec![MessageContent::text(text)])
     }
 
-    /// Instructions.
+    /// Creates a system message from text.
     #[must_use]
     pub fn system(text: impl Into<String>) -> Self {
-        Self::new(Role::System, vec![Content::text(text)])
+        Self::new(Role::System, vec![MessageContent::text(text)])
     }
 
-    /// The texts, one after another.
+    /// Returns the concatenated texts.
     #[must_use]
     pub fn text(&self) -> String {
-        self.contents.iter().filter_map(Content::as_text).collect()
+        self.contents.iter().filter_map(MessageContent::as_text).collect()
     }
 
-    /// The function calls in their order.
+    /// Returns the function calls in order.
     pub fn calls(&self) -> impl Iterator<Item = &FunctionCall> {
-        self.contents.iter().filter_map(Content::as_call)
+        self.contents.iter().filter_map(MessageContent::as_call)
     }
 
-    /// The results of function calls in their order.
+    /// Returns the results of function calls in order.
     pub fn results(&self) -> impl Iterator<Item = &FunctionResult> {
-        self.contents.iter().filter_map(Content::as_result)
+        self.contents.iter().filter_map(MessageContent::as_result)
     }
 
-    /// Which context provider added the message, if one did (`SES-3`).
+    /// Returns the id of the context provider that added the message, if one did (`SES-3`).
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.additional_properties.get(SOURCE).and_then(Value::as_str)
     }
 
-    /// Marks the message as one that a context provider added (`SES-3`).
+    /// Marks the message as added by a context provider (`SES-3`).
     #[must_use]
     pub fn from_source(mut self, source: &str) -> Self {
         self.additional_properties.insert(SOURCE.to_owned(), source.into());

@@ -31,7 +31,7 @@ pub use timeout::Timeout;
 
 /// Code around something that happens in a run: the run itself, a model call or a function call.
 #[async_trait]
-pub trait Middleware<C: Stage>: Send + Sync {
+pub trait Middleware<C: MiddlewareStage>: Send + Sync {
     /// Does what it does before and after `next`. `next` may be run once, several times or not at
     /// all.
     ///
@@ -39,21 +39,21 @@ pub trait Middleware<C: Stage>: Send + Sync {
     /// What the chain inside gave, unless the middleware deals with it, and signals of its own.
     async fn process(&self, context: &mut C, next: Next<'_, C>) -> Result<(), C::Signal>;
 
-    /// What the order among other middleware depends on (`MW-19`).
-    fn place(&self) -> Place {
-        Place::Anywhere
+    /// Returns the position of this middleware in the required order (`MW-19`).
+    fn place(&self) -> MiddlewareOrder {
+        MiddlewareOrder::Anywhere
     }
 }
 
 /// Something that middleware can be around.
-pub trait Stage: Send {
-    /// What is said instead of going on.
+pub trait MiddlewareStage: Send {
+    /// Value that stops the chain.
     type Signal: Send;
 }
 
-/// What the order among function middleware depends on (`MW-19`).
+/// Position of a function middleware in the required order (`MW-19`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum MiddlewareOrder {
     /// Nothing.
     Anywhere,
     /// It turns failures into results: what is outside of it sees no failure to try again.
@@ -63,27 +63,27 @@ pub enum Place {
 }
 
 /// The rest of a chain.
-pub struct Next<'a, C: Stage> {
+pub struct Next<'a, C: MiddlewareStage> {
     rest: &'a [Arc<dyn Middleware<C>>],
-    end: &'a dyn End<C>,
+    end: &'a dyn Innermost<C>,
 }
 
-impl<C: Stage> Clone for Next<'_, C> {
+impl<C: MiddlewareStage> Clone for Next<'_, C> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: Stage> Copy for Next<'_, C> {}
+impl<C: MiddlewareStage> Copy for Next<'_, C> {}
 
-/// What is in the middle.
+/// The innermost step of a chain.
 #[async_trait]
-pub(crate) trait End<C: Stage>: Send + Sync {
+pub(crate) trait Innermost<C: MiddlewareStage>: Send + Sync {
     async fn run(&self, context: &mut C) -> Result<(), C::Signal>;
 }
 
-impl<'a, C: Stage> Next<'a, C> {
-    pub(crate) fn new(chain: &'a [Arc<dyn Middleware<C>>], end: &'a dyn End<C>) -> Self {
+impl<'a, C: MiddlewareStage> Next<'a, C> {
+    pub(crate) fn new(chain: &'a [Arc<dyn Middleware<C>>], end: &'a dyn Innermost<C>) -> Self {
         Self { rest: chain, end }
     }
 
@@ -111,7 +111,7 @@ pub enum Layer {
     Function(Arc<dyn Middleware<FunctionContext>>),
 }
 
-/// What a middleware is around.
+/// Kind of step that a middleware wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
     /// A run.
@@ -122,7 +122,7 @@ pub enum LayerKind {
     Function,
 }
 
-/// Why middleware is not installed. None of its bundle is.
+/// Error returned when middleware cannot be installed. None of its bundle is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MiddlewareRefused {
@@ -138,9 +138,9 @@ pub enum MiddlewareRefused {
     /// An entry is said to be of a kind that it is not (`MW-18`).
     #[error("middleware declared as {declared} is {actual} middleware")]
     OtherKind {
-        /// What it is said to be.
+        /// Declared kind.
         declared: LayerKind,
-        /// What it is.
+        /// Actual kind.
         actual: LayerKind,
     },
     /// Retrying is outside of the conversion of failures, where it sees none (`MW-19`).
@@ -167,7 +167,7 @@ impl Layer {
         Self::Function(Arc::new(middleware))
     }
 
-    /// What it is around.
+    /// Returns the kind of step that it wraps.
     #[must_use]
     pub fn kind(&self) -> LayerKind {
         match self {
@@ -231,8 +231,8 @@ impl Chains {
     /// Refuses orders in which middleware cannot work (`MW-19`).
     pub(crate) fn check(&self) -> Result<(), MiddlewareRefused> {
         let places: Vec<_> = self.function.iter().map(|middleware| middleware.place()).collect();
-        let retry = places.iter().position(|place| *place == Place::Retry);
-        let conversion = places.iter().rposition(|place| *place == Place::Conversion);
+        let retry = places.iter().position(|place| *place == MiddlewareOrder::Retry);
+        let conversion = places.iter().rposition(|place| *place == MiddlewareOrder::Conversion);
         match (retry, conversion) {
             (Some(retry), Some(conversion)) if retry < conversion => {
                 Err(MiddlewareRefused::RetryOutsideConversion)

@@ -1,25 +1,25 @@
-//! Pairs results with calls.
+//! Pairing of results with calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::{Content, FunctionCall, FunctionResult, Message};
+use crate::{FunctionCall, FunctionResult, Message, MessageContent};
 
-/// The position of a content: the index of its message, and its index in the message.
+/// Position of a content: the index of its message, and its index in the message.
 pub type Position = (usize, usize);
 
 /// Calls and their results, paired by position.
 ///
-/// Call ids are not unique: a model may use one again in a later turn, and a conversation may hold
+/// Call ids are not unique: a model may reuse one in a later turn, and a conversation may contain
 /// calls that were never made. A result therefore belongs to the nearest message before it that has
-/// a call of its id without a result, and never to a call after it. Several calls of one message
-/// with one id take their results in order.
+/// an unanswered call with its id, and never to a later call. Several calls of one message with the
+/// same id take their results in order.
 #[derive(Default)]
 pub struct Pairing {
     result_of: HashMap<Position, Position>,
-    /// Calls and results of one message: the service has made these calls (`LOOP-6`).
+    /// Calls and results of one message: the service made these calls (`LOOP-6`).
     of_service: HashMap<Position, Position>,
-    /// The results of those calls.
+    /// Results of those calls.
     results_of_service: HashSet<Position>,
     /// Results without a call.
     unmatched: HashSet<Position>,
@@ -29,12 +29,12 @@ impl Pairing {
     /// Pairs the calls and results of `messages`.
     pub fn of(messages: &[Arc<Message>]) -> Self {
         let mut pairing = Self::default();
-        // For each id the calls without a result, the nearest message first and its first call
+        // Unanswered calls by id: the nearest message last, and within a message its first call
         // last.
         let mut open: HashMap<&str, Vec<Vec<Position>>> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
             for (place, content) in message.contents.iter().enumerate().rev() {
-                let Content::FunctionCall(call) = content else { continue };
+                let MessageContent::FunctionCall(call) = content else { continue };
                 let of_id = open.entry(&call.call_id).or_default();
                 match of_id.last_mut().filter(|calls| calls.first().is_some_and(|at| at.0 == index))
                 {
@@ -43,7 +43,7 @@ impl Pairing {
                 }
             }
             for (place, content) in message.contents.iter().enumerate() {
-                let Content::FunctionResult(result) = content else { continue };
+                let MessageContent::FunctionResult(result) = content else { continue };
                 let result_at = (index, place);
                 match take(open.get_mut(result.call_id.as_str())) {
                     Some(call_at) if call_at.0 == index => {
@@ -72,25 +72,24 @@ impl Pairing {
         messages.get(at.0)?.contents.get(at.1)?.as_result()
     }
 
-    /// Returns where the result of the call at this position is, in the call's message or in
-    /// another one.
+    /// Returns the position of the result of a call, in the call's message or in another one.
     pub fn result_at(&self, call_at: Position) -> Option<Position> {
         self.result_of.get(&call_at).or_else(|| self.of_service.get(&call_at)).copied()
     }
 
-    /// Returns whether the service has made the call at this position itself.
+    /// Returns whether the service made the call at this position.
     pub(crate) fn is_of_service(&self, call_at: Position) -> bool {
         self.of_service.contains_key(&call_at)
     }
 
-    /// Returns whether the result at this position stays where it is: beside its call, or, if the
-    /// service keeps the conversation and with it the call, without one.
+    /// Returns whether the result at this position stays where it is: next to its call, or without
+    /// one if the service keeps the conversation and therefore the call.
     pub(crate) fn stays(&self, result_at: Position, is_kept_by_service: bool) -> bool {
         self.results_of_service.contains(&result_at)
             || is_kept_by_service && self.unmatched.contains(&result_at)
     }
 
-    /// Returns whether the nearest call of an id, in the message at `index` or before it, has a
+    /// Returns whether the nearest call with an id, in the message at `index` or before it, has a
     /// result.
     pub(crate) fn is_answered(
         &self,
@@ -108,7 +107,7 @@ impl Pairing {
         calls.next().is_some_and(|at| self.result_of.contains_key(&at) || self.is_of_service(at))
     }
 
-    /// Returns the calls that have a result, in the order of the calls.
+    /// Returns the calls that have a result, in call order.
     pub fn answered<'m>(
         &self,
         messages: &'m [Arc<Message>],
@@ -122,7 +121,7 @@ impl Pairing {
         pairs.collect()
     }
 
-    /// Returns whether one message holds all of these calls, none of them with a result.
+    /// Returns whether one message contains all of these calls, none of them with a result.
     pub(crate) fn holds_open<'c>(
         &self,
         messages: &[Arc<Message>],
@@ -143,7 +142,7 @@ impl Pairing {
     }
 }
 
-/// Takes the call that the next result of an id belongs to.
+/// Removes and returns the call that the next result of an id belongs to.
 fn take(open: Option<&mut Vec<Vec<Position>>>) -> Option<Position> {
     let of_id = open?;
     let nearest = of_id.last_mut()?;

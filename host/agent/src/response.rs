@@ -1,50 +1,50 @@
-//! What came of a run.
+//! Responses of runs.
 
 use std::sync::Arc;
 
-use crate::{ApprovalRequest, Content, FinishReason, FunctionCall, Message, TokenUsage};
+use crate::{ApprovalRequest, FinishReason, FunctionCall, Message, MessageContent, TokenUsage};
 
-/// What came of a run (`LOOP-2`).
+/// Result of a run (`LOOP-2`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Response {
-    /// Every message of model and tools that the run has produced, in order.
+    /// All messages of the model and the tools that the run produced, in order.
     pub messages: Vec<Arc<Message>>,
-    /// The sum of what the model calls cost; `None` if no provider said.
+    /// Total usage of the model calls; `None` if no provider reported any.
     pub usage: Option<TokenUsage>,
-    /// The id of the conversation, if the service keeps it.
+    /// Id of the conversation, if the service keeps it.
     pub conversation_id: Option<String>,
-    /// Why the model stopped, the last time it did.
+    /// Reason why the model stopped in its last reply.
     pub finish: Option<FinishReason>,
 }
 
 impl Response {
-    /// A response that is one text of the assistant.
+    /// Creates a response that consists of one text of the assistant.
     #[must_use]
     pub fn text_only(text: impl Into<String>) -> Self {
         Self { messages: vec![Arc::new(Message::assistant(text))], ..Self::default() }
     }
 
-    /// What the model said, the last time it spoke.
+    /// Returns the last text of the model.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.messages.iter().rev().map(|message| message.text());
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    /// What a person has to say before the run can go on (`LOOP-35`).
+    /// Returns the requests that the user has to answer before the run can continue (`LOOP-35`).
     pub fn approval_requests(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.contents().filter_map(|content| match content {
-            Content::ApprovalRequest(request) => Some(request),
+            MessageContent::ApprovalRequest(request) => Some(request),
             _ => None,
         })
     }
 
-    /// The calls that the caller of the run has to make (`LOOP-26`).
+    /// Returns the calls that the caller of the run has to execute (`LOOP-26`).
     pub fn caller_requests(&self) -> impl Iterator<Item = &FunctionCall> {
-        self.contents().filter_map(Content::as_call).filter(|call| call.is_for_caller)
+        self.contents().filter_map(MessageContent::as_call).filter(|call| call.is_for_caller)
     }
 
-    fn contents(&self) -> impl Iterator<Item = &Content> {
+    fn contents(&self) -> impl Iterator<Item = &MessageContent> {
         self.messages.iter().flat_map(|message| &message.contents)
     }
 }

@@ -1,4 +1,4 @@
-//! A run of an agent: from new messages to an answer.
+//! Runs of an agent, from new messages to an answer.
 
 mod calls;
 mod cycle;
@@ -19,23 +19,24 @@ use cofferdam_tool::ask::{Asker, LogSink};
 use cofferdam_tool::invoke::{FileEffects, HostValues, ProgressSink};
 use tokio_util::sync::CancellationToken;
 
-use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};
+use crate::middleware::{AgentContext, AgentResult, Innermost, Layer, Next, Signal};
 use crate::{
-    Agent, ChatOptions, ChoiceBehavior, Content, LoopSettings, Message, MiddlewareRefused,
+    Agent, ChatOptions, ChoiceBehavior, LoopSettings, Message, MessageContent, MiddlewareRefused,
     Response, Role, RunError, RunStream, Session, TokenBudget, ToolMode,
 };
 
-/// A run that has not begun. Await it for the whole response, or read its [`stream`](Run::stream).
+/// A run that has not started. Await it for the whole response, or read its
+/// [`stream`](Run::stream).
 #[must_use = "a run does nothing unless it is awaited or its stream is read"]
 pub struct Run {
     agent: Agent,
     messages: Vec<Arc<Message>>,
-    given: Given,
+    given: RunInput,
 }
 
-/// What the caller gives to one run.
+/// Options of one run, set by the caller.
 #[derive(Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct RunInput {
     pub(crate) session: Option<Session>,
     pub(crate) options: ChatOptions,
     pub(crate) settings: Option<LoopSettings>,
@@ -50,9 +51,9 @@ pub(crate) struct Given {
     pub(crate) file_effects: FileEffects,
 }
 
-/// What a run can begin with: a text, a message, several.
+/// Input that a run can begin with: a string, a message, or several.
 pub trait IntoMessages {
-    /// The messages.
+    /// Converts the input to messages.
     fn into_messages(self) -> Vec<Arc<Message>>;
 }
 
@@ -74,8 +75,8 @@ impl IntoMessages for Vec<Arc<Message>> {
     }
 }
 
-/// Answers to approval requests, as a message of the person.
-impl IntoMessages for Vec<Content> {
+/// Wraps answers to approval requests in a user message.
+impl IntoMessages for Vec<MessageContent> {
     fn into_messages(self) -> Vec<Arc<Message>> {
         vec![Arc::new(Message::new(Role::User, self))]
     }
@@ -84,41 +85,41 @@ impl IntoMessages for Vec<Content> {
 impl Run {
     pub(crate) fn new(agent: Agent, messages: Vec<Arc<Message>>) -> Self {
         let options = agent.parts.options.clone();
-        Self { agent, messages, given: Given { options, ..Given::default() } }
+        Self { agent, messages, given: RunInput { options, ..RunInput::default() } }
     }
 
-    /// The session that the run is a turn of.
+    /// Sets the session that the run belongs to.
     pub fn session(mut self, session: &Session) -> Self {
         self.given.session = Some(session.clone());
         self
     }
 
-    /// How the model is to answer, in the place of the agent's options.
+    /// Sets the options of model requests, replacing the agent's.
     pub fn options(mut self, options: ChatOptions) -> Self {
         self.given.options = options;
         self
     }
 
-    /// Whether the model may, must or must not call functions.
+    /// Sets whether the model may, must or must not call functions.
     pub fn tool_choice(mut self, mode: ToolMode) -> Self {
         self.given.options.tool_choice = Some(mode);
         self
     }
 
-    /// Settings of the loop, in the place of the agent's.
+    /// Sets the settings of the loop, replacing the agent's.
     pub fn settings(mut self, settings: LoopSettings) -> Self {
         self.given.settings = Some(settings);
         self
     }
 
-    /// Which functions the model is told of, and whether it may or must call them, in the place of
-    /// the agent's behaviour as a whole (`CHOICE-12`).
+    /// Sets which functions are advertised, and whether the model may or must call them. Replaces
+    /// the agent's behavior as a whole (`CHOICE-12`).
     pub fn choice(mut self, behavior: ChoiceBehavior) -> Self {
         self.given.choice = Some(behavior);
         self
     }
 
-    /// Ends the run when it is cancelled: the model call, tools and all (`LOOP-15`).
+    /// Sets a token that cancels the run, including the model call and tools (`LOOP-15`).
     pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.given.cancellation = cancellation;
         self
@@ -130,43 +131,43 @@ impl Run {
         self
     }
 
-    /// A budget for this run, beside the agent's.
+    /// Sets a budget for this run, in addition to the agent's.
     pub fn budget(mut self, budget: TokenBudget) -> Self {
         self.given.budget = Some(budget);
         self
     }
 
-    /// Values of the host, for middleware and for tools of remote servers (`MCP-2`).
+    /// Sets values of the host, for middleware and for tools of remote servers (`MCP-2`).
     pub fn host_values(mut self, values: HostValues) -> Self {
         self.given.host = Some(Arc::new(values));
         self
     }
 
-    /// Who answers the questions of running tools.
+    /// Sets the handler that answers questions of running tools.
     pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.given.asker = Some(asker);
         self
     }
 
-    /// Where lines go that tools log for their caller.
+    /// Sets the receiver of log lines from tools.
     pub fn log(mut self, log: Arc<dyn LogSink>) -> Self {
         self.given.log = Some(log);
         self
     }
 
-    /// Where the progress of tools goes.
+    /// Sets the receiver of progress from tools.
     pub fn progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
         self.given.progress = Some(progress);
         self
     }
 
-    /// What becomes of the changes that tools make to files.
+    /// Sets how changes by tools to files are handled.
     pub fn file_effects(mut self, effects: FileEffects) -> Self {
         self.given.file_effects = effects;
         self
     }
 
-    /// The run piece by piece.
+    /// Returns the run as a stream.
     pub fn stream(self) -> RunStream {
         RunStream::beginning(async move {
             Ok(match self.begin(true).await? {
@@ -176,7 +177,7 @@ impl Run {
         })
     }
 
-    /// Runs the agent middleware around the rest (`MW-1`).
+    /// Runs the agent middleware around everything else (`MW-1`).
     async fn begin(self, is_streaming: bool) -> Result<AgentResult, RunError> {
         let Self { agent, messages, given } = self;
         let chains = agent.parts.chains(&[], &given.layers);
@@ -190,14 +191,14 @@ impl Run {
             cancellation: given.cancellation.clone(),
             result: None,
         };
-        let inside = Inside { agent, given };
+        let inside = RunBody { agent, given };
         let done = Next::new(&chains.agent, &inside).run(&mut context).await;
         let carried = match done {
             Ok(()) => None,
             Err(Signal::Terminate(carried)) => carried.map(AgentResult::Response),
             Err(Signal::Error(error)) => return Err(error),
         };
-        // Middleware that sets nothing and does not go on ends the run with nothing (`MW-15`).
+        // If middleware neither sets a result nor runs the rest, the response is empty (`MW-15`).
         Ok(carried.or(context.result).unwrap_or_else(|| AgentResult::Response(Response::default())))
     }
 }
@@ -206,20 +207,21 @@ fn refused(error: MiddlewareRefused) -> RunError {
     RunError::Other(error.into())
 }
 
-/// What agent middleware is around.
-struct Inside {
+/// Innermost part of the agent middleware: the run itself.
+struct RunBody {
     agent: Agent,
-    given: Given,
+    given: RunInput,
 }
 
 #[async_trait]
-impl End<AgentContext> for Inside {
+impl Innermost<AgentContext> for RunBody {
     async fn run(&self, context: &mut AgentContext) -> Result<(), Signal<Response>> {
         let mut given = self.given.clone();
         given.options = context.options.clone();
         given.session = context.session.clone();
         given.host = context.host.clone();
-        let turn = turn::Turn { agent: self.agent.clone(), given, input: context.messages.clone() };
+        let turn =
+            turn::RunTurn { agent: self.agent.clone(), given, input: context.messages.clone() };
         context.result = Some(if context.is_streaming {
             AgentResult::Stream(RunStream::of(|updates| turn.take(Some(updates))))
         } else {

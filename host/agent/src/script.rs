@@ -1,7 +1,7 @@
-//! A model that says what a script says, whatever it is asked: for demos, tests and a first look.
+//! A model that replays a script, whatever the requests: for demos, tests and first experiments.
 //!
-//! A script has one reply per line, as JSON. Blank lines are passed over, and what is not known is
-//! refused:
+//! A script has one reply per line, as JSON. Blank lines are ignored, and unknown fields are
+//! rejected:
 //!
 //! ```text
 //! {"text":"I will count the words.","calls":[{"tool":"word_count","arguments":{"text":"a b"}}]}
@@ -10,12 +10,12 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `text` | what the model says |
-//! | `calls` | what it calls: `tool`, `arguments` (any JSON, passed on as written) or `arguments_text` (a text, for arguments that are no JSON), `id` |
-//! | `usage` | tokens: `input`, `output`, `total` (their sum unless given), `cached_input`, `reasoning` |
+//! | `text` | text of the reply |
+//! | `calls` | `tool`, `id`, and `arguments` (JSON, as written) or `arguments_text` (any string) |
+//! | `usage` | tokens: `input`, `output`, `total` (default: sum), `cached_input`, `reasoning` |
 //! | `delay_ms` | time before the reply begins |
-//! | `pause_ms` | time before each piece of it, when it comes piece by piece |
-//! | `error` | there is no reply: `kind`, `message`, `retry_after_ms` |
+//! | `pause_ms` | time before each piece of the reply, if it is streamed |
+//! | `error` | error instead of a reply: `kind`, `message`, `retry_after_ms` |
 
 mod file;
 mod pieces;
@@ -29,60 +29,62 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 pub use self::file::{SCRIPT_BYTES_MAX, ScriptError};
-use crate::{ChatClient, ChatError, ChatErrorKind, ChatRequest, Content, Reply, ReplyStream};
+use crate::{
+    ChatClient, ChatError, ChatErrorKind, ChatRequest, MessageContent, Reply, ReplyStream,
+};
 
-/// A [`ChatClient`] that plays a script. Clones share the place in it.
+/// A [`ChatClient`] that replays a script. Clones share the position in it.
 #[derive(Debug, Clone)]
 pub struct ScriptedClient {
-    inner: Arc<Inner>,
+    inner: Arc<ScriptState>,
 }
 
 /// One line of a script.
 #[derive(Debug, Clone)]
 pub struct ScriptedReply {
-    /// The reply, or why there is none. A call without an id gets one.
+    /// Reply or error. Calls without an id get one.
     pub result: Result<Reply, ChatError>,
-    /// Time before it begins.
+    /// Time before the reply begins.
     pub delay: Duration,
-    /// Time before each piece of it, when it comes piece by piece.
+    /// Time before each piece of the reply, if it is streamed.
     pub pause: Duration,
 }
 
-/// What the model does when it has said everything.
+/// Behavior of the model after the end of the script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AfterScript {
-    /// It fails as [`ChatErrorKind::ScriptEnded`].
+    /// Fails with [`ChatErrorKind::ScriptEnded`].
     #[default]
     Fail,
-    /// It says nothing, as often as it is asked.
+    /// Returns empty replies.
     Silence,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ScriptState {
     name: String,
     replies: Vec<ScriptedReply>,
     after: AfterScript,
     is_recording: bool,
-    progress: Mutex<Progress>,
+    progress: Mutex<ScriptProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct ScriptProgress {
     played: usize,
     requests: Vec<ChatRequest>,
 }
 
 impl ScriptedClient {
-    /// A model that gives these replies, one after another.
+    /// Creates a model that returns these replies in order.
     pub fn new<R: Into<ScriptedReply>>(replies: impl IntoIterator<Item = R>) -> Self {
         Self::named("script", replies.into_iter().map(Into::into).collect())
     }
 
-    /// Reads a script of at most [`SCRIPT_BYTES_MAX`] bytes. `name` stands for it in messages.
+    /// Reads a script of at most [`SCRIPT_BYTES_MAX`] bytes. Messages refer to it by `name`.
     ///
     /// # Errors
-    /// [`ScriptError`] if it cannot be read, or for the first line that is no reply.
+    /// [`ScriptError`] if the script cannot be read, or for the first invalid line.
     pub fn read(name: &str, reader: impl Read) -> Result<Self, ScriptError> {
         Ok(Self::named(name, file::read(name, reader)?))
     }
@@ -90,41 +92,44 @@ impl ScriptedClient {
     fn named(name: &str, replies: Vec<ScriptedReply>) -> Self {
         let (after, progress) = (AfterScript::default(), Mutex::default());
         let name = name.to_owned();
-        Self { inner: Arc::new(Inner { name, replies, after, is_recording: false, progress }) }
+        Self {
+            inner: Arc::new(ScriptState { name, replies, after, is_recording: false, progress }),
+        }
     }
 
-    /// The same script from its beginning, with what comes after it.
+    /// Returns a client that starts the script over and has this behavior after its end.
     #[must_use]
     pub fn then(&self, after: AfterScript) -> Self {
         self.with(after, self.inner.is_recording)
     }
 
-    /// The same script from its beginning, keeping the requests for [`requests`](Self::requests).
+    /// Returns a client that starts the script over and stores requests for
+    /// [`requests`](Self::requests).
     #[must_use]
     pub fn recording(&self) -> Self {
         self.with(self.inner.after, true)
     }
 
     fn with(&self, after: AfterScript, is_recording: bool) -> Self {
-        let Inner { name, replies, .. } = &*self.inner;
+        let ScriptState { name, replies, .. } = &*self.inner;
         let (name, replies) = (name.clone(), replies.clone());
         let progress = Mutex::default();
-        Self { inner: Arc::new(Inner { name, replies, after, is_recording, progress }) }
+        Self { inner: Arc::new(ScriptState { name, replies, after, is_recording, progress }) }
     }
 
-    /// The requests so far, if they are [kept](Self::recording).
+    /// Returns the requests so far, if they are [stored](Self::recording).
     #[must_use]
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.progress().requests.clone()
     }
 
-    /// How many replies have not been given yet.
+    /// Returns the number of replies that are left.
     #[must_use]
     pub fn replies_left(&self) -> usize {
         self.inner.replies.len().saturating_sub(self.progress().played)
     }
 
-    /// The next line, once it is due.
+    /// Returns the next reply after its delay.
     async fn next(&self, request: ChatRequest) -> Result<(Reply, Duration), ChatError> {
         if request.cancellation.is_cancelled() {
             return Err(ChatError::cancelled());
@@ -149,7 +154,7 @@ impl ScriptedClient {
     }
 
     fn over(&self) -> Result<(Reply, Duration), ChatError> {
-        let Inner { name, replies, after, .. } = &*self.inner;
+        let ScriptState { name, replies, after, .. } = &*self.inner;
         match after {
             AfterScript::Silence => Ok((Reply::default(), Duration::ZERO)),
             AfterScript::Fail => Err(ChatError::new(
@@ -162,8 +167,8 @@ impl ScriptedClient {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // A count and a list: what a panicking thread left is whole.
+    fn progress(&self) -> MutexGuard<'_, ScriptProgress> {
+        // A count and a list, which a panicking thread cannot leave inconsistent.
         self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,7 +183,7 @@ impl ChatClient for ScriptedClient {
         self.next(request).await.map(|(reply, _)| reply)
     }
 
-    /// Texts come word by word and arguments in fragments, as they do from a provider.
+    /// Streams texts word by word and arguments in fragments, as a provider does.
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
         let cancellation = request.cancellation.clone();
         let (reply, pause) = self.next(request).await?;
@@ -190,7 +195,7 @@ impl ChatClient for ScriptedClient {
     }
 }
 
-/// Waits, unless the caller gives up.
+/// Waits, unless the caller cancels.
 async fn wait(time: Duration, cancellation: &CancellationToken) -> Result<(), ChatError> {
     if time.is_zero() && !cancellation.is_cancelled() {
         return Ok(());
@@ -205,12 +210,12 @@ fn calls(request: &ChatRequest) -> usize {
     request.messages.iter().map(|message| message.calls().count()).sum()
 }
 
-/// Gives ids to the calls that have none: numbers, that no call has which the model was sent. A
-/// script is the same in every run, and calls of one conversation still have different ids.
+/// Assigns ids to calls without one: numbers that no call in the request has. The ids are the same
+/// in every run of the script, and still unique within a conversation.
 fn name_calls(reply: &mut Reply, calls_before: usize) {
     let contents = reply.messages.iter_mut().flat_map(|message| &mut message.contents);
     let calls = contents.filter_map(|content| match content {
-        Content::FunctionCall(call) => Some(call),
+        MessageContent::FunctionCall(call) => Some(call),
         _ => None,
     });
     for (index, call) in calls.enumerate() {

@@ -1,20 +1,19 @@
-//! Turns that belong together (`SES-1`).
+//! Sessions, which connect turns of a conversation (`SES-1`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Turns that belong together: an id, the id that a service knows them by, and what is remembered
-/// (`SES-1`).
+/// Connects turns of a conversation: an id, the id that a service uses, and state (`SES-1`).
 ///
-/// Clones are the same session. One run at a time has the turn; another one waits for it.
+/// Clones share the session. Only one run at a time may use it; others wait.
 #[derive(Clone)]
 pub struct Session {
-    inner: Arc<Inner>,
+    inner: Arc<SessionState>,
 }
 
-struct Inner {
+struct SessionState {
     id: String,
     memory: Mutex<Memory>,
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -26,11 +25,11 @@ struct Memory {
     state: Map<String, Value>,
 }
 
-/// The JSON form (`SES-1`).
+/// JSON form of a session (`SES-1`).
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct SessionRecord {
     #[serde(rename = "type", default)]
-    record: RecordType,
+    record: SessionRecordType,
     session_id: String,
     #[serde(default)]
     service_session_id: Option<String>,
@@ -40,51 +39,54 @@ struct Record {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RecordType {
+enum SessionRecordType {
     #[default]
     Session,
 }
 
 impl Session {
-    /// A session with a random id (a UUID).
+    /// Creates a session with a random id (a UUID).
     #[must_use]
     pub fn new() -> Self {
         Self::with_id(uuid::Uuid::new_v4().to_string())
     }
 
-    /// A session with an id of one's own.
+    /// Creates a session with this id.
     pub fn with_id(id: impl Into<String>) -> Self {
         Self::remembering(id.into(), Memory::default())
     }
 
     fn remembering(id: String, memory: Memory) -> Self {
-        Self { inner: Arc::new(Inner { id, memory: Mutex::new(memory), turn: Arc::default() }) }
+        Self {
+            inner: Arc::new(SessionState { id, memory: Mutex::new(memory), turn: Arc::default() }),
+        }
     }
 
-    /// The id.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.inner.id
     }
 
-    /// The id that the service knows the conversation by, if it keeps it.
+    /// Returns the service's id of the conversation, if the service keeps it.
     #[must_use]
     pub fn service_id(&self) -> Option<String> {
         self.memory().service_id.clone()
     }
 
-    /// Sets the id that the service knows the conversation by.
+    /// Sets the service's id of the conversation.
     pub fn set_service_id(&self, id: Option<String>) {
         self.memory().service_id = id;
     }
 
-    /// What a source remembers: `state[<source id>]` (`SES-2`); null if nothing.
+    /// Returns a source's part of the state, `state[<source id>]` (`SES-2`), or null if there is
+    /// none.
     #[must_use]
     pub fn part(&self, source: &str) -> Value {
         self.memory().state.get(source).cloned().unwrap_or_default()
     }
 
-    /// Sets what a source remembers; null is nothing.
+    /// Sets a source's part of the state; null removes it.
     pub fn set_part(&self, source: &str, part: Value) {
         let mut memory = self.memory();
         if part.is_null() {
@@ -94,13 +96,13 @@ impl Session {
         }
     }
 
-    /// Waits until no other run has the turn.
+    /// Waits until no other run uses the session.
     pub(crate) async fn take_turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
         Arc::clone(&self.inner.turn).lock_owned().await
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Every change is one assignment: what a panicking thread left is whole.
+        // Every change is one assignment, so a panicking thread cannot leave this inconsistent.
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,32 +113,38 @@ impl Default for Session {
     }
 }
 
-/// Sessions are equal that have the same id and remember the same.
+/// Compares the ids and the state.
 impl PartialEq for Session {
     fn eq(&self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.inner, &other.inner) {
             return true;
         }
-        // One lock at a time: two comparisons the other way round would wait for each other.
+        // Locks one at a time, so that two opposite comparisons cannot deadlock.
         let memory = self.memory().clone();
         self.inner.id == other.inner.id && memory == *other.memory()
     }
 }
 
-/// `{"type": "session", "session_id", "service_session_id", "state"}` (`SES-1`).
+/// Serializes as `{"type": "session", "session_id", "service_session_id", "state"}` (`SES-1`).
 impl Serialize for Session {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Memory { service_id, state } = self.memory().clone();
-        let record = RecordType::Session;
-        Record { record, session_id: self.inner.id.clone(), service_session_id: service_id, state }
-            .serialize(to)
+        let record = SessionRecordType::Session;
+        SessionRecord {
+            record,
+            session_id: self.inner.id.clone(),
+            service_session_id: service_id,
+            state,
+        }
+        .serialize(to)
     }
 }
 
-/// Another `type` is refused; none at all is taken for a session.
+/// Rejects any other `type`; a missing one counts as `session`.
 impl<'de> Deserialize<'de> for Session {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Record { session_id, service_session_id, state, .. } = Record::deserialize(from)?;
+        let SessionRecord { session_id, service_session_id, state, .. } =
+            SessionRecord::deserialize(from)?;
         Ok(Self::remembering(session_id, Memory { service_id: service_session_id, state }))
     }
 }

@@ -1,4 +1,4 @@
-//! What a person or a program sets about the loop (`LOOP-9`, `LOOP-10`).
+//! Settings of the loop (`LOOP-9`, `LOOP-10`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,92 +10,94 @@ use serde_json::{Map, Value, json};
 use crate::IterationHook;
 use crate::middleware::{FunctionContext, Middleware};
 
-/// Settings of the loop. The defaults are those of `LOOP-9`.
+/// Settings of the loop. `LOOP-9` defines the defaults.
 #[derive(Clone)]
 pub struct LoopSettings {
-    /// Whether calls are run at all; otherwise they come back to the caller (`LOOP-3`).
+    /// True if calls are executed; otherwise they are returned to the caller (`LOOP-3`).
     pub enabled: bool,
-    /// Rounds of calls before the model has to answer without them (`LOOP-20`). At least 1.
-    pub max_iterations: u32,
-    /// Calls before the model has to answer without them; compared after each batch (`LOOP-21`). At
+    /// Maximum number of iterations before the model has to answer without calls (`LOOP-20`). At
     /// least 1.
+    pub max_iterations: u32,
+    /// Maximum number of calls before the model has to answer without them; compared after each
+    /// batch (`LOOP-21`). At least 1.
     pub max_function_calls: Option<u32>,
-    /// Time before the model has to answer without calls (`LOOP-22`). Greater than zero.
+    /// Maximum time before the model has to answer without calls (`LOOP-22`). Greater than zero.
     pub max_duration: Option<Duration>,
-    /// Rounds with an error in a row before `on_error_limit` applies; 0 acts like 1 (`LOOP-18`).
+    /// Number of consecutive iterations with errors that triggers `on_error_limit`; 0 acts like 1
+    /// (`LOOP-18`).
     pub max_consecutive_errors: u32,
-    /// What happens then.
+    /// Reaction to reaching `max_consecutive_errors`.
     pub on_error_limit: OnErrorLimit,
-    /// Whether a call of an unknown tool ends the run before anything of its batch has run
+    /// True if a call of an unknown tool ends the run before any call of its batch has run
     /// (`LOOP-16`).
     pub terminate_on_unknown: bool,
-    /// Whether the model is told what an error of the host says (`LOOP-14`). Such texts may hold
-    /// what a model should not see: it is for development.
+    /// True if the model sees the texts of host errors (`LOOP-14`). For development only, because
+    /// such texts may contain confidential information.
     pub include_detailed_errors: bool,
-    /// Whether the calls of one reply start together (`LOOP-24`).
+    /// True if the calls of one reply run concurrently (`LOOP-24`).
     pub allow_concurrent_invocation: bool,
-    /// Tools that can be called and are not advertised (`LOOP-11`).
+    /// Tools that can be called but are not advertised (`LOOP-11`).
     pub additional_tools: Toolset,
-    /// Names of tools that the caller of the run calls itself (`LOOP-11`, `LOOP-26`).
+    /// Names of tools that the caller of the run executes itself (`LOOP-11`, `LOOP-26`).
     pub caller_tools: BTreeSet<String>,
     /// Called after each iteration (`LOOP-30`).
     pub iteration_completed: Option<Arc<dyn IterationHook>>,
-    /// Calls tools instead of the loop: the innermost function middleware, behind all others
+    /// Executes calls instead of the loop: the innermost function middleware, inside of all others
     /// (`LOOP-27`).
     pub invoker: Option<Arc<dyn Middleware<FunctionContext>>>,
 }
 
-/// What happens when calls have failed too often in a row (`LOOP-18`).
+/// Reaction to too many consecutive errors (`LOOP-18`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnErrorLimit {
     /// The model answers without tools.
     #[default]
     Answer,
-    /// The errors of the last round are raised.
+    /// The run fails with the errors of the last iteration.
     Raise,
 }
 
-/// Why settings are refused (`LOOP-10`).
+/// Error returned for invalid settings (`LOOP-10`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSetting {
-    /// No iteration at all.
+    /// `max_iterations` is not a positive integer.
     #[error("max_iterations must be at least 1.")]
     MaxIterations,
-    /// No call at all.
+    /// `max_function_calls` is not a positive integer.
     #[error("max_function_calls must be at least 1 or none.")]
     MaxFunctionCalls,
-    /// No time at all.
+    /// `max_duration` is not a positive number of seconds.
     #[error("max_duration must be greater than zero or none.")]
     MaxDuration,
-    /// Less than no error.
+    /// `max_consecutive_errors` is negative or not an integer.
     #[error("max_consecutive_errors must be 0 or more.")]
     MaxConsecutiveErrors,
-    /// Neither of the two words.
+    /// `on_error_limit` is neither `answer` nor `raise`.
     #[error("on_error_limit must be 'answer' or 'raise'.")]
     OnErrorLimit,
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("Unknown loop setting '{name}'.")]
     Unknown {
-        /// What was set.
+        /// Name of the setting.
         name: String,
     },
     /// A flag is neither true nor false.
     #[error("{name} must be true or false.")]
     NotAFlag {
-        /// The setting.
+        /// Name of the setting.
         name: String,
     },
-    /// Names of tools are not given as a list of texts.
+    /// The value is not a list of tool names.
     #[error("{name} must be a list of tool names.")]
     NotNames {
-        /// The setting.
+        /// Name of the setting.
         name: String,
     },
-    /// A setting that is code, or tools.
+    /// The setting holds code or tools.
     #[error("{name} can be set in code only.")]
     CodeOnly {
-        /// The setting.
+        /// Name of the setting.
         name: String,
     },
 }
@@ -124,7 +126,7 @@ impl LoopSettings {
     /// Checks settings that were made in code.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// The first setting that is out of range.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         if self.max_iterations == 0 {
             return Err(InvalidSetting::MaxIterations);
@@ -138,11 +140,11 @@ impl LoopSettings {
         Ok(())
     }
 
-    /// Settings out of data; null and what is not given are the default. `max_duration` is in
+    /// Converts settings from JSON. Null and missing values mean the default. `max_duration` is in
     /// seconds.
     ///
     /// # Errors
-    /// The first setting that is not known or out of its range.
+    /// The first setting that is unknown or out of range.
     pub fn from_json(settings: &Map<String, Value>) -> Result<Self, InvalidSetting> {
         let mut read = Self::default();
         for (name, value) in settings {
@@ -212,8 +214,7 @@ impl LoopSettings {
         Ok(())
     }
 
-    /// The settings as data, tools by their names; a hook and an invoker are true where there is
-    /// one.
+    /// Converts settings to JSON. Tools are given by name; a hook and an invoker are true if set.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let additional: Vec<_> = self

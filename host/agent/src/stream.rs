@@ -1,4 +1,4 @@
-//! A run that is read while it goes on.
+//! Streamed runs.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,63 +12,62 @@ use tokio::sync::mpsc;
 use crate::hooks::Hooks;
 use crate::{Response, RunError, Update};
 
-/// Updates that may wait to be read before the run waits for its reader: it is never ahead of what
-/// was seen of it.
+/// Maximum number of unread updates before the run waits for its reader, so that it does not get
+/// ahead of what the reader has seen.
 const UPDATES_AHEAD_MAX: usize = 1;
 
-type Going<T> = Pin<Box<dyn Future<Output = Result<T, RunError>> + Send>>;
+type RunFuture<T> = Pin<Box<dyn Future<Output = Result<T, RunError>> + Send>>;
 
-/// A run that is read while it goes on (`LOOP-29`): nothing happens unless it is. Dropping it ends
-/// the run.
+/// A streamed run (`LOOP-29`). It makes progress only while it is read. Dropping it ends the run.
 ///
-/// Middleware works on what will come through the hooks (`MW-5`):
+/// Middleware uses hooks to work on content that has not arrived yet (`MW-5`):
 /// [`map_updates`](Self::map_updates), [`map_response`](Self::map_response),
 /// [`on_end`](Self::on_end).
 pub struct RunStream {
-    state: State,
+    state: StreamState,
     hooks: Hooks<Response>,
 }
 
-enum State {
+enum StreamState {
     /// Agent middleware is running.
-    Beginning(Going<RunStream>),
-    /// That is done, and this is what it has made.
+    Beginning(RunFuture<RunStream>),
+    /// Agent middleware is done and has returned this stream.
     Inner(Box<RunStream>),
     /// The loop is running.
-    Going { run: Going<Response>, updates: mpsc::Receiver<Update> },
-    /// The loop is done, and there may be something to be read.
+    Going { run: RunFuture<Response>, updates: mpsc::Receiver<Update> },
+    /// The loop is done; some updates may still be unread.
     Left { updates: VecDeque<Update>, ended: Option<Result<Response, RunError>> },
 }
 
 impl RunStream {
-    /// A run whose updates go where `run` is told to send them.
+    /// Creates a stream of a run that sends its updates to the given sender.
     pub(crate) fn of<F>(run: impl FnOnce(mpsc::Sender<Update>) -> F) -> Self
     where
         F: Future<Output = Result<Response, RunError>> + Send + 'static,
     {
         let (sender, updates) = mpsc::channel(UPDATES_AHEAD_MAX);
-        Self::in_state(State::Going { run: Box::pin(run(sender)), updates })
+        Self::in_state(StreamState::Going { run: Box::pin(run(sender)), updates })
     }
 
-    /// A run that has something to do before there is anything to read.
+    /// Creates a stream that first waits for another one.
     pub(crate) fn beginning(
         begun: impl Future<Output = Result<Self, RunError>> + Send + 'static,
     ) -> Self {
-        Self::in_state(State::Beginning(Box::pin(begun)))
+        Self::in_state(StreamState::Beginning(Box::pin(begun)))
     }
 
-    fn in_state(state: State) -> Self {
+    fn in_state(state: StreamState) -> Self {
         Self { state, hooks: Hooks::default() }
     }
 
-    /// Changes every update that is read from now on.
+    /// Applies a function to every update from now on.
     #[must_use]
     pub fn map_updates(mut self, change: impl FnMut(Update) -> Update + Send + 'static) -> Self {
         self.hooks.on_update(change);
         self
     }
 
-    /// Changes the response, when the run has ended well.
+    /// Applies a function to the response if the run succeeds.
     #[must_use]
     pub fn map_response(
         mut self,
@@ -78,7 +77,7 @@ impl RunStream {
         self
     }
 
-    /// Is called when the run is over, however it ended, also when it is dropped.
+    /// Calls a function when the run ends, in whatever way, including when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
         self.hooks.on_end(end);
@@ -88,7 +87,7 @@ impl RunStream {
     /// Reads the rest and returns the whole response, the same as without streaming.
     ///
     /// # Errors
-    /// What ended the run.
+    /// The error that ended the run.
     pub async fn finish(mut self) -> Result<Response, RunError> {
         while let Some(update) = self.next().await {
             update?;
@@ -96,12 +95,12 @@ impl RunStream {
         self.take_response().unwrap_or(Err(RunError::Cancelled))
     }
 
-    /// The response, once there is one to take.
+    /// Returns the response, if there is one to take.
     fn take_response(&mut self) -> Option<Result<Response, RunError>> {
         let ended = match &mut self.state {
-            State::Inner(inner) => inner.take_response(),
-            State::Left { ended, .. } => ended.take(),
-            State::Beginning(_) | State::Going { .. } => None,
+            StreamState::Inner(inner) => inner.take_response(),
+            StreamState::Left { ended, .. } => ended.take(),
+            StreamState::Beginning(_) | StreamState::Going { .. } => None,
         };
         ended.map(|response| response.map(|response| self.hooks.whole(response)))
     }
@@ -109,22 +108,23 @@ impl RunStream {
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Update, RunError>>> {
         loop {
             match &mut self.state {
-                State::Beginning(begun) => {
+                StreamState::Beginning(begun) => {
                     self.state = match ready!(begun.as_mut().poll(context)) {
-                        Ok(inner) => State::Inner(Box::new(inner)),
+                        Ok(inner) => StreamState::Inner(Box::new(inner)),
                         Err(error) => {
-                            self.state = State::Left { updates: VecDeque::new(), ended: None };
+                            self.state =
+                                StreamState::Left { updates: VecDeque::new(), ended: None };
                             return Poll::Ready(Some(Err(error)));
                         }
                     }
                 }
-                State::Inner(inner) => return inner.poll_next_unpin(context),
-                State::Going { run, updates } => {
+                StreamState::Inner(inner) => return inner.poll_next_unpin(context),
+                StreamState::Going { run, updates } => {
                     if let Poll::Ready(Some(update)) = updates.poll_recv(context) {
                         return Poll::Ready(Some(Ok(update)));
                     }
                     let Poll::Ready(ended) = run.as_mut().poll(context) else {
-                        // It may have sent something before it came to wait.
+                        // The run may have sent an update before it became pending.
                         return match updates.poll_recv(context) {
                             Poll::Ready(Some(update)) => Poll::Ready(Some(Ok(update))),
                             _ => Poll::Pending,
@@ -134,9 +134,9 @@ impl RunStream {
                     while let Ok(update) = updates.try_recv() {
                         left.push_back(update);
                     }
-                    self.state = State::Left { updates: left, ended: Some(ended) };
+                    self.state = StreamState::Left { updates: left, ended: Some(ended) };
                 }
-                State::Left { updates, ended } => {
+                StreamState::Left { updates, ended } => {
                     if let Some(update) = updates.pop_front() {
                         return Poll::Ready(Some(Ok(update)));
                     }
@@ -163,14 +163,14 @@ impl Stream for RunStream {
 }
 
 impl From<Response> for RunStream {
-    /// A response as a run that has ended, each message one update.
+    /// Converts a response to a finished run, with one update per message.
     fn from(response: Response) -> Self {
         let updates = response.messages.iter().flat_map(|message| {
             let message = Arc::unwrap_or_clone(Arc::clone(message));
             let reply = crate::Reply { messages: vec![message], ..crate::Reply::default() };
             reply.into_updates().into_iter().filter(|update| !update.deltas.is_empty())
         });
-        Self::in_state(State::Left { updates: updates.collect(), ended: Some(Ok(response)) })
+        Self::in_state(StreamState::Left { updates: updates.collect(), ended: Some(Ok(response)) })
     }
 }
 

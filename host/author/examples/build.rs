@@ -5,12 +5,12 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cofferdam_author::{BuildOptions, Project, Report, Steps, build};
+use cofferdam_author::{BuildOptions, Project, StepObserver, Steps, build};
 
 struct Printed;
 
 #[allow(clippy::print_stderr, reason = "a program")]
-impl Report for Printed {
+impl StepObserver for Printed {
     fn begin(&self, step: &str) {
         eprintln!("{step} …");
     }

@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use crate::{BuildError, Language, Project, Steps, languages, strip};
 
-/// What is not the project's to say.
+/// Build options that do not come from the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildOptions {
     /// The names of functions stay, so that the backtrace of a trap has them.
     pub keep_names: bool,
-    /// Where the WASI SDK of the Bytecode Alliance is, for C and C++; where its own instructions
-    /// put it if nothing is said.
+    /// Directory of the WASI SDK of the Bytecode Alliance, for C and C++; the documented one if
+    /// missing.
     pub wasi_sdk: Option<PathBuf>,
 }
 
 /// Builds a project: runs the toolchain of its language and takes out of the component what only
 /// debuggers read.
 ///
-/// The manifest is not in it yet: whoever calls this embeds [`Project::manifest`] and checks it.
+/// The manifest is not in it yet: the caller embeds [`Project::manifest`] and checks it.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::project::is_name;
 use crate::{Language, packed};
 
-/// What templates call the project; in names of files as well.
+/// Placeholder for the project's name in templates and in the names of their files.
 const NAME: &str = "{{name}}";
 /// The name as an identifier, which has no `-`.
 const IDENTIFIER: &str = "{{identifier}}";
@@ -16,16 +16,16 @@ const SDK_NAMES: [&str; 2] = ["cofferdam-sdk", "cofferdam"];
 /// such as `Cargo.toml`.
 const ENDING: &str = ".in";
 
-/// What was written.
+/// Files that were written.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedProject {
     /// The project.
     pub directory: PathBuf,
     /// Its files without those of the SDK, relative to it, sorted.
     pub files: Vec<String>,
 }
 
-/// Why there is no new project.
+/// Error of creating a project.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -44,9 +44,9 @@ pub enum CreateError {
     /// Something cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Write {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
 }
@@ -57,7 +57,7 @@ pub enum CreateError {
 /// # Errors
 ///
 /// When the name cannot be one, or there is something at that path, or it cannot be written.
-pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
+pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(CreateError::Name(name));
@@ -107,7 +107,7 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
     files.sort();
     // A template of the language takes the place of one of all languages.
     files.dedup();
-    Ok(Created { directory: path.to_owned(), files })
+    Ok(CreatedProject { directory: path.to_owned(), files })
 }
 
 /// The templates of a language by their path in the project: its own, and those of all.

@@ -1,9 +1,9 @@
-//! Why there is no component.
+//! Errors of builds.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// Why a project was not built.
+/// Error of building a project.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -19,25 +19,25 @@ pub enum BuildError {
          with `[build] sdk` in plugin.toml", looked_for.display()
     )]
     NoSdk {
-        /// Where it was expected.
+        /// Expected path.
         looked_for: PathBuf,
     },
     /// A program cannot be started.
     #[error("{program} cannot be started: {error}")]
     Start {
-        /// Which.
+        /// Program.
         program: String,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
     /// A program of the toolchain did not do its work.
     #[error("{step} failed ({status}){}{output}", if output.is_empty() { "" } else { ":\n" })]
     Failed {
-        /// What it was to do.
+        /// Purpose of the program.
         step: String,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
-        /// What it has printed, unless that was shown already.
+        /// Output of the program, unless it was shown already.
         output: String,
     },
     /// The core module cannot become a component.
@@ -46,17 +46,17 @@ pub enum BuildError {
     /// A file cannot be read.
     #[error("{} cannot be read: {error}", path.display())]
     Read {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
     /// A file cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Write {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
 }
@@ -75,9 +75,9 @@ impl BuildError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{tool} is missing (looked for {looked_for}). Install it with\n{}", commands(install))]
 pub struct MissingTool {
-    /// What is missing, in words: `the Go compiler, 1.24 or newer`.
+    /// Missing tool, in words: `the Go compiler, 1.24 or newer`.
     pub tool: String,
-    /// Where it was looked for: `go on the PATH`.
+    /// Searched place: `go on the PATH`.
     pub looked_for: String,
     /// Commands that install it, the usual way first.
     pub install: Vec<String>,

@@ -24,7 +24,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// In the order in which people are shown them.
+    /// In the order in which users are shown them.
     pub const ALL: [Self; 7] = [
         Self::Rust,
         Self::Python,
@@ -109,7 +109,7 @@ impl fmt::Display for Language {
     }
 }
 
-/// What was typed is no language with an SDK.
+/// Error returned for a name that is no language with an SDK.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no SDK for `{0}`; there are rust, python, javascript, typescript, go, c and cpp, and every language with a \

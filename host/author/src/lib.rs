@@ -1,4 +1,4 @@
-//! What an author does before there is a plugin: start a project, and build it into a component.
+//! Commands for plugin authors: create a project, and build it into a component.
 //!
 //! [`create()`] writes a project from a template, with a copy of the SDK of its language, so that
 //! it builds offline and on every later version of this host. [`Project::open`] finds out what a
@@ -23,9 +23,9 @@ mod watch;
 mod wit;
 
 pub use build::{BuildOptions, build};
-pub use create::{CreateError, Created, create};
+pub use create::{CreateError, CreatedProject, create};
 pub use error::{BuildError, MissingTool};
 pub use language::{Language, UnknownLanguage};
 pub use project::{BuildTable, Project, ProjectError};
-pub use steps::{Finished, Report, Steps};
+pub use steps::{ProgramOutput, StepObserver, Steps};
 pub use watch::is_source;

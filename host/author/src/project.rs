@@ -1,4 +1,4 @@
-//! What a directory holds.
+//! Contents of a project directory.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -37,13 +37,13 @@ pub struct BuildTable {
     pub entry: Option<PathBuf>,
     /// The files of a C or C++ project, as globs relative to the directory.
     pub sources: Vec<String>,
-    /// What a C or C++ compiler is given besides.
+    /// Additional flags of a C or C++ compiler.
     pub flags: Vec<String>,
-    /// Where the SDK is, relative to the directory.
+    /// Directory of the SDK, relative to the project.
     pub sdk: Option<PathBuf>,
 }
 
-/// Why a directory is no project.
+/// Error returned for a directory that is not a project.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectError {
@@ -53,20 +53,20 @@ pub enum ProjectError {
     /// A file cannot be read.
     #[error("{} cannot be read: {error}", path.display())]
     Read {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// A file is longer than any that a person writes.
+    /// A file is longer than any that the user writes.
     #[error("{} is longer than {SETTINGS_BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
     /// A settings file is not what it should be.
     #[error("{}: {message}", path.display())]
     Settings {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// What is wrong, with its place.
+        /// Error message with its position.
         message: String,
     },
     /// No file says which language it is.
@@ -123,19 +123,19 @@ impl Project {
         Ok(Self { directory, name, language, build, manifest })
     }
 
-    /// Where it is; absolute.
+    /// Returns the directory, as an absolute path.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the component is called, without ending.
+    /// Returns the name of the component, without extension.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is written in.
+    /// Returns the language.
     #[must_use]
     pub fn language(&self) -> Language {
         self.language
@@ -153,7 +153,7 @@ impl Project {
         self.manifest.as_deref()
     }
 
-    /// Where the component is written when nothing else is said.
+    /// Returns the default path of the component.
     #[must_use]
     pub fn component(&self) -> PathBuf {
         self.directory.join("dist").join(format!("{}.wasm", self.name))
@@ -212,7 +212,7 @@ fn split(text: &str) -> Result<(BuildTable, String), String> {
     Ok((build, manifest))
 }
 
-/// Whether a text can be a file name on every system and a name of a plugin.
+/// Returns whether a text can be a file name on every system and a name of a plugin.
 pub(crate) fn is_name(text: &str) -> bool {
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     starts_well

@@ -1,4 +1,4 @@
-//! Files of a project that a person has written, read without waiting and without end.
+//! Files of a project that the user has written, read without waiting and without end.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -12,39 +12,39 @@ use crate::BuildError;
 const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
 /// Is told what happens.
-pub trait Report {
+pub trait StepObserver {
     /// Something that takes a while begins.
     fn begin(&self, step: &str);
     /// It is done.
     fn end(&self, step: &str, took: Duration);
-    /// Something that a person should know.
+    /// Something that the user should know.
     fn note(&self, text: &str);
 }
 
 /// Runs programs and reports them.
 #[derive(Clone, Copy)]
 pub struct Steps<'a> {
-    report: &'a dyn Report,
+    report: &'a dyn StepObserver,
     is_verbose: bool,
 }
 
-/// How a program ended that did its work.
+/// Output of a program that succeeded.
 #[derive(Debug)]
-pub struct Finished {
-    /// What it has printed to standard output.
+pub struct ProgramOutput {
+    /// Standard output.
     pub stdout: String,
-    /// What it has printed to standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl<'a> Steps<'a> {
     /// With `is_verbose` the programs print what they print; otherwise it is shown when one fails.
     #[must_use]
-    pub fn new(report: &'a dyn Report, is_verbose: bool) -> Self {
+    pub fn new(report: &'a dyn StepObserver, is_verbose: bool) -> Self {
         Self { report, is_verbose }
     }
 
-    /// Says something that a person should know.
+    /// Says something that the user should know.
     pub fn note(&self, text: &str) {
         self.report.note(text);
     }
@@ -55,7 +55,7 @@ impl<'a> Steps<'a> {
     /// # Errors
     ///
     /// When it cannot be started or does not end with 0.
-    pub fn run(&self, step: &str, command: &mut Command) -> Result<Finished, BuildError> {
+    pub fn run(&self, step: &str, command: &mut Command) -> Result<ProgramOutput, BuildError> {
         self.report.begin(step);
         let started = Instant::now();
         let finished = run(step, command, self.is_verbose)?;
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Steps<'_> {
     }
 }
 
-fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<Finished, BuildError> {
+fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<ProgramOutput, BuildError> {
     let started =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let program = || command.get_program().to_string_lossy().into_owned();
@@ -91,11 +91,11 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<Finished, Bu
         let output = output.trim().to_owned();
         return Err(BuildError::Failed { step: step.to_owned(), status, output });
     }
-    Ok(Finished { stdout, stderr })
+    Ok(ProgramOutput { stdout, stderr })
 }
 
-/// What a pipe brings, to its end. What is shown goes to standard error: standard output belongs to
-/// the result of whoever builds.
+/// Reads a pipe to its end. Output goes to standard error: standard output belongs to the result of
+/// the build.
 fn text(mut pipe: impl Read, is_shown: bool) -> String {
     let mut kept = Vec::new();
     let mut piece = [0; 4096];

@@ -1,11 +1,11 @@
-//! Takes out of a component what nobody reads who runs it.
+//! Removes sections from a component that are not needed to run it.
 
 use wasm_encoder::{RawSection, Section};
 use wasmparser::BinaryReader;
 
 /// Length of magic number, version and layer.
 const HEADER_BYTES: usize = 8;
-/// What components and core modules begin with.
+/// First bytes of components and core modules.
 const MAGIC: [u8; 4] = *b"\0asm";
 const CUSTOM: u8 = 0;
 /// The ids of what is nested in a component; in a core module they stand for types and functions.
@@ -17,27 +17,27 @@ const DEPTH_MAX: u32 = 16;
 /// A component without its debugging sections, and unless `keep_names` without the names of
 /// functions. `None` if the bytes are no component.
 pub(crate) fn strip(component: &[u8], keep_names: bool) -> Option<Vec<u8>> {
-    (layer(component)? == Layer::Component).then_some(())?;
+    (layer(component)? == BinaryLayer::Component).then_some(())?;
     stripped(component, keep_names, 0)
 }
 
 #[derive(PartialEq, Eq)]
-enum Layer {
+enum BinaryLayer {
     Component,
     Core,
 }
 
-fn layer(bytes: &[u8]) -> Option<Layer> {
+fn layer(bytes: &[u8]) -> Option<BinaryLayer> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     match (*magic == MAGIC, rest) {
-        (true, [_, _, 0, 0, ..]) => Some(Layer::Core),
-        (true, [_, _, 1, 0, ..]) => Some(Layer::Component),
+        (true, [_, _, 0, 0, ..]) => Some(BinaryLayer::Core),
+        (true, [_, _, 1, 0, ..]) => Some(BinaryLayer::Component),
         _ => None,
     }
 }
 
 fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
-    let is_component = layer(bytes)? == Layer::Component;
+    let is_component = layer(bytes)? == BinaryLayer::Component;
     let mut out = Vec::with_capacity(bytes.len());
     out.extend_from_slice(bytes.get(..HEADER_BYTES)?);
     let mut reader = BinaryReader::new(bytes.get(HEADER_BYTES..)?, HEADER_BYTES);

@@ -1,4 +1,4 @@
-//! What makes a project another one.
+//! Files whose changes lead to a new build.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const WRITTEN: [&str; 9] = [
     ".pytest_cache",
 ];
 
-/// Whether a change of this file, relative to a project, is a reason to build it again.
+/// Returns whether a change of this file, relative to a project, is a reason to build it again.
 #[must_use]
 pub fn is_source(path: &Path) -> bool {
     let is_written = path

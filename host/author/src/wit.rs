@@ -12,9 +12,9 @@ use crate::{BuildError, packed};
 /// The file of the package that holds the world; the others hold an interface each.
 const WORLD: &str = "world.wit";
 
-/// What a plugin can import of ours.
+/// An interface of this project that a plugin can import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Interface {
+pub(crate) enum ImportedInterface {
     Call,
     Client,
     Files,
@@ -22,7 +22,7 @@ pub(crate) enum Interface {
     Toolbox,
 }
 
-impl Interface {
+impl ImportedInterface {
     pub(crate) const ALL: [Self; 5] =
         [Self::Call, Self::Client, Self::Files, Self::Secrets, Self::Toolbox];
 
@@ -39,9 +39,12 @@ impl Interface {
 }
 
 /// Writes the package into the folder `wit` of a directory, with a world `plugin` that imports just
-/// these. Some toolchains import all that a world offers, and people read imports as what a plugin
+/// these. Some toolchains import all that a world offers, and users read imports as what a plugin
 /// can do.
-pub(crate) fn write(directory: &Path, uses: &BTreeSet<Interface>) -> Result<PathBuf, BuildError> {
+pub(crate) fn write(
+    directory: &Path,
+    uses: &BTreeSet<ImportedInterface>,
+) -> Result<PathBuf, BuildError> {
     let folder = directory.join("wit");
     fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
     let mut world = "package cofferdam:plugin@0.1.0;\n\nworld plugin {\n".to_owned();

@@ -1,4 +1,4 @@
-//! What can be typed. Nothing happens here; `commands` gives it a meaning.
+//! The command line, as clap parses it. `commands` runs it.
 
 mod author;
 mod chat;
@@ -25,18 +25,19 @@ pub(crate) use self::workflow::{
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    the tool returned a value; the command did what was asked
+  0    success
   1    the tool reported a failure
-  2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
-  3    the call ended in an error: a trap, a limit, a denied capability, an invalid result; a budget is used up
-  4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
-       a model gives no reply, a skill is invalid, a workflow waits for an answer, or `check --strict` has advice
-  5    the host itself failed
+  2    usage error: invalid flag, unknown tool, invalid arguments, invalid configuration
+  3    the call failed: trap, limit, denied permission, invalid result, exhausted budget
+  4    something is unavailable: a plugin that does not load or has changed, a server, a model,
+       an approval, an invalid skill, a waiting workflow, or advice with `check --strict`
+  5    internal error of the host
   130  interrupted";
 
-/// Runs tools of WebAssembly plugins, each call in a sandbox of its own.
+/// Run tools for AI models in WebAssembly sandboxes
 ///
-/// A plugin gets nothing that you do not give it: no files, no network, no environment.
+/// Each call gets a fresh sandbox. A plugin has no files, no network and no environment until you
+/// grant them.
 #[derive(Debug, Parser)]
 #[command(name = "cofferdam", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -48,13 +49,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Where compiled plugins are kept [default: the user's cache directory]
+    /// Directory for compiled plugins [default: in the user's cache directory]
     #[arg(long, global = true, value_name = "DIR", env = "COFFERDAM_CACHE_DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Compile anew and keep nothing
+    /// Disable the compilation cache
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
-    /// Ask nothing: what needs an answer is refused, as where there is no terminal
+    /// Never prompt; refuse what needs an answer
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
 }
@@ -77,33 +78,31 @@ Examples:
   cofferdam list --plugin text.wasm --plugin csv.wasm
   cofferdam list --config cofferdam.toml --json")]
     List(ListArgs),
-    /// Show what a component offers and what it asks for, without giving it anything
+    /// Show the tools of a component and the permissions it asks for
     #[command(after_help = "\
 Examples:
-  cofferdam inspect stranger.wasm
-  cofferdam inspect stranger.wasm --json | jq .capabilities
+  cofferdam inspect plugin.wasm
+  cofferdam inspect plugin.wasm --json | jq .capabilities
   cofferdam inspect weather --config cofferdam.toml")]
     Inspect(InspectArgs),
-    /// Say everything that is wrong or weak about a plugin, for its author
+    /// Report errors and weaknesses of a plugin to its author
     #[command(after_help = "\
-Refusals keep the plugin from loading (exit code 4). Notes say what the host or a model API makes \
-of a declaration.
-Advice is about clients and models; with --strict it counts like a refusal.
+Errors keep the plugin from loading (exit code 4). Notes say how the host or a model API reads a
+declaration. Advice is about clients and models; --strict turns it into errors.
 
 Examples:
   cofferdam check my-tool.wasm
   cofferdam check my-tool.wasm --strict
   cofferdam check my-tool.wasm --json | jq '.advice[].message'")]
     Check(CheckArgs),
-    /// Decode arguments as a call would, without calling; or show a schema as a model API is shown
-    /// it
+    /// Decode arguments without calling a tool, or print a schema in the dialect of a model API
     #[command(after_help = "\
 Examples:
   cofferdam args --schema schema.json '{\"count\":\"5\"}'
   cofferdam args --tool word_count --plugin text.wasm @arguments.json --json
   cofferdam args --tool word_count --plugin text.wasm --dialect openai-strict")]
     Args(ArgsArgs),
-    /// Let a scripted model call tools, and show what it sees
+    /// Play a script of model replies against tools and show the results
     #[command(after_help = "\
 A script has one model reply per line, as JSON:
   {\"text\":\"I will count the words.\",\"calls\":[{\"tool\":\"word_count\",\"arguments\":{\"text\":\"a b\"}}]}
@@ -113,22 +112,22 @@ Examples:
   cofferdam play script.jsonl --plugin text.wasm
   cofferdam play script.jsonl --config cofferdam.toml --json")]
     Play(PlayArgs),
-    /// Talk to a model that calls tools
+    /// Chat with a model that calls tools
     #[command(after_help = chat::EXAMPLES)]
     Chat(Box<ChatArgs>),
-    /// Run workflows: agents that work together as a file says
+    /// Run workflows of agents and functions
     #[command(subcommand)]
     Workflow(WorkflowCommand),
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
-    /// Offer a plugin more, in the configuration file
+    /// Grant permissions to a plugin of a configuration
     #[command(after_help = "\
 A permission is one of
   files:NAME=ACCESS   a store, where ACCESS is read-only, create-only or read-write
   http:RULE           requests, such as 'http:GET,POST https://api.example.com/v1'
   socket:RULE         a connection, such as 'socket:tcp db.example.com:5432'
-  env:NAME            an environment variable, passed on from here or with --value
+  env:NAME            an environment variable; with --value, or the host's own value
   config:KEY          a configuration value, with --value
   secret:NAME         a secret of [secrets] that the plugin may read
   clock:PRECISION     frozen, coarse or precise
@@ -143,7 +142,7 @@ Examples:
   cofferdam grant weather --all-asked --config cofferdam.toml
   cofferdam grant --list")]
     Grant(GrantArgs),
-    /// Take a grant away from a plugin, in the configuration file
+    /// Revoke permissions of a plugin of a configuration
     #[command(after_help = "\
 Permissions are written as for `cofferdam grant`.
 
@@ -152,47 +151,47 @@ Examples:
   cofferdam revoke weather --all --config cofferdam.toml
   cofferdam revoke --remembered weather.wasm")]
     Revoke(RevokeArgs),
-    /// Accept a plugin or a server that has changed
+    /// Accept a changed plugin or server
     #[command(after_help = "\
-What was accepted stands in the file next to the configuration that ends in .lock.
+Accepted versions are recorded in the .lock file next to the configuration.
 
 Examples:
   cofferdam approve weather --config cofferdam.toml
   cofferdam approve weather --config cofferdam.toml --full
   cofferdam approve weather --config cofferdam.toml --yes")]
     Approve(ApproveArgs),
-    /// Start a plugin: a project with an example that builds, a test and the SDK
+    /// Create a plugin project with an example, a test and the SDK
     #[command(after_help = author::NEW_EXAMPLES)]
     New(NewArgs),
-    /// Build a project into a component, check it and time it
+    /// Build a project into a component and check it
     #[command(after_help = author::BUILD_EXAMPLES)]
     Build(BuildArgs),
-    /// Run the cases of a plugin in the sandbox
+    /// Run the test cases of a plugin in the sandbox
     #[command(after_help = author::TEST_EXAMPLES)]
     Test(TestArgs),
-    /// Serve a project to MCP clients while it is being written
+    /// Serve a project to MCP clients and rebuild it on changes
     #[command(after_help = author::DEV_EXAMPLES)]
     Dev(Box<DevArgs>),
-    /// Put a manifest into a component, for its author
+    /// Embed a manifest in a component
     #[command(after_help = "\
 Examples:
   cofferdam embed weather.wasm plugin.toml
   cofferdam embed weather.wasm plugin.toml --output dist/weather.wasm")]
     Embed(EmbedArgs),
-    /// Look at skills: folders of instructions, files and scripts for a model
+    /// List and check skills
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// Work with configuration files
+    /// Check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Make MCP hosts start tools, and log in to MCP servers
+    /// Register with MCP clients, make tokens, and log in to MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check a configuration file and say what it means
+    /// Check a configuration file and explain it
     #[command(after_help = "\
 Examples:
   cofferdam config check cofferdam.toml
@@ -200,55 +199,55 @@ Examples:
     Check(ConfigCheckArgs),
 }
 
-/// Which plugins a command works with.
+/// Flags that choose plugins, servers and stores.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginArgs {
-    /// A component file; may be given more than once [PATH or NAME=PATH]
+    /// Load a plugin from a component file; repeatable
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
     pub(crate) plugins: Vec<String>,
-    /// Give the plugins named with --plugin a store, which they see as /NAME: a directory,
-    /// s3://BUCKET/PREFIX or `memory` [`:ro`: only reading, `:create`: only new files]
+    /// Grant the --plugin plugins a store as /NAME: a directory, s3://BUCKET/PREFIX or `memory`;
+    /// `:ro` is read-only, `:create` allows only new files; repeatable
     #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
-    /// A configuration file with plugins, remote servers, file stores, grants and limits
+    /// Read plugins, servers, stores, grants and limits from a configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro`
-    /// at the end: only reading]
+    /// Offer the file_access tools for a store: a directory, s3://BUCKET/PREFIX or `memory`;
+    /// append `:ro` for read-only
     #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
     pub(crate) files: Option<String>,
-    /// Offer the skills in a directory, or the one that it is; may be given more than once
+    /// Load skills from DIR (a skill or a directory of skills); repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) skills: Vec<PathBuf>,
-    /// Wall-clock time for one call, such as 500ms, 5s or 2m [default: 30s]
+    /// Maximum wall-clock time of a call, such as 500ms, 5s or 2m [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Memory for one call in MiB [default: 64]
+    /// Maximum memory of a call in MiB [default: 64]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) memory: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// The tool's name, as `cofferdam list` shows it
+    /// Name of the tool, as `cofferdam list` prints it
     pub(crate) tool: String,
-    /// The arguments as one JSON object, `-` for standard input, `@FILE` for a file [default: {}]
+    /// Arguments as a JSON object; `-` reads stdin, `@FILE` a file [default: {}]
     pub(crate) arguments: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Show what the call would change in files, and change nothing
+    /// Show the file changes of the call without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Approve the call, where the tool needs that
+    /// Approve the call if the tool needs approval
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Show what the call has changed in files, line by line
+    /// Show the file changes of the call as a diff
     #[arg(long)]
     pub(crate) diff: bool,
-    /// Print outcome, result and call record as one JSON object
+    /// Print outcome, result and call record as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show what the tool printed and where the time went, on standard error
+    /// Print the tool's own output and timings to stderr
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }
@@ -257,34 +256,34 @@ pub(crate) struct CallArgs {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Show what each plugin asks for, what it is offered and what it gets
+    /// Show the permissions that each plugin asks for, is offered and gets
     #[arg(long)]
     pub(crate) grants: bool,
-    /// Print definitions with their schemas as one JSON array
+    /// Print definitions with schemas as a JSON array
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The component file, or with --config the name of a plugin
+    /// Component file, or with --config the name of a plugin
     pub(crate) component: PathBuf,
-    /// A configuration file: show what it offers the plugin
+    /// Show the grants of the plugin in this configuration
     #[arg(long, short = 'c', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print everything as one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The component file
+    /// Component file
     pub(crate) component: PathBuf,
-    /// End with exit code 4 when there is advice
+    /// Exit with code 4 if there is advice
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Print everything as one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -292,52 +291,51 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("declared").required(true).args(["schema", "tool"]))]
 pub(crate) struct ArgsArgs {
-    /// The arguments as one JSON object, `-` for standard input, `@FILE` for a file [default: {}]
+    /// Arguments as a JSON object; `-` reads stdin, `@FILE` a file [default: {}]
     #[arg(conflicts_with = "dialect")]
     pub(crate) arguments: Option<String>,
-    /// A file with the JSON Schema that arguments are decoded by
+    /// Decode by the JSON Schema in this file
     #[arg(long, value_name = "FILE", conflicts_with = "plugins")]
     pub(crate) schema: Option<PathBuf>,
-    /// A tool whose schema arguments are decoded by
+    /// Decode by the schema of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Take values of the declared type alone
+    /// Disable type coercion
     #[arg(long, conflicts_with = "dialect")]
     pub(crate) strict: bool,
-    /// Print the schema as this reader is shown it [mcp, portable, openai-strict, openai,
-    /// anthropic]
+    /// Print the schema in this dialect: mcp, portable, openai-strict, openai or anthropic
     #[arg(long, value_name = "NAME")]
     pub(crate) dialect: Option<cofferdam_tool::schema::Dialect>,
-    /// Print the result as one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlayArgs {
-    /// The script, `-` for standard input
+    /// Script file; `-` reads stdin
     pub(crate) script: String,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Approve every call, where tools need that
+    /// Approve every call that needs approval
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Print one JSON object per message
+    /// Print a JSON object per message
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
-    /// The plugin, as the configuration calls it
+    /// Name of the plugin in the configuration
     #[arg(required_unless_present = "list")]
     pub(crate) plugin: Option<String>,
-    /// What to offer it
+    /// Permissions to grant
     #[arg(value_name = "PERMISSION", required_unless_present_any = ["all_asked", "list"])]
     pub(crate) permissions: Vec<String>,
-    /// The configuration file to edit
+    /// Configuration file to edit
     #[arg(
         long,
         short = 'c',
@@ -346,32 +344,32 @@ pub(crate) struct GrantArgs {
         required_unless_present = "list"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// The directory of a store that the file does not have yet
+    /// Directory of a store to add to the configuration
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The value of an environment variable or configuration value
+    /// Value of an environment variable or configuration key
     #[arg(long, value_name = "TEXT")]
     pub(crate) value: Option<String>,
-    /// Offer everything that its manifest asks for
+    /// Grant everything that the manifest asks for
     #[arg(long)]
     pub(crate) all_asked: bool,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// List what was granted for always to components of --plugin, and do nothing else
+    /// List the permanent grants of --plugin components
     #[arg(long, conflicts_with_all = ["plugin", "permissions", "all_asked"])]
     pub(crate) list: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The plugin, as the configuration calls it
+    /// Name of the plugin in the configuration
     #[arg(required_unless_present = "remembered")]
     pub(crate) plugin: Option<String>,
-    /// What to take away
+    /// Permissions to revoke
     #[arg(value_name = "PERMISSION", required_unless_present_any = ["all", "remembered"])]
     pub(crate) permissions: Vec<String>,
-    /// The configuration file to edit
+    /// Configuration file to edit
     #[arg(
         long,
         short = 'c',
@@ -380,51 +378,51 @@ pub(crate) struct RevokeArgs {
         required_unless_present = "remembered"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// Take everything away, also what every plugin is offered
+    /// Revoke everything, including the grants of all plugins
     #[arg(long)]
     pub(crate) all: bool,
-    /// Forget all that was granted for always to a component of --plugin: its file, or the first
-    /// digits of its digest
+    /// Forget the permanent grants of a --plugin component, named by file or by a prefix of its
+    /// digest
     #[arg(long, value_name = "FILE_OR_DIGEST", conflicts_with_all = ["plugin", "permissions", "all"])]
     pub(crate) remembered: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    /// The plugin or server, as the configuration calls it
+    /// Name of the plugin or server in the configuration
     pub(crate) plugin: String,
-    /// The configuration file
+    /// Configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: PathBuf,
-    /// Show all that has changed, with the whole definitions of tools
+    /// Show the whole difference, including full tool definitions
     #[arg(long)]
     pub(crate) full: bool,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EmbedArgs {
-    /// The component file
+    /// Component file
     pub(crate) component: PathBuf,
-    /// The manifest
+    /// Manifest file
     pub(crate) manifest: PathBuf,
-    /// Where to write the component with its manifest [default: in place]
+    /// Write the component to this file [default: in place]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigCheckArgs {
-    /// The configuration file
+    /// Configuration file
     pub(crate) file: PathBuf,
-    /// Print the result as one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Reads a number with a unit: `ms`, `s` or `m`.
+/// Parses a number with a unit: `ms`, `s` or `m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| bad_duration(text))?;
@@ -436,12 +434,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     match number.checked_mul(unit_ms) {
         Some(ms) if (1..=86_400_000).contains(&ms) => Ok(Duration::from_millis(ms)),
-        _ => Err("a time must be between 1ms and 1440m".to_owned()),
+        _ => Err("expected a duration between 1ms and 1440m".to_owned()),
     }
 }
 
 fn bad_duration(text: &str) -> String {
-    format!("`{text}` is not a time: write a whole number with a unit, such as 500ms, 5s or 2m")
+    format!("invalid duration `{text}`: expected an integer with a unit, such as 500ms, 5s or 2m")
 }
 
 #[cfg(test)]

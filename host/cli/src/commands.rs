@@ -1,4 +1,4 @@
-//! What each command does, top to bottom.
+//! Commands, one module each.
 
 mod approve;
 mod args;

@@ -5,7 +5,7 @@ use cofferdam::config::ConfigError;
 use cofferdam_engine::LoadError;
 use cofferdam_tool::Outcome;
 
-/// How the process ends. `docs/cli.md` and `cofferdam --help` list the same table.
+/// Exit code of the process. `docs/cli.md` and `cofferdam --help` list the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command did what was asked; a tool returned a value.
@@ -44,12 +44,12 @@ impl Exit {
     }
 }
 
-/// The input of the person who runs the command is at fault.
+/// The input of the operator is at fault.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// A plugin is not used, or a call not made, because a person has not agreed to it.
+/// A plugin is not used, or a call not made, because the operator has not agreed to it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConsentError(pub(crate) String);

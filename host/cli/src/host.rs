@@ -15,7 +15,7 @@ use crate::args::{Global, PluginArgs};
 use crate::exit::{ConsentError, UsageError};
 use crate::{ask, print};
 
-/// Longest argument text that a person is shown, in characters.
+/// Longest argument text that the operator is shown, in characters.
 const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
 
 const MOUNT_FORM: &str = "write --mount NAME=STORE, NAME=STORE:ro for reading only, or NAME=STORE:create for creating only; STORE is a directory, \

@@ -55,7 +55,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dev(args) if args.serve.http.is_some() => {
             tokio::runtime::Builder::new_multi_thread()
         }
-        // One thread is enough for one person or one client, and starts fastest. A call that
+        // One thread is enough for the operator or one client, and starts fastest. A call that
         // computes has threads of its own, and handing each message to another thread would cost
         // more than a small call.
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -68,7 +68,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     result
 }
 
-/// What the process may leave behind and hold. Where that cannot be set nothing else is lost.
+/// Limits core dumps and raises the number of open files. Where that cannot be set nothing else is
+/// lost.
 fn limit_process() {
     #[cfg(unix)]
     {

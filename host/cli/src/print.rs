@@ -35,10 +35,10 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Prints a note for the person on standard error.
+/// Prints a note for the operator on standard error.
 pub(crate) fn note(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    // Nobody can be told that standard error is gone.
+    // There is no place to report that standard error is gone.
     let _ = writeln!(stderr, "{}", printable(text));
 }
 

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps};
+use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, StepObserver, Steps};
 use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 
 use crate::exit::UsageError;
 use crate::print;
 use cofferdam::config::edit::replace_file;
 
-/// What is built, and where to.
+/// Build recipe: the project and the path of the component.
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) directory: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Recipe {
 }
 
 /// A component that was written.
-pub(crate) struct Built {
+pub(crate) struct BuiltComponent {
     pub(crate) project: Project,
     pub(crate) component: PathBuf,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Built {
 /// Steps of the toolchain as notes: each when it is over, and what takes long when it begins.
 struct Notes;
 
-impl Report for Notes {
+impl StepObserver for Notes {
     fn begin(&self, step: &str) {
         print::note(&format!("{step} …"));
     }
@@ -44,7 +44,7 @@ impl Report for Notes {
 }
 
 /// Builds once. Takes as long as the toolchain takes and blocks.
-pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
+pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
     let project = open(&recipe.directory)?;
     let options = BuildOptions {
         keep_names: recipe.keep_names,
@@ -72,7 +72,7 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
         std::fs::create_dir_all(folder).with_context(unwritable)?;
     }
     replace_file(&path, &component).with_context(unwritable)?;
-    Ok(Built { project, component: path })
+    Ok(BuiltComponent { project, component: path })
 }
 
 /// Finds out what a directory holds.

@@ -1,4 +1,4 @@
-//! The person at the terminal as the one whom a running tool asks and tells something.
+//! The operator at the terminal as the one whom a running tool asks and tells something.
 //!
 //! A form is asked field by field. What is typed is read like the arguments of a model: `2` is a
 //! number where a number is declared, an empty line is the default, and whatever the schema refuses
@@ -14,24 +14,24 @@ use serde_json::{Map, Value, json};
 use crate::{ask, print};
 use cofferdam_terminal::InputKind;
 
-/// How often a form is asked in all when what is typed does not fit.
+/// Maximum number of questions for a field when the answer does not fit.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The terminal. It has forms, and neither a model nor roots.
 struct Terminal;
 
-/// `context` with the person at the terminal, if there is one. What a tool logs is shown either
+/// `context` with the operator at the terminal, if there is one. What a tool logs is shown either
 /// way.
 pub(crate) fn attended(context: CallContext) -> CallContext {
     CallContext { asker: asker(), log: Some(log()), ..context }
 }
 
-/// The person at the terminal, if there is one.
+/// The operator at the terminal, if there is one.
 pub(crate) fn asker() -> Option<Arc<dyn Asker>> {
     ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>)
 }
 
-/// Where lines go that tools log.
+/// Returns the sink for log lines of tools.
 pub(crate) fn log() -> Arc<dyn LogSink> {
     Arc::new(Terminal)
 }
@@ -112,7 +112,7 @@ async fn fill_in(
     Ok(json!({"action": "cancel"}))
 }
 
-/// What was typed into a field; `None` if nothing was.
+/// Parses the answer for a field; `None` if it is empty.
 fn read(field: &Value, typed: &str) -> Option<Value> {
     if typed.is_empty() {
         return None;
@@ -145,7 +145,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What may be typed, if that is a choice: the value, and its title where it has one.
+/// Returns the choices of a field: each value, with its title if it has one.
 fn choices(field: &Value) -> Vec<String> {
     let of = field.get("items").unwrap_or(field);
     let list =

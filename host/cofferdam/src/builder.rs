@@ -7,7 +7,7 @@ use std::time::Duration;
 use cofferdam_engine::{Compiler, Grants, PoolSize};
 use cofferdam_tool::{FileAccess, Limits, ToolSource};
 
-use crate::host::Parts;
+use crate::host::HostParts;
 use crate::{
     CacheDirectory, EngineOptions, Host, Observer, Operator, PluginFile, Prompter, Purpose, Result,
     Selection, StoreLocation, StoreMount,
@@ -173,7 +173,7 @@ impl HostBuilder {
     /// loaded. No tool has been called then.
     pub async fn build(self) -> Result<Host> {
         let Self { selection, engine, operator, purpose, protected } = &self;
-        let parts = Parts { selection, purpose: *purpose, protected, operator };
+        let parts = HostParts { selection, purpose: *purpose, protected, operator };
         Box::pin(Host::build(parts, || engine.start())).await
     }
 }

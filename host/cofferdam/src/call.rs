@@ -1,6 +1,8 @@
 //! Results of calls.
 
-use cofferdam_tool::{CallRecord, Completion, Outcome, Output, Refused, ToolError, ToolFailure};
+use cofferdam_tool::{
+    CallRecord, Completion, Outcome, Output, RefusedCall, ToolError, ToolFailure,
+};
 use serde_json::Value;
 
 /// Result of a call that succeeded.
@@ -18,7 +20,7 @@ pub struct CallOutput {
 pub enum CallError {
     /// The call did not start: there is no such tool, or the arguments do not fit its schema.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] RefusedCall),
     /// The tool reported a failure of its own.
     #[error("{}", .failure.message)]
     Failure {

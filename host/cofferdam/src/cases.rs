@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 pub use self::run::Runner;
 use crate::Error;
 
-/// What a project calls its cases.
+/// File of cases in a project.
 pub const FILE: &str = "cases.jsonl";
 /// Longest file of cases.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -31,15 +31,15 @@ pub struct Cases {
     /// Mounts are relative to it.
     pub directory: PathBuf,
     /// Calls, in the order of the file.
-    pub cases: Vec<Case>,
+    pub cases: Vec<TestCase>,
 }
 
 /// One call and its end. Just one of `result`, `contents`, `failure`, `failed`, `error` and
 /// `invalid` says the end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
-    /// What it shows, for the report.
+pub struct TestCase {
+    /// Title for the report.
     #[serde(default)]
     name: String,
     /// Name of the tool.
@@ -81,7 +81,7 @@ pub struct Case {
     log: Option<Vec<(String, String)>>,
     /// Texts of files afterwards, by mount and path; null for a file that is not there.
     files: Option<BTreeMap<String, BTreeMap<String, Option<String>>>>,
-    /// What the tool declares.
+    /// Expected declaration of the tool.
     definition: Option<ExpectedDefinition>,
     /// Languages that the case is about; none for all of them.
     #[serde(default)]
@@ -89,12 +89,12 @@ pub struct Case {
     /// Languages that the case is not about.
     #[serde(default)]
     except: Vec<String>,
-    /// Where it stands; counted from 1.
+    /// Line in the file, from 1.
     #[serde(skip)]
     line: usize,
 }
 
-/// What is mounted under a name.
+/// Files of a mount.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum MountedFiles {
@@ -121,7 +121,7 @@ struct ExpectedDefinition {
     /// Hints that it has to have; others may be there.
     #[serde(default)]
     annotations: Map<String, Value>,
-    /// Whether it has an output schema.
+    /// True if it has an output schema.
     output_schema: Option<bool>,
     /// Parameters that have a description.
     #[serde(default)]
@@ -149,7 +149,7 @@ impl Cases {
                 continue;
             }
             let line_number = index + 1;
-            let case: Result<Case, _> = serde_json::from_str(line);
+            let case: Result<TestCase, _> = serde_json::from_str(line);
             let mut case = case.map_err(|error| wrong(format!(":{line_number}: {error}")))?;
             case.line = line_number;
             if case.ends() != 1 {
@@ -176,13 +176,13 @@ impl Cases {
     }
 
     /// The first case that shows what a call costs: one that returns something.
-    pub fn for_timing(&self) -> Option<&Case> {
+    pub fn for_timing(&self) -> Option<&TestCase> {
         self.cases.iter().find(|case| case.result.is_some() || case.contents.is_some())
     }
 }
 
-impl Case {
-    /// What to call it in a report.
+impl TestCase {
+    /// Returns a title for the report.
     pub fn title(&self) -> String {
         if self.name.is_empty() {
             format!("{} (line {})", self.tool, self.line)
@@ -191,7 +191,7 @@ impl Case {
         }
     }
 
-    /// How many ends it says.
+    /// Returns the number of outcomes that the case names.
     fn ends(&self) -> usize {
         [
             self.result.is_some(),

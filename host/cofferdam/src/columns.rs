@@ -1,19 +1,19 @@
-//! What is asked, offered and granted, side by side.
+//! Requested, offered and granted permissions, side by side.
 
 use std::collections::BTreeSet;
 
 use cofferdam_engine::Plugin;
 use cofferdam_tool::Policy;
 use cofferdam_tool::ask::QuestionKind;
-use cofferdam_tool::permission::{Asked, HttpRule, Permissions};
+use cofferdam_tool::permission::{HttpRule, Permissions, RequestedPermissions};
 use serde_json::{Value, json};
 
 /// One thing that can be granted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it is about.
+    /// Subject.
     pub what: String,
-    /// What the manifest asks for.
+    /// Requested value.
     pub asked: String,
     pub(crate) offered: String,
     pub(crate) granted: String,
@@ -28,11 +28,13 @@ pub fn rows(plugin: &Plugin) -> Vec<Row> {
     compare(plugin.asked(), &plugin.offered(), &plugin.granted().policy)
 }
 
-fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
+fn compare(asked: &RequestedPermissions, offered: &Policy, granted: &Policy) -> Vec<Row> {
     let nothing = Permissions::default();
     let (permissions, is_stated) = match asked {
-        Asked::Stated(permissions) => (permissions.as_ref(), true),
-        Asked::Unstated | Asked::UnstatedWithin(_) => (&nothing, false),
+        RequestedPermissions::Stated(permissions) => (permissions.as_ref(), true),
+        RequestedPermissions::Unstated | RequestedPermissions::UnstatedWithin(_) => {
+            (&nothing, false)
+        }
     };
     let mut rows = Vec::new();
     files(&mut rows, permissions, is_stated, offered, granted);
@@ -171,11 +173,11 @@ fn names(
 }
 
 /// The limits that the plugin has something to say about, and those of which every reader thinks.
-fn limits(rows: &mut Vec<Row>, asked: &Asked, offered: &Policy, granted: &Policy) {
+fn limits(rows: &mut Vec<Row>, asked: &RequestedPermissions, offered: &Policy, granted: &Policy) {
     let asked = match asked {
-        Asked::Stated(permissions) => permissions.limits.entries(),
-        Asked::UnstatedWithin(limits) => limits.entries(),
-        Asked::Unstated => Vec::new(),
+        RequestedPermissions::Stated(permissions) => permissions.limits.entries(),
+        RequestedPermissions::UnstatedWithin(limits) => limits.entries(),
+        RequestedPermissions::Unstated => Vec::new(),
     };
     let all = |policy: &Policy| serde_json::to_value(&policy.limits).unwrap_or_default();
     let (offered, granted) = (all(offered), all(granted));
@@ -257,7 +259,7 @@ mod tests {
             ],
             ..Policy::default()
         };
-        let asked = Asked::Stated(Box::new(asked));
+        let asked = RequestedPermissions::Stated(Box::new(asked));
         let granted = asked.granted_of(&offered).policy;
         let text = text(&compare(&asked, &offered, &granted));
         insta::assert_snapshot!(text, @"

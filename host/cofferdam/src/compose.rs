@@ -8,14 +8,14 @@ use std::sync::Arc;
 use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
 use cofferdam_tool::declaration::Declaration;
-use cofferdam_tool::retry::{RetryPolicy, Retrying};
+use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{FileAccess, MountName, PluginName, ToolSource, Toolset};
 
-pub use self::plan::Plan;
+pub use self::plan::HostPlan;
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
-use crate::loading::{PluginError, Progress};
+use crate::loading::{LoadProgress, PluginError};
 use crate::stores::Stores;
 use crate::{
     Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores,
@@ -36,11 +36,12 @@ pub struct PluginSpec {
     pub options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
-    /// What decides about the servers of that configuration, and what else no tool may write to.
+    /// Files that decide about the servers of that configuration, and other paths that no tool may
+    /// write to.
     protected: Arc<[PathBuf]>,
     /// Files that decide about the grants of any plugin of the command.
     policy_files: Arc<[PathBuf]>,
-    /// Whether a change of it needs consent.
+    /// True if a change of it needs consent.
     pub(crate) is_pinned: bool,
     /// Retries after transient failures.
     transient_retries: u32,
@@ -77,7 +78,9 @@ impl PluginSpec {
         let source = Arc::clone(plugin) as Arc<dyn ToolSource>;
         let source: Arc<dyn ToolSource> = match self.transient_retries {
             0 => source,
-            retries_max => Arc::new(Retrying::new(source, RetryPolicy::on_transient(retries_max))),
+            retries_max => {
+                Arc::new(RetryingSource::new(source, RetryPolicy::on_transient(retries_max)))
+            }
         };
         PluginSource { source, usage: self.usage.clone() }
     }
@@ -159,14 +162,12 @@ pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
     deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
 }
 
-/// What is typed counts: the person at the command line is the one who wrote the configuration, or
-/// who chose it.
+/// Applies the limits of the command line, which override those of the configuration.
 fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
     let limits = &mut spec.options.limits;
     if let Some(timeout) = selection.timeout {
         limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        // Who gives a tool more time than it could compute for by default means computing too,
-        // where nobody has set that.
+        // A longer time limit also raises the CPU limit, unless a configuration sets it.
         if spec.config.is_none() {
             limits.cpu_ms_max = limits.cpu_ms_max.max(limits.wall_ms_max);
         }
@@ -184,8 +185,10 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let paths: Vec<_> =
         plugins.iter().map(|(_, plugin)| file.resolve(plugin.component.as_ref())).collect();
     let components = Component::from_files_ambient(&paths);
-    let found =
-        paths.into_iter().zip(components).map(|(path, component)| Found { path, component });
+    let found = paths
+        .into_iter()
+        .zip(components)
+        .map(|(path, component)| ComponentFile { path, component });
     let specs: Vec<_> = plugins
         .into_iter()
         .zip(found)
@@ -223,19 +226,19 @@ pub fn spec_of_config(file: &ConfigFile, name: &str, values: Values) -> crate::R
     spec_of_plugin(
         name,
         plugin,
-        Found::look(file, plugin),
+        ComponentFile::look(file, plugin),
         &stores,
         &servers::deciding_files(file).into(),
     )
 }
 
-/// Where the component of a plugin is, and what is there.
-struct Found {
+/// Component file of a plugin.
+struct ComponentFile {
     path: PathBuf,
     component: Component,
 }
 
-impl Found {
+impl ComponentFile {
     fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
         let path = file.resolve(plugin.component.as_ref());
         Self { component: Component::from_file_ambient(&path), path }
@@ -245,7 +248,7 @@ impl Found {
 fn spec_of_plugin(
     name: &str,
     plugin: &PluginConfig,
-    Found { path, component }: Found,
+    ComponentFile { path, component }: ComponentFile,
     stores: &Stores<'_>,
     protected: &Arc<[PathBuf]>,
 ) -> crate::Result<PluginSpec> {
@@ -306,23 +309,27 @@ fn grants(selection: &Selection) -> crate::Result<Grants> {
     Ok(grants)
 }
 
-/// What a component is and declares, without judging it.
-pub struct Examined {
+/// Identity and declarations of a component, not judged.
+pub struct ComponentReport {
     /// Identity, size and imports.
     pub info: PluginInfo,
     /// Tools as they are declared.
     pub declarations: Vec<Declaration>,
-    /// Whether it was compiled for that; otherwise it had been before.
+    /// True if it was compiled for that; otherwise it had been before.
     pub was_compiled: bool,
 }
 
 /// Asks a component for its declarations.
-pub async fn examine(engine: &Engine, path: &Path, operator: &Operator) -> crate::Result<Examined> {
+pub async fn examine(
+    engine: &Engine,
+    path: &Path,
+    operator: &Operator,
+) -> crate::Result<ComponentReport> {
     let name = crate::plugin_name(path).map_err(|error| Error::invalid(error.to_string()))?;
-    let progress = Progress::new(&name, operator);
+    let progress = LoadProgress::new(&name, operator);
     let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
     let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;
-    Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
+    Ok(ComponentReport { info, declarations, was_compiled: progress.has_compiled() })
 }
 
 /// Returns the sources of tools that are neither plugins nor servers, in the order in which they
@@ -340,7 +347,7 @@ pub(crate) fn other_sources(
 /// before it.
 ///
 /// A server that takes a name which is still taken then is left out, with a note: the names that a
-/// stranger chooses keep no other tool away.
+/// third party chooses keep no other tool away.
 ///
 /// # Errors
 /// When two tools have the same name, and neither is that of a server.

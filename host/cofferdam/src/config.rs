@@ -32,7 +32,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use self::files::FilesTable;
-pub use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
+pub use self::grants::{GrantsTable, OfferedGrants, ValueSource, Wrong};
 #[cfg(feature = "labels")]
 pub use self::labels::LabelsTable;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
@@ -59,7 +59,7 @@ pub struct Config {
     pub files: BTreeMap<String, FilesTable>,
     /// Secrets by name, and where they are kept.
     pub secrets: BTreeMap<String, Spanned<SecretSource>>,
-    /// What every plugin is offered.
+    /// Grants of every plugin.
     pub grants: GrantsTable,
     /// Plugins by name.
     pub plugins: BTreeMap<String, PluginConfig>,
@@ -68,16 +68,16 @@ pub struct Config {
     pub servers: BTreeMap<String, ServerTable>,
     /// Limits for every plugin that has none of its own.
     pub(crate) limits: Limits,
-    /// What MCP clients are offered, and who may call over HTTP.
+    /// Tools for MCP clients, and access over HTTP.
     #[cfg(feature = "mcp")]
     pub(crate) serve: ServeTable,
-    /// Where skills are, and what their scripts may do.
+    /// Directories of skills, and grants of their scripts.
     #[cfg(feature = "skills")]
     pub(crate) skills: SkillsTable,
     /// Models by name.
     #[cfg(any(feature = "anthropic", feature = "openai"))]
     pub models: BTreeMap<String, ModelTable>,
-    /// What of a conversation can be relied on.
+    /// Label policy.
     #[cfg(feature = "labels")]
     pub labels: LabelsTable,
     /// Some of the tools, by name.
@@ -93,17 +93,17 @@ pub struct StoreConfig {
     pub directory: Option<Spanned<PathBuf>>,
     /// The bucket behind the store: `s3://bucket/prefix`, `gs://…` or `az://…`.
     pub(crate) url: Option<Spanned<String>>,
-    /// Whether the store is in memory, empty at first and gone with the process.
+    /// True if the store is in memory, empty at first and gone with the process.
     pub(crate) memory: Option<bool>,
-    /// What the store may hold.
+    /// Quota of the store.
     pub(crate) quota: Option<Quota>,
-    /// Whether each session has a directory of its own in it.
+    /// True if each session has a directory of its own in it.
     pub(crate) per_session: bool,
     /// The region of a bucket.
     pub(crate) region: Option<String>,
     /// The address of a service that is not Amazon's, Google's or Microsoft's own.
     pub(crate) endpoint: Option<String>,
-    /// Whether the name of the bucket is a part of the host's name.
+    /// True if the name of the bucket is a part of the host's name.
     pub(crate) virtual_hosted: bool,
     /// The id of the access key; of Azure the name of the account.
     pub(crate) access_key_id: Option<String>,
@@ -119,13 +119,13 @@ pub struct StoreConfig {
 pub struct PluginConfig {
     /// The component file.
     pub component: Spanned<PathBuf>,
-    /// What the plugin is offered.
+    /// Grants of the plugin.
     #[serde(default)]
     pub grants: GrantsTable,
-    /// Whether the plugin is offered what all plugins are.
+    /// True if the plugin is offered what all plugins are.
     #[serde(default = "yes")]
     pub(crate) default_grants: bool,
-    /// Whether a change of the component or its definitions needs consent.
+    /// True if a change of the component or its definitions needs consent.
     #[serde(default = "yes")]
     pub(crate) pin: bool,
     /// Maximum number of retries of a call that ends as `Conflict`.
@@ -158,8 +158,8 @@ pub struct ConfigFile {
     pub(crate) open_stores: OpenStores,
 }
 
-/// The stores of a configuration that are open, by name and by whether their values were read:
-/// whoever uses one of them sees the changes of the others.
+/// The stores of a configuration that are open, by name and by whether their values were read: all
+/// users of a store see each other's changes.
 #[derive(Default)]
 pub(crate) struct OpenStores(pub(crate) Mutex<BTreeMap<(String, bool), Arc<dyn FileStore>>>);
 
@@ -169,14 +169,14 @@ impl std::fmt::Debug for OpenStores {
     }
 }
 
-/// Why a configuration is not accepted, with the place.
+/// Error in a configuration, with its position.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{}: {message}", .path.display(), place(*.at))]
 pub struct ConfigError {
     pub(crate) path: PathBuf,
     /// Line and column, from 1.
     pub at: Option<(usize, usize)>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 

@@ -1,11 +1,11 @@
-//! What a person agrees to before a plugin is used: that it has changed, and what it asks for
-//! beyond what it is offered.
+//! Consent of the operator before a plugin is used: to changes of the plugin, and to permissions it
+//! asks for beyond its grants.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_engine::{Approval, Grants, Mount, Plugin, PluginBatch};
-use cofferdam_files::{Quota, Sharing};
+use cofferdam_files::{Quota, StoreSharing};
 use cofferdam_tool::permission::{LimitsAsked, SecretText};
 use cofferdam_tool::{FileAccess, Limits, MountName, Permission};
 
@@ -15,12 +15,12 @@ use crate::config::edit::{ConfigEditor, NewGrant};
 use crate::error::Context as _;
 use crate::folder_lock::FolderLock;
 use crate::granting::Values;
-use crate::pins::{Compared, Pins};
+use crate::pins::{PinComparison, Pins};
 use crate::{Error, Operator, compose, granting, remembered, stores};
 
 /// Consent to the plugins of one start.
 pub(crate) struct Consent {
-    /// What was accepted, once it is needed.
+    /// Accepted state, read when it is first needed.
     pins: Option<Pins>,
     has_news: bool,
     /// Mark of these plugins and this version of the lock file.
@@ -104,9 +104,9 @@ fn judge(
 ) -> crate::Result<bool> {
     let name = &plugin.identity().name;
     match pins.compare(plugin) {
-        Compared::Same => return Ok(false),
-        Compared::New => {}
-        Compared::Changed(difference) => {
+        PinComparison::Same => return Ok(false),
+        PinComparison::New => {}
+        PinComparison::Changed(difference) => {
             operator.note(&format!(
                 "plugin `{name}` has changed since it was accepted:\n{}",
                 difference.short()
@@ -145,7 +145,7 @@ enum Term {
 }
 
 /// Answer to a question for grants.
-enum Decision {
+enum GrantAnswer {
     All(Term),
     Each,
     Nothing,
@@ -183,9 +183,9 @@ pub(crate) fn ask_for_missing(
     let mut granted = Vec::new();
     for permission in missing {
         let term = match decision {
-            Decision::All(term) => Some(term),
-            Decision::Each => decide_one(permission, can_keep, operator),
-            Decision::Nothing => None,
+            GrantAnswer::All(term) => Some(term),
+            GrantAnswer::Each => decide_one(permission, can_keep, operator),
+            GrantAnswer::Nothing => None,
         };
         let Some(term) = term else { continue };
         match complete(permission, &spec.options.grants, known.as_ref(), operator)? {
@@ -292,15 +292,15 @@ fn use_and_keep(
     Ok(())
 }
 
-fn decide(count: usize, can_keep: bool, operator: &Operator) -> Decision {
+fn decide(count: usize, can_keep: bool, operator: &Operator) -> GrantAnswer {
     let always = if can_keep { "[a]lways, " } else { "" };
     let (what, each) =
         if count == 1 { ("Grant it?", "") } else { ("Grant all of it?", "[e]ach by itself, ") };
     let answer =
         operator.choice(&format!("{what} [o]nce, {always}{each}[N]o: ")).to_ascii_lowercase();
     match answer.as_str() {
-        "e" | "each" if count > 1 => Decision::Each,
-        other => term(other, can_keep).map_or(Decision::Nothing, Decision::All),
+        "e" | "each" if count > 1 => GrantAnswer::Each,
+        other => term(other, can_keep).map_or(GrantAnswer::Nothing, GrantAnswer::All),
     }
 }
 
@@ -321,8 +321,8 @@ fn term(answer: &str, can_keep: bool) -> Option<Term> {
     }
 }
 
-/// What a plugin asks for, is not offered, and can be given by a yes alone: nothing that takes a
-/// directory, a value or a secret.
+/// Returns the permissions that a plugin asks for, does not have, and that need no further value:
+/// no directory, value or secret.
 pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec<Permission> {
     let needs_nothing = |permission: &&Permission| match permission {
         Permission::Files(Some(name), _) => {
@@ -418,8 +418,7 @@ fn complete(
             };
             if !is_there {
                 operator.note(&format!(
-                    "where the secret is kept stands in the configuration: [secrets] {name} = \
-                     {{ … }}"
+                    "name the source of the secret in the configuration: [secrets] {name} = {{ … }}"
                 ));
                 return Ok(None);
             }
@@ -497,7 +496,7 @@ fn widen_files(
         (Some(mount), None) => Arc::clone(&mount.store),
         (None, None) => return Ok(()),
     };
-    let sharing = known.map_or(Sharing::Shared, |mount| mount.sharing);
+    let sharing = known.map_or(StoreSharing::Shared, |mount| mount.sharing);
     let mount = Mount { sharing, ..Mount::new(name.clone(), store, access) };
     grants.mounts.retain(|mount| mount.name != *name);
     grants.mounts.push(mount);

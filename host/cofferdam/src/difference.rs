@@ -3,7 +3,7 @@
 //!
 //! It is short, so that it is read: what it may do first, then which tools came and went, then the
 //! words and parameters that are different. Long lists are cut and say by how much;
-//! [`Difference::full`] has everything.
+//! [`DefinitionDiff::full`] has everything.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Definitions<'_> {
 
 /// Difference of two definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct DefinitionDiff {
     identity: Option<String>,
     capabilities: Vec<String>,
     tools: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Difference {
     full: String,
 }
 
-impl Difference {
+impl DefinitionDiff {
     /// Compares `after` with `before`.
     pub(crate) fn of(before: Definitions<'_>, after: Definitions<'_>) -> Self {
         let is_other = before.identity != after.identity;
@@ -140,7 +140,7 @@ impl Difference {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Returns whether [`Difference::short`] leaves something out.
+    /// Returns whether [`DefinitionDiff::short`] leaves something out.
     pub fn is_cut(&self) -> bool {
         let lines = || self.capabilities.iter().chain(&self.tools).chain(&self.changes);
         self.capabilities.len() > CAPABILITIES_MAX
@@ -324,7 +324,7 @@ mod tests {
 
     use super::*;
 
-    fn difference(before: (&[&str], Value), after: (&[&str], Value)) -> Difference {
+    fn difference(before: (&[&str], Value), after: (&[&str], Value)) -> DefinitionDiff {
         let owned = |(asks, tools): (&[&str], Value)| {
             let asks: Vec<_> = asks.iter().map(ToString::to_string).collect();
             let tools: BTreeMap<_, _> = tools.as_object().unwrap().clone().into_iter().collect();
@@ -333,7 +333,10 @@ mod tests {
         let (before, after) = (owned(before), owned(after));
         let of =
             |identity, (asks, tools)| Definitions { identity, asks, tools, ..Definitions::NONE };
-        Difference::of(of("sha256:a", (&before.0, &before.1)), of("sha256:b", (&after.0, &after.1)))
+        DefinitionDiff::of(
+            of("sha256:a", (&before.0, &before.1)),
+            of("sha256:b", (&after.0, &after.1)),
+        )
     }
 
     #[test]
@@ -414,7 +417,7 @@ mod tests {
         let (old, new) = (prompts("Greets."), prompts("Greets all."));
         let of = |prompts, instructions| Definitions { prompts, instructions, ..Definitions::NONE };
         let difference =
-            Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
+            DefinitionDiff::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
         assert_eq!(
             difference.short(),
             "prompt greet has changed:\n  \

@@ -32,7 +32,7 @@ pub enum Error {
     Unreachable(Unreachable),
     /// The host itself cannot do something.
     Failed {
-        /// What cannot be done.
+        /// Description of the error.
         message: String,
         /// Cause.
         source: Option<BoxError>,
@@ -46,7 +46,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was passed, or a configuration, is invalid.
+    /// An argument or a configuration is invalid.
     Invalid,
     /// A plugin cannot be loaded, a server cannot be reached, or the operator has not agreed.
     Unavailable,

@@ -17,7 +17,7 @@ const NAME: &str = "workspace";
 const TOGETHER: &str = "files";
 
 /// A store that was opened, with what the tools may do there.
-pub struct Opened {
+pub struct OpenStore {
     store: FileAccessStore,
     access: FileAccess,
 }
@@ -36,7 +36,7 @@ pub(crate) fn tools(
     let configured = file.map(|file| of_config(file, values)).transpose()?.unwrap_or_default();
     let opened: Vec<_> = typed.into_iter().chain(configured).collect();
     let deciding = if opened.is_empty() { Vec::new() } else { granting::policy_files(deciding) };
-    for Opened { store, access } in &opened {
+    for OpenStore { store, access } in &opened {
         granting::check_store(
             &format!("the file store `{}`", store.name),
             &*store.store,
@@ -63,7 +63,7 @@ pub fn check(file: &ConfigFile) -> crate::Result<usize> {
 }
 
 /// Opens a store that no configuration names, unless `before` has it open.
-fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Result<Opened> {
+fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Result<OpenStore> {
     let FilesStore { name, location, access } = typed;
     let name = MountName::new(name.as_deref().unwrap_or(NAME))
         .map_err(|error| usage(error.to_string()))?;
@@ -78,14 +78,14 @@ fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Resu
         is_read_only: *access == FileAccess::ReadOnly,
         ..FileAccessOptions::default()
     };
-    Ok(Opened {
+    Ok(OpenStore {
         store: FileAccessStore { name: name.to_string(), store, options },
         access: *access,
     })
 }
 
 /// The stores of `[files]`.
-pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<Opened>> {
+pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<OpenStore>> {
     let stores = Stores::new(file, values);
     file.config.files.iter().map(|(name, table)| of_table(file, &stores, name, table)).collect()
 }
@@ -95,7 +95,7 @@ fn of_table(
     stores: &Stores<'_>,
     name: &str,
     table: &FilesTable,
-) -> crate::Result<Opened> {
+) -> crate::Result<OpenStore> {
     let header = format!("[files.{name}");
     let wrong = |message: String| -> ConfigError { file.error_in_table(&header, message) };
     let access = match &table.access {
@@ -141,7 +141,7 @@ fn of_table(
         sharing,
         ..FileAccessOptions::default()
     };
-    Ok(Opened { store: FileAccessStore { name: name.to_string(), store, options }, access })
+    Ok(OpenStore { store: FileAccessStore { name: name.to_string(), store, options }, access })
 }
 
 fn usage(message: impl Into<String>) -> crate::Error {

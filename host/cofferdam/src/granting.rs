@@ -1,4 +1,4 @@
-//! What a plugin is offered: from the configuration and from flags to stores, values and rules.
+//! Grants of a plugin: from the configuration and from flags to stores, values and rules.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use cofferdam_files::FileStore;
 use cofferdam_tool::FileAccess;
 use cofferdam_tool::permission::SecretText;
 
-use crate::config::{ConfigFile, GrantsTable, Offered, PluginConfig, ValueSource};
+use crate::config::{ConfigFile, GrantsTable, OfferedGrants, PluginConfig, ValueSource};
 use crate::policy_files::{self, PolicyFile};
 use crate::stores::Stores;
 use crate::{Error, remembered};
 
-/// Whether values behind names are needed: only a call needs them, and reading a secret may ask the
-/// person.
+/// True if values behind names are needed: only a call needs them, and reading a secret may ask the
+/// operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
     /// Secrets and variables are read.
@@ -30,7 +30,7 @@ pub(crate) fn of_plugin(
     stores: &Stores<'_>,
 ) -> crate::Result<Grants> {
     let (file, values) = (stores.file(), stores.values());
-    let mut offered = Offered::default();
+    let mut offered = OfferedGrants::default();
     if plugin.default_grants {
         file.config
             .grants
@@ -38,10 +38,10 @@ pub(crate) fn of_plugin(
             .map_err(|(span, message)| file.error(span, message))?;
     }
     plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
-    behind(offered, Reader::new(file, "plugins", name, values), stores)
+    behind(offered, ValueReader::new(file, "plugins", name, values), stores)
 }
 
-/// What `[KIND.NAME]` of `file` offers to whoever is offered nothing else.
+/// Returns the grants of `[KIND.NAME]` in `file`.
 pub(crate) fn of_table(
     file: &ConfigFile,
     kind: &str,
@@ -49,13 +49,17 @@ pub(crate) fn of_table(
     table: &GrantsTable,
     values: Values,
 ) -> crate::Result<Grants> {
-    let mut offered = Offered::default();
+    let mut offered = OfferedGrants::default();
     table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
-    behind(offered, Reader::new(file, kind, name, values), &Stores::new(file, values))
+    behind(offered, ValueReader::new(file, kind, name, values), &Stores::new(file, values))
 }
 
 /// The stores and values behind what is offered.
-fn behind(offered: Offered, mut reader: Reader<'_>, stores: &Stores<'_>) -> crate::Result<Grants> {
+fn behind(
+    offered: OfferedGrants,
+    mut reader: ValueReader<'_>,
+    stores: &Stores<'_>,
+) -> crate::Result<Grants> {
     let mut mounts = Vec::new();
     for (mount, access) in &offered.policy.files {
         let span = offered.files_at.get(mount).cloned().unwrap_or_default();
@@ -87,7 +91,7 @@ fn behind(offered: Offered, mut reader: Reader<'_>, stores: &Stores<'_>) -> crat
 }
 
 /// Reads the values behind names, each secret once.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ValueReader<'a> {
     file: &'a ConfigFile,
     /// The table that the values are for, such as `plugins.text`.
     table: String,
@@ -95,13 +99,13 @@ pub(crate) struct Reader<'a> {
     secrets: BTreeMap<String, SecretText>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ValueReader<'a> {
     /// Reads for `[KIND.NAME]` of `file`.
     pub(crate) fn new(file: &'a ConfigFile, kind: &str, name: &str, values: Values) -> Self {
         Self { file, table: format!("{kind}.{name}"), values, secrets: BTreeMap::new() }
     }
 
-    /// Whether values are read at all.
+    /// Returns whether values are read at all.
     pub(crate) fn values(&self) -> Values {
         self.values
     }

@@ -14,11 +14,11 @@ use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
-use crate::compose::{Plan, ToolsetParts};
+use crate::compose::{HostPlan, ToolsetParts};
 use crate::granting::Values;
 use crate::loading::Unavailable;
 #[cfg(feature = "mcp")]
-use crate::servers::Connected;
+use crate::servers::ConnectOutcome;
 use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
 
 /// Purpose of a host, which decides what it reads and asks when it is built.
@@ -43,7 +43,7 @@ pub struct Host {
     #[cfg(feature = "skills")]
     skills: Option<Arc<SkillTools>>,
     #[cfg(feature = "mcp")]
-    servers: Connected,
+    servers: ConnectOutcome,
     toolset: Toolset,
     /// Engine of the plugins.
     engine: Option<Engine>,
@@ -51,7 +51,7 @@ pub struct Host {
 }
 
 /// Everything that a host is built of.
-pub(crate) struct Parts<'a> {
+pub(crate) struct HostParts<'a> {
     pub(crate) selection: &'a Selection,
     pub(crate) purpose: Purpose,
     /// Paths that no tool may write to.
@@ -68,18 +68,18 @@ impl Host {
     /// Loads and connects what the selection and its configuration name. Servers that cannot be
     /// reached are noted.
     pub(crate) async fn build(
-        parts: Parts<'_>,
+        parts: HostParts<'_>,
         start_engine: impl FnOnce() -> Result<Engine>,
     ) -> Result<Self> {
-        let Parts { selection, purpose, protected, operator } = parts;
+        let HostParts { selection, purpose, protected, operator } = parts;
         let values = if purpose == Purpose::List { Values::Leave } else { Values::Read };
-        let mut plan = Plan::new(selection, values, protected, None)?;
+        let mut plan = HostPlan::new(selection, values, protected, None)?;
         if purpose != Purpose::Converse {
             plan = plan.require_tools(selection)?;
         }
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
-        let Plan { config, specs, files, .. } = plan;
+        let HostPlan { config, specs, files, .. } = plan;
         let config = config.as_ref();
         #[cfg(feature = "mcp")]
         let servers = servers::selected(selection, config, operator)?;
@@ -92,7 +92,7 @@ impl Host {
             #[cfg(feature = "skills")]
             skills: None,
             #[cfg(feature = "mcp")]
-            servers: Connected::default(),
+            servers: ConnectOutcome::default(),
             toolset: Toolset::new(),
             engine: None,
             calls: AtomicU64::new(0),
@@ -173,7 +173,7 @@ impl Host {
     }
 
     /// Calls a tool in a context: with an id of yours, a session, cancellation, reports of
-    /// progress, questions to a person, or as a dry run.
+    /// progress, questions to the user, or as a dry run.
     ///
     /// # Errors
     /// As for [`Host::call`].
@@ -228,7 +228,7 @@ impl Host {
     /// Returns the servers that are connected, and those that cannot be reached.
     #[cfg(feature = "mcp")]
     #[must_use]
-    pub fn servers(&self) -> &Connected {
+    pub fn servers(&self) -> &ConnectOutcome {
         &self.servers
     }
 

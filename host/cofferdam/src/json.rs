@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_engine::PluginInfo;
 use cofferdam_tool::arguments::Problem;
-use cofferdam_tool::outcome::Shown;
+use cofferdam_tool::outcome::ModelView;
 use cofferdam_tool::output::ResourceBody;
-use cofferdam_tool::{Completion, Content, InvalidArguments, Output, Refused, ToolDefinition};
+use cofferdam_tool::{Completion, Content, InvalidArguments, Output, RefusedCall, ToolDefinition};
 use serde_json::{Value, json};
 
 /// A call that ran: what the model sees, and the record.
@@ -21,11 +21,11 @@ pub fn completion(completion: &Completion) -> Value {
 }
 
 /// A call that did not start.
-pub fn refused(refused: &Refused) -> Value {
+pub fn refused(refused: &RefusedCall) -> Value {
     let (code, detail) = match refused {
-        Refused::NoDryRun { .. } => ("no_dry_run", json!({})),
-        Refused::UnknownTool { nearest, .. } => ("unknown_tool", json!({"nearest": nearest})),
-        Refused::InvalidArguments(invalid) => {
+        RefusedCall::NoDryRun { .. } => ("no_dry_run", json!({})),
+        RefusedCall::UnknownTool { nearest, .. } => ("unknown_tool", json!({"nearest": nearest})),
+        RefusedCall::InvalidArguments(invalid) => {
             ("invalid_arguments", json!({"problems": problems(invalid)}))
         }
         _ => ("refused", Value::Null),
@@ -34,7 +34,7 @@ pub fn refused(refused: &Refused) -> Value {
     with(json!({"outcome": "refused", "is_error": true, "code": code, "message": message}), detail)
 }
 
-/// What is wrong with arguments.
+/// Returns the problems of invalid arguments.
 pub fn problems(invalid: &InvalidArguments) -> Vec<Value> {
     let problem = |p: &Problem| {
         let problem = json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
@@ -51,8 +51,8 @@ pub fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// What the model sees: a value as it is, a list of contents as typed items.
-pub(crate) fn result(shown: &Shown) -> Value {
+/// Returns the result as the model sees it: a value as it is, a list of contents as typed items.
+pub(crate) fn result(shown: &ModelView) -> Value {
     match &shown.output {
         Output::Value(value) => value.clone(),
         Output::Contents(contents) => {

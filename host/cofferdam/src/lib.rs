@@ -94,7 +94,9 @@
 //! use async_trait::async_trait;
 //! use cofferdam::Host;
 //! use cofferdam::tool::declaration::{Declaration, check_declarations};
-//! use cofferdam::tool::{//!, //!     CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolSource};
+//! use cofferdam::tool::{
+//!     CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolSource,
+//! };
 //! use serde_json::json;
 //!
 //! struct Clock(Arc<[Arc<ToolDefinition>]>);

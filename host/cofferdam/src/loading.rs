@@ -1,5 +1,5 @@
-//! Loads the plugins of a command: in the order of the configuration as far as anybody can see,
-//! several at the same time where there is something to compile.
+//! Loads the plugins of a command: apparently in the order of the configuration, but several at the
+//! same time if there is something to compile.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use crate::pins::Pins;
 use crate::{Error, Operator, consent, granting, remembered, text};
 
 /// The plugins of a command, with their index for the next start.
-pub struct Loaded {
+pub struct LoadedPlugins {
     pub(crate) plugins: Vec<(PluginSpec, Arc<Plugin>)>,
     pub(crate) unavailable: Vec<Unavailable>,
     /// To be saved when there is time for it.
     pub(crate) batch: PluginBatch,
 }
 
-impl Loaded {
+impl LoadedPlugins {
     /// Fails with the first reason if no plugin is available. For commands that have no other
     /// tools.
     pub(crate) fn require_any(&mut self, operator: &Operator) -> crate::Result<()> {
@@ -116,7 +116,7 @@ impl PluginError {
         &self.path
     }
 
-    /// Why the component is not taken.
+    /// Returns the reason why the component cannot be used.
     pub fn cause(&self) -> &LoadError {
         &self.source
     }
@@ -128,7 +128,7 @@ pub async fn load(
     engine: &Engine,
     specs: Vec<PluginSpec>,
     operator: &Operator,
-) -> crate::Result<Loaded> {
+) -> crate::Result<LoadedPlugins> {
     load_and(engine, specs, operator, |_, _, _| Ok(false)).await
 }
 
@@ -137,7 +137,7 @@ pub async fn load_to_call(
     engine: &Engine,
     specs: Vec<PluginSpec>,
     operator: &Operator,
-) -> crate::Result<Loaded> {
+) -> crate::Result<LoadedPlugins> {
     load_and(engine, specs, operator, consent::ask_for_missing).await
 }
 
@@ -146,7 +146,7 @@ async fn load_and(
     specs: Vec<PluginSpec>,
     operator: &Operator,
     widen: fn(&Plugin, &mut PluginSpec, &Operator) -> crate::Result<bool>,
-) -> crate::Result<Loaded> {
+) -> crate::Result<LoadedPlugins> {
     let mut loader = Loader::start(engine, specs, operator)?;
     let mut plugins = loader.plugins.clone();
     loader
@@ -157,7 +157,8 @@ async fn load_and(
         })
         .await?;
     let deciding = compose::deciding(&loader.specs);
-    let mut loaded = Loaded { plugins: Vec::new(), unavailable: Vec::new(), batch: loader.batch };
+    let mut loaded =
+        LoadedPlugins { plugins: Vec::new(), unavailable: Vec::new(), batch: loader.batch };
     for (mut spec, plugin) in plugins {
         match plugin {
             LoadState::Ready(mut plugin) => {
@@ -196,7 +197,7 @@ pub(crate) enum Order {
 pub(crate) struct Loader {
     specs: Vec<PluginSpec>,
     pub(crate) batch: PluginBatch,
-    progress: Vec<Arc<Progress>>,
+    progress: Vec<Arc<LoadProgress>>,
     consent: Option<Consent>,
     pub(crate) plugins: Vec<(PluginSpec, LoadState)>,
 }
@@ -210,7 +211,7 @@ impl Loader {
     ) -> crate::Result<Self> {
         let directory = std::env::current_dir().context("the working directory is not known")?;
         let progress =
-            specs.iter().map(|spec| Arc::new(Progress::new(&spec.options.name, operator)));
+            specs.iter().map(|spec| Arc::new(LoadProgress::new(&spec.options.name, operator)));
         let progress: Vec<_> = progress.collect();
         let requests = specs.iter().zip(&progress).map(|(spec, progress)| request(spec, progress));
         let mut batch = engine.load_all(&directory, requests.collect());
@@ -275,7 +276,7 @@ impl Loader {
 }
 
 /// The request for the plugin of `spec`, which waits for its first build.
-fn request(spec: &PluginSpec, progress: &Arc<Progress>) -> LoadRequest {
+fn request(spec: &PluginSpec, progress: &Arc<LoadProgress>) -> LoadRequest {
     let request = LoadRequest::new(spec.component.clone(), spec.options.clone());
     let request = request.with_observer(Arc::clone(progress) as Arc<dyn LoadObserver>);
     match spec.first_build.clone() {
@@ -348,7 +349,7 @@ pub async fn load_one(
     operator: &Operator,
 ) -> crate::Result<Plugin> {
     let component = Component::from_file_ambient(&path);
-    let progress = Progress::new(&options.name, operator);
+    let progress = LoadProgress::new(&options.name, operator);
     let loaded = engine.load(&component, options, &progress).await;
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
@@ -367,27 +368,27 @@ pub async fn load_again(
     Ok(plugin)
 }
 
-/// Tells the person on standard error what a load is doing.
-pub(crate) struct Progress {
+/// Tells the operator on standard error what a load is doing.
+pub(crate) struct LoadProgress {
     name: PluginName,
     operator: Operator,
     has_compiled: AtomicBool,
-    /// What is to be told when it is this plugin's turn; `None` when it is.
+    /// Messages that wait for the turn of this plugin; `None` when it has come.
     waiting: Mutex<Option<Vec<String>>>,
 }
 
-impl Progress {
+impl LoadProgress {
     pub(crate) fn new(name: &PluginName, operator: &Operator) -> Self {
         let (name, operator) = (name.clone(), operator.clone());
         Self { name, operator, has_compiled: AtomicBool::new(false), waiting: Mutex::default() }
     }
 
-    /// Keeps what there is to tell until [`Progress::tell`], where the order matters.
+    /// Keeps what there is to tell until [`LoadProgress::tell`], where the order matters.
     fn hold(&self) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
     }
 
-    /// Whether the component was compiled.
+    /// Returns whether the component was compiled.
     pub(crate) fn has_compiled(&self) -> bool {
         self.has_compiled.load(Ordering::Relaxed)
     }
@@ -405,10 +406,10 @@ impl Progress {
     }
 }
 
-/// Components below this size compile before anybody wonders, in bytes.
+/// Components below this size, in bytes, compile without a message.
 const QUIET_BYTES_MAX: u64 = 512 * 1024;
 
-impl LoadObserver for Progress {
+impl LoadObserver for LoadProgress {
     fn on_event(&self, event: LoadEvent) {
         let name = &self.name;
         if matches!(event, LoadEvent::Compiling { .. }) {

@@ -1,8 +1,8 @@
 //! Registration with MCP clients: the programs that start `cofferdam serve` and talk to it.
 //!
-//! A client reads the command line of a server from its own configuration file. [`Client::write`]
-//! puts a [`ServerEntry`] there and leaves every other byte of the file alone. [`Bundle`] packs a
-//! program and its plugins into one file that clients install.
+//! A client reads the command line of a server from its own configuration file.
+//! [`McpClient::write`] puts a [`ServerEntry`] there and leaves every other byte of the file alone.
+//! [`Bundle`] packs a program and its plugins into one file that clients install.
 
 mod bundle;
 mod client;
@@ -11,5 +11,5 @@ mod serve_command;
 mod toml_file;
 
 pub use self::bundle::{Bundle, BundleOptions};
-pub use self::client::{Client, FileChange, ServerEntry};
+pub use self::client::{FileChange, McpClient, ServerEntry};
 pub use self::serve_command::{ServeCommand, environment_variables};

@@ -10,19 +10,19 @@ use cofferdam_tool::permission::SecretText;
 
 use crate::Error;
 use crate::config::{ConfigFile, ModelTable, Provider};
-use crate::granting::{Reader, Values};
+use crate::granting::{ValueReader, Values};
 
 /// A model that is to be used, before there is a client.
 #[derive(Debug)]
 pub struct ModelSpec {
     /// Interface that is spoken.
     pub provider: Provider,
-    /// What the provider calls it; of a script the file.
+    /// Name of the model at the provider; of a script the file.
     pub model: String,
-    /// Where the provider is, if not where the provider itself says.
+    /// Base URL, if it is not the provider's own.
     pub base_url: Option<String>,
     key: Option<SecretText>,
-    /// How it is to answer.
+    /// Options of replies.
     pub options: ChatOptions,
 }
 
@@ -164,7 +164,7 @@ fn of_table(
     let base_url =
         table.base_url().map_err(|(span, message)| file.error(span, message))?.map(str::to_owned);
     let source = table.key().map_err(|(span, message)| file.error(span, message))?;
-    let mut reader = Reader::new(file, "models", name, values);
+    let mut reader = ValueReader::new(file, "models", name, values);
     let key = match source {
         Some(source) => Some(reader.value(&source)?),
         // What a variable holds is for the provider itself, and for no server that a file names.

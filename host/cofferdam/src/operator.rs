@@ -1,4 +1,4 @@
-//! The operator: the person who runs the host, reads its notes and answers its questions.
+//! The operator: runs the host, reads its notes and answers its questions.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub struct Operator {
 impl Default for Operator {
     /// Returns an operator that answers nothing, and whose notes go to the log as `cofferdam=info`.
     fn default() -> Self {
-        Self::new(Arc::new(Unattended), Arc::new(Unattended))
+        Self::new(Arc::new(UnattendedPrompter), Arc::new(UnattendedPrompter))
     }
 }
 
@@ -111,11 +111,11 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// A host that no person attends to.
-struct Unattended;
+/// A host that no operator attends to.
+struct UnattendedPrompter;
 
 #[async_trait]
-impl Prompter for Unattended {
+impl Prompter for UnattendedPrompter {
     fn availability(&self) -> Availability {
         Availability::Absent
     }
@@ -133,7 +133,7 @@ impl Prompter for Unattended {
     }
 }
 
-impl Observer for Unattended {
+impl Observer for UnattendedPrompter {
     fn note(&self, message: &str) {
         tracing::info!(target: "cofferdam", "{message}");
     }

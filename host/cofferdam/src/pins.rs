@@ -1,4 +1,4 @@
-//! `cofferdam.lock`: what each plugin was when a person accepted it.
+//! `cofferdam.lock`: what each plugin was when the operator accepted it.
 //!
 //! A plugin that behaves for fifteen versions can change in the sixteenth, and so can the words
 //! that a model reads about its tools. So the first load of a plugin is remembered, by the digest
@@ -14,17 +14,17 @@ use cofferdam_engine::Plugin;
 #[cfg(feature = "mcp")]
 use cofferdam_mcp::client::{LeftOut, Statements};
 use cofferdam_tool::declaration::{Declaration, check_declarations};
-use cofferdam_tool::permission::Asked;
+use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::edit::replace_file;
-use crate::difference::{Definitions, Difference};
+use crate::difference::{DefinitionDiff, Definitions};
 use crate::folder_lock::FolderLock;
 use crate::json;
 #[cfg(feature = "mcp")]
-use crate::servers::Change;
+use crate::servers::ServerChange;
 
 /// The ending of the file, in place of the configuration's.
 const EXTENSION: &str = "lock";
@@ -73,7 +73,7 @@ pub(crate) enum ComparedServer {
     /// It was never used with this configuration.
     New,
     /// It says something else.
-    Changed(Box<Change>),
+    Changed(Box<ServerChange>),
 }
 
 /// A plugin as it was accepted.
@@ -85,15 +85,15 @@ pub(crate) struct Pin {
     tools: BTreeMap<String, Value>,
 }
 
-/// How a plugin compares with what was accepted.
+/// Comparison of a plugin with its accepted state.
 #[derive(Debug, PartialEq)]
-pub enum Compared {
+pub enum PinComparison {
     /// It is the same.
     Same,
     /// It was never loaded with this configuration.
     New,
     /// It has changed.
-    Changed(Box<Difference>),
+    Changed(Box<DefinitionDiff>),
 }
 
 impl Pins {
@@ -109,7 +109,7 @@ impl Pins {
         Self { path: Self::path_of(config), ..Self::default() }
     }
 
-    /// Where the pins of a configuration are.
+    /// Returns the path of a configuration's pins.
     pub(crate) fn path_of(config: &Path) -> PathBuf {
         config.with_extension(EXTENSION)
     }
@@ -126,14 +126,15 @@ impl Pins {
     }
 
     /// Compares a plugin with what was accepted.
-    pub fn compare(&self, plugin: &Plugin) -> Compared {
+    pub fn compare(&self, plugin: &Plugin) -> PinComparison {
         let now = Pin::of(plugin);
         match self.file.plugins.get(plugin.identity().name.as_str()) {
-            None => Compared::New,
-            Some(before) if *before == now => Compared::Same,
-            Some(before) => {
-                Compared::Changed(Box::new(Difference::of(before.definitions(), now.definitions())))
-            }
+            None => PinComparison::New,
+            Some(before) if *before == now => PinComparison::Same,
+            Some(before) => PinComparison::Changed(Box::new(DefinitionDiff::of(
+                before.definitions(),
+                now.definitions(),
+            ))),
         }
     }
 
@@ -162,8 +163,12 @@ impl Pins {
         if left_out.is_empty() {
             return ComparedServer::Same;
         }
-        let difference = Difference::of(before.definitions(), ServerPin::of(now).definitions());
-        ComparedServer::Changed(Box::new(Change { left_out, difference, statements: now.clone() }))
+        let difference = DefinitionDiff::of(before.definitions(), ServerPin::of(now).definitions());
+        ComparedServer::Changed(Box::new(ServerChange {
+            left_out,
+            difference,
+            statements: now.clone(),
+        }))
     }
 
     #[cfg(feature = "mcp")]
@@ -173,7 +178,7 @@ impl Pins {
         self.accepted_servers.insert(name.to_owned());
     }
 
-    /// What the file says.
+    /// Returns the content of the file.
     pub fn text(&self) -> crate::Result<Vec<u8>> {
         text_of(&self.file)
     }
@@ -269,15 +274,19 @@ fn declaration(tool: &Value) -> Option<Declaration> {
     })
 }
 
-/// What a plugin asks for, a line each.
-pub fn asks(asked: &Asked) -> Vec<String> {
+/// Returns the requested permissions of a plugin, one per line.
+pub fn asks(asked: &RequestedPermissions) -> Vec<String> {
     match asked {
-        Asked::Unstated => vec!["whatever it is offered (it has no manifest)".to_owned()],
-        Asked::UnstatedWithin(limits) => {
+        RequestedPermissions::Unstated => {
+            vec!["whatever it is offered (it has no manifest)".to_owned()]
+        }
+        RequestedPermissions::UnstatedWithin(limits) => {
             let limits =
                 limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}"));
             std::iter::once("whatever it is offered".to_owned()).chain(limits).collect()
         }
-        Asked::Stated(permissions) => permissions.all().iter().map(ToString::to_string).collect(),
+        RequestedPermissions::Stated(permissions) => {
+            permissions.all().iter().map(ToString::to_string).collect()
+        }
     }
 }

@@ -10,7 +10,7 @@ mod skill_offers;
 mod store_resources;
 
 pub use self::access::HttpAccess;
-use self::offering::Offering;
+use self::offering::ServedState;
 use self::reload::follow;
-use self::running::Running;
+use self::running::RunningService;
 pub use self::service::{ServeOptions, Service};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
-use cofferdam_files::{DirectoryOptions, DirectoryStore, Sharing};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, StoreSharing};
 use cofferdam_skills::{
     ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillTool, SkillTools,
     Skills, SkillsBuilder,
@@ -21,7 +21,7 @@ use crate::{Error, Operator, Selection, granting, servers};
 /// Runs component scripts on the engine, each call in a sandbox that reads the folder of its skill.
 pub struct OnEngine {
     engine: Engine,
-    /// What scripts are given beside that folder.
+    /// Grants of scripts in addition to that folder.
     grants: Grants,
     limits: Limits,
 }
@@ -55,7 +55,7 @@ impl LoadComponent for OnEngine {
     }
 }
 
-/// Where skills are, as a person has named it: a directory of the host.
+/// Returns the root of skills that the operator named: a directory of the host.
 pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
     let options = DirectoryOptions { is_read_only: true, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).map_err(|error| {
@@ -75,7 +75,7 @@ pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
     })
 }
 
-/// Whether the flags or the configuration name any place with skills.
+/// Returns whether the flags or the configuration name any place with skills.
 pub(crate) fn are_named(selection: &Selection, file: Option<&ConfigFile>) -> bool {
     !selection.skills.is_empty() || file.is_some_and(|file| !file.config.skills.is_empty())
 }
@@ -160,7 +160,7 @@ pub fn of_config(
     for name in &table.stores {
         let mount = MountName::new(name.get_ref().as_str())
             .map_err(|error| file.error(name.span(), error.to_string()))?;
-        if stores.sharing(&mount) == Sharing::PerSession {
+        if stores.sharing(&mount) == StoreSharing::PerSession {
             let message = format!(
                 "the store `{mount}` has a directory for each session, and skills have none"
             );
@@ -173,7 +173,7 @@ pub fn of_config(
             let known = SkillTool::ALL.map(SkillTool::name).join(", ");
             file.error(
                 name.span(),
-                format!("`{}` is none of the tools of skills: {known}", name.get_ref()),
+                format!("`{}` is not a tool of skills; tools: {known}", name.get_ref()),
             )
         })?;
         builder = builder.free([tool]);
@@ -181,7 +181,7 @@ pub fn of_config(
     Ok(builder)
 }
 
-/// What scripts are given beside the folder of their skill.
+/// Returns the grants of scripts in addition to the folder of their skill.
 fn grants(file: &ConfigFile, values: Values) -> crate::Result<Grants> {
     let grants = granting::of_table(file, "skills", "grants", &file.config.skills.grants, values)?;
     if grants.mounts.iter().any(|mount| mount.name.as_str() == SCRIPT_FOLDER) {

@@ -9,7 +9,7 @@ use crate::error::Context as _;
 use cofferdam_files::{BucketOptions, BucketStore, read_named_text_ambient};
 use cofferdam_files::{
     DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, OpenDirectoryError, Quota,
-    Sharing,
+    StoreSharing,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -18,7 +18,7 @@ use crate::config::{ConfigError, ConfigFile, SECRET_FILE_BYTES_MAX, StoreConfig}
 use crate::granting::Values;
 
 /// Opens a store at a location. The keys of a bucket come from the variables that the tools of its
-/// service read, because a person at the command line has them there.
+/// service read, because the operator at the command line has them there.
 pub(crate) fn open_location(
     location: &StoreLocation,
     access: FileAccess,
@@ -149,7 +149,7 @@ impl<'a> Stores<'a> {
             let message = format!("there is no store `{name}`; stores of this file: {known}");
             return Err(self.file.error(span, message));
         };
-        // What nobody may write is not opened for writing.
+        // A store without write grants is not opened for writing.
         let access = if self.file.may_write(name.as_str()) {
             FileAccess::ReadWrite
         } else {
@@ -160,15 +160,15 @@ impl<'a> Stores<'a> {
         Ok(store)
     }
 
-    /// Whether the sessions share a store.
-    pub(crate) fn sharing(&self, name: &MountName) -> Sharing {
+    /// Returns whether the sessions share a store.
+    pub(crate) fn sharing(&self, name: &MountName) -> StoreSharing {
         Self::sharing_of(self.file.config.stores.get(name.as_str()))
     }
 
     /// Returns whether the sessions share a store with this configuration.
-    pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> Sharing {
+    pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> StoreSharing {
         let is_per_session = config.is_some_and(|config| config.per_session);
-        if is_per_session { Sharing::PerSession } else { Sharing::Shared }
+        if is_per_session { StoreSharing::PerSession } else { StoreSharing::Shared }
     }
 
     /// The store that `[files.NAME]` describes itself. It is opened once, too.
@@ -197,7 +197,7 @@ impl<'a> Stores<'a> {
         access: FileAccess,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
         let file = self.file;
-        // A directory or a bucket that a person already works with may grow; a quota that is
+        // A directory or a bucket that the operator already works with may grow; a quota that is
         // written counts everything.
         let quota = config.quota.unwrap_or_else(Quota::growth);
         match (&config.directory, &config.url, &config.memory) {

@@ -1,6 +1,6 @@
 //! Quantities and refusals in words, for the operator.
 
-use cofferdam_tool::Refused;
+use cofferdam_tool::RefusedCall;
 
 /// Returns a number of bytes with a unit.
 #[must_use]
@@ -23,12 +23,12 @@ pub fn counted(count: usize, word: &str) -> String {
 
 /// Returns why a call does not start, with the name that may be meant.
 #[must_use]
-pub fn refusal(refused: &Refused) -> String {
+pub fn refusal(refused: &RefusedCall) -> String {
     match refused {
-        Refused::UnknownTool { nearest: Some(nearest), .. } => {
+        RefusedCall::UnknownTool { nearest: Some(nearest), .. } => {
             format!("{refused}\n  did you mean `{nearest}`?")
         }
-        Refused::UnknownTool { .. } => {
+        RefusedCall::UnknownTool { .. } => {
             format!("{refused}\n  `cofferdam list` shows the tools that there are")
         }
         _ => refused.to_string(),

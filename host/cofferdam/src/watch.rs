@@ -23,7 +23,7 @@ pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver
             && !event.kind.is_access()
         {
             for path in event.paths {
-                // Whoever no longer listens wants to know nothing.
+                // The listener is gone.
                 let _ = send.send(path);
             }
         }
@@ -99,7 +99,7 @@ impl Sources {
                     .note(&format!("changes in {} are not noticed: {error}", directory.display()));
             }
             for entry in directory.read_dir().into_iter().flatten().flatten() {
-                // No links: what they lead to belongs to somebody else.
+                // No links: their targets belong to other owners.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir())
                     && self.is_source(&entry.path())
                 {

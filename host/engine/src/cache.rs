@@ -1,24 +1,24 @@
-//! Compiled code on disk, trusted only with proof.
+//! Compiled code on disk, which is trusted only with proof.
 //!
-//! Deserialising compiled code is running it, so the cache believes no byte that it did not write
-//! itself. An installation has a random key of 32 bytes beside its entries. Every entry carries a
-//! MAC (keyed BLAKE3) over format, kind, cache key, length and contents; it is checked before a
-//! byte leaves this module, so that an entry that was patched, cut, renamed to another key or kind,
-//! or written by another installation is a miss.
+//! Deserializing compiled code means running it, so the cache trusts no byte that it did not write
+//! itself. An installation has a random key of 32 bytes, stored next to its entries. Every entry
+//! carries a MAC (keyed BLAKE3) over format, kind, cache key, length and contents. It is checked
+//! before a byte leaves this module, so that an entry that was patched, cut, renamed to another key
+//! or kind, or written by another installation is a miss.
 //!
 //! The key is only as secret as its directory. A directory or key that is a link, belongs to
-//! someone else, or is open to group or others is refused with the command that repairs it; an
-//! entry like that is removed. The directory is held open by handle: swapping it afterwards changes
-//! nothing. Whoever runs as the same user can read the key; no grant of a plugin may overlap
-//! `Cache::directory`, and that is for the caller to check.
+//! another user, or is open to group or others is rejected, and the error names the command that
+//! repairs it; an entry like that is removed. The directory is held open by handle: swapping it
+//! afterwards has no effect. Programs of the same user can read the key; no grant of a plugin may
+//! overlap `Cache::directory`, which the caller must check.
 //!
-//! A cache is never needed: a full disk, a lost key or a broken entry costs a compilation. A lost
-//! key means a new key, and with it every old entry is rejected once and written again. Entries are
-//! not synced to disk, because a crash can only leave what the MAC refuses; the key is. Reading
-//! costs one pass of BLAKE3 over the contents.
+//! A cache is never required: a full disk, a lost key or a broken entry costs a compilation. After
+//! a lost key, a new one is created, and every old entry is rejected once and written again.
+//! Entries are not synced to disk, because after a crash the MAC rejects whatever is incomplete;
+//! the key is synced. Reading costs one pass of BLAKE3 over the contents.
 //!
-//! On systems without Unix permissions nothing of this can be promised, and `Cache::open_ambient`
-//! says so.
+//! On systems without Unix permissions none of this can be guaranteed, and `Cache::open_ambient`
+//! returns an error.
 
 #[cfg_attr(not(unix), path = "cache/no_directory.rs")]
 mod directory;
@@ -34,34 +34,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::directory::Directory;
+use self::directory::PrivateDirectory;
 use self::install_key::InstallKey;
 
 pub use self::error::{CacheError, Rejection};
-pub(crate) use self::prune::Pruned;
+pub(crate) use self::prune::PruneReport;
 
-/// Domain of [`CacheKey`] in BLAKE3, so that no other hash of the same parts is a cache key.
+/// BLAKE3 context of [`CacheKey`], so that no other hash of the same parts is a cache key.
 const CACHE_KEY_CONTEXT: &str = "cofferdam 2026-11-21 key of a cache entry";
 
-/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or
-/// ten thousand small plugins.
+/// Maximum size of the whole cache; beyond it the oldest entries are removed. Enough for several
+/// hundred interpreters or ten thousand small plugins.
 const BYTES_MAX: u64 = 8 << 30;
-/// Bytes that a process writes from one look at the size of the cache to the next: that reads the
-/// whole directory.
+/// Number of bytes that a process writes between two checks of the size of the cache, each of which
+/// reads the whole directory.
 const PRUNED_EVERY_BYTES: u64 = 64 << 20;
 
-/// An authenticated directory of compiled code and descriptions. Cheap to clone; all clones are one
-/// cache.
+/// Authenticated directory of compiled code and descriptions. Cloning is cheap; clones share state.
 #[derive(Clone)]
 pub(crate) struct Cache {
-    inner: Arc<Inner>,
+    inner: Arc<CacheState>,
 }
 
-struct Inner {
+struct CacheState {
     path: PathBuf,
-    directory: Directory,
+    directory: PrivateDirectory,
     key: InstallKey,
-    /// Bytes that may be written before the cache is pruned again.
+    /// Number of bytes that may be written before the cache is pruned again.
     until_pruned: AtomicU64,
 }
 
@@ -69,7 +68,7 @@ struct Inner {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey([u8; 32]);
 
-/// Contents of an entry. Entries of different kinds may share a key.
+/// Kind of the contents of an entry. Entries of different kinds may share a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum EntryKind {
@@ -77,14 +76,14 @@ pub(crate) enum EntryKind {
     Code,
     /// Imports and declarations of a component.
     Description,
-    /// The index of the plugins of one start.
+    /// Index of the plugins of one start.
     Index,
 }
 
-/// Result of looking an entry up.
+/// Result of looking up an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// The contents that were put, proven.
+    /// Authenticated contents.
     Hit(Vec<u8>),
     /// No entry.
     Miss,
@@ -93,8 +92,8 @@ pub(crate) enum Lookup {
 }
 
 impl CacheKey {
-    /// Hashes `parts` so that two different lists of parts never give the same key: `["ab"]` is not
-    /// `["a", "b"]`.
+    /// Hashes `parts` so that two different lists of parts never result in the same key: `["ab"]`
+    /// differs from `["a", "b"]`.
     #[must_use]
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(CACHE_KEY_CONTEXT);
@@ -117,39 +116,40 @@ impl fmt::Debug for CacheKey {
 }
 
 impl Cache {
-    /// Opens the cache at `directory`, a path of the host that is confined by nothing. Creates it,
-    /// private to this user, if it is not there, and its key with it. Safe while other processes do
+    /// Opens the cache at `directory`, an unconfined path of the host. Creates the directory,
+    /// private to this user, and the key in it if they do not exist. Safe while other processes do
     /// the same.
     ///
     /// # Errors
-    /// [`CacheError::Refused`] if others can reach the directory or its key, with the way to repair
-    /// it; [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix
+    /// [`CacheError::Refused`] if other users can access the directory or its key, with the way to
+    /// repair it; [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix
     /// permissions.
     pub(crate) fn open_ambient(directory: &Path) -> Result<Self, CacheError> {
-        let (directory, path) = Directory::open_ambient(directory)?;
+        let (directory, path) = PrivateDirectory::open_ambient(directory)?;
         let key = InstallKey::load_or_create(&directory, &path)?;
         let until_pruned = AtomicU64::new(0);
-        Ok(Self { inner: Arc::new(Inner { path, directory, key, until_pruned }) })
+        Ok(Self { inner: Arc::new(CacheState { path, directory, key, until_pruned }) })
     }
 
-    /// Returns the directory of the cache, without links: no grant may reach into it or around it.
+    /// Returns the directory of the cache, without links. No grant may overlap it.
     #[must_use]
     pub(crate) fn directory(&self) -> &Path {
         &self.inner.path
     }
 
-    /// Looks for an entry and removes it if it cannot be trusted.
+    /// Looks up an entry, and removes it if it cannot be trusted.
     #[must_use]
     pub(crate) fn get(&self, key: &CacheKey, kind: EntryKind) -> Lookup {
-        let Inner { directory, key: install_key, .. } = &*self.inner;
+        let CacheState { directory, key: install_key, .. } = &*self.inner;
         match entry::read(directory, install_key, key, kind) {
             Ok(Some(contents)) => Lookup::Hit(contents),
             Ok(None) => Lookup::Miss,
             Err(rejection) => {
-                // An entry that this process cannot read just now may be good for the next one.
+                // An entry that is currently unreadable for this process may be valid for the next
+                // one.
                 if !matches!(rejection, Rejection::Unreadable(_)) {
-                    // What cannot be removed is rejected again next time, which is all that
-                    // matters.
+                    // An entry that cannot be removed is rejected again next time, which is
+                    // sufficient.
                     let _ = directory.remove(&entry::name(key, kind));
                 }
                 Lookup::Rejected(rejection)
@@ -157,30 +157,30 @@ impl Cache {
         }
     }
 
-    /// Writes an entry, or replaces it, at once: a reader sees the old contents, the new ones, or
+    /// Writes or replaces an entry atomically: a reader sees the old contents, the new ones, or
     /// none.
     ///
     /// # Errors
     /// [`CacheError::EntryTooLarge`] for contents that no [`Cache::get`] would accept;
-    /// [`CacheError::Io`] if the system fails, such as when the disk is full. Nothing is left
-    /// behind then.
+    /// [`CacheError::Io`] if the system fails, for example because the disk is full. Leaves nothing
+    /// behind in that case.
     pub(crate) fn put(
         &self,
         key: &CacheKey,
         kind: EntryKind,
         contents: &[u8],
     ) -> Result<(), CacheError> {
-        let Inner { path, directory, key: install_key, .. } = &*self.inner;
+        let CacheState { path, directory, key: install_key, .. } = &*self.inner;
         entry::check_length(kind, contents.len() as u64)?;
         entry::write(directory, install_key, key, kind, contents)
             .map_err(|source| CacheError::io("write an entry into", path, source))
     }
 
-    /// Writes an entry like [`Cache::put`], and keeps the cache from growing without end: with the
-    /// first entry that a process writes, and now and then later.
+    /// Writes an entry like [`Cache::put`], and prunes the cache with the first entry that a
+    /// process writes, and occasionally later.
     ///
     /// # Errors
-    /// Those of [`Cache::put`] and [`Cache::prune`].
+    /// Errors of [`Cache::put`] and [`Cache::prune`].
     pub(crate) fn keep(
         &self,
         key: &CacheKey,
@@ -197,20 +197,20 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the entries that were written longest ago until those that stay have `bytes_max`
-    /// bytes at most, and what crashed writers left behind.
+    /// Removes the oldest entries until the rest has at most `bytes_max` bytes, and files that
+    /// crashed writers left behind.
     ///
     /// # Errors
     /// [`CacheError::Io`] if the directory cannot be read. Entries that cannot be removed stay and
     /// are counted.
-    pub(crate) fn prune(&self, bytes_max: u64) -> Result<Pruned, CacheError> {
+    pub(crate) fn prune(&self, bytes_max: u64) -> Result<PruneReport, CacheError> {
         prune::prune(&self.inner.directory, bytes_max)
             .map_err(|source| CacheError::io("list", &self.inner.path, source))
     }
 }
 
 impl fmt::Debug for Cache {
-    /// Shows the place and never the key.
+    /// Shows the directory but never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").field("directory", &self.inner.path).finish_non_exhaustive()
     }

@@ -1,8 +1,9 @@
-//! One call, from top to bottom: wait for a permit, instantiate, call, take the result, drop
+//! One call from start to end: wait for a permit, instantiate, call, take the result, drop
 //! everything.
 //!
-//! The guest runs in a future that owns all it needs, so that it can continue on another thread
-//! (see [`crate::scheduler`]). The caller's task has the deadline, the cancellation and the record.
+//! The guest runs in a future that owns everything it needs, so that it can continue on another
+//! thread (see [`crate::scheduler`]). The caller's task keeps the deadline, the cancellation and
+//! the record.
 
 pub(crate) mod trap;
 
@@ -19,51 +20,51 @@ use cofferdam_tool::{
 use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
-use self::trap::{DeadlinePassed, Stage, tool_error};
+use self::trap::{CallStage, DeadlinePassed, tool_error};
 use crate::engine::EngineInner;
-use crate::engine_pool::{Code, Entry, WasmEngine};
+use crate::engine_pool::{Code, CodeForm, WasmEngine};
 use crate::error::one_line;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition, lift};
 use crate::host_api::{CallFiles, CallParts, CallState, PluginContext};
-use crate::scheduler::admission::{Admitted, CallPermit};
+use crate::scheduler::admission::{AdmissionOutcome, CallPermit};
 use crate::scheduler::cpu_meter::CpuMeter;
 use crate::scheduler::cpu_pool::Job;
 use crate::scheduler::deadline::Deadline;
-use crate::scheduler::epoch::Ticking;
+use crate::scheduler::epoch::TickerGuard;
 use crate::typed::{self, TypedCode};
 
-/// Handles that the component model itself may hold, beyond the host resources that `Limits`
-/// counts: a guest's own resources, and borrows in flight.
+/// Number of handles that the component model itself may hold, in addition to the host resources
+/// that `Limits` counts: a guest's own resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
 
-/// Minimum bytes of an answer that count against the memory of the process while the host works on
-/// it. Those of shorter answers are within what every call takes anyway.
+/// Minimum size of an answer that counts against the memory of the process while the host works on
+/// it. Shorter answers fit into the memory that every call uses anyway.
 const COUNTED_ANSWER_BYTES_MIN: u64 = 64 * 1024;
 
 /// Maximum time that an inner call waits for a permit.
 const INNER_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Everything that one call needs.
+/// Inputs of one call.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
     pub(crate) parts: CallParts<'a>,
 }
 
-/// An answer of a guest. Its bytes in the host count against the memory of the process until it is
+/// Answer of a guest. Its bytes in the host count against the memory of the process until it is
 /// dropped.
-struct Answer<T> {
+struct GuestOutput<T> {
     value: T,
     _permit: Option<Arc<CallPermit>>,
 }
 
 /// Outcome of running the guest.
-enum Ended<T> {
+enum GuestOutcome<T> {
     Returned(T),
     Error(ToolError),
     Cancelled,
 }
 
-impl<T> Ended<T> {
+impl<T> GuestOutcome<T> {
     fn outcome(self, returned: impl FnOnce(T) -> Outcome) -> Outcome {
         match self {
             Self::Returned(value) => returned(value),
@@ -73,33 +74,34 @@ impl<T> Ended<T> {
     }
 }
 
-/// Reason of a caller to stop a running call.
+/// Reason for the caller to stop a running call.
 enum Interrupt {
-    /// The caller has given up.
+    /// The caller has abandoned the call.
     GivenUp,
-    /// The wall-clock limit has passed. While guest code runs its epoch callback says so; this is
-    /// for a guest that waits in a host function, or for its turn.
+    /// The wall-clock limit has passed. The epoch callback detects this while guest code runs; this
+    /// variant covers guests that wait in a host function or in a queue.
     TimeUp,
 }
 
-/// Work of a call with an instance of its own.
-trait Work: Send + 'static {
+/// Work of a call in its own instance.
+trait InstanceWork: Send + 'static {
     /// Typed exports of the instance.
     type Guest: Send + Sync;
     /// Result of the guest.
     type Answer: Send + 'static;
 
-    /// Returns the maximum bytes that the host copies of an answer before its length is known.
+    /// Returns the maximum number of bytes of an answer that the host copies before its length is
+    /// known.
     fn copied_bytes_max(_limits: &Limits) -> u64 {
         u64::MAX
     }
 
-    /// Returns the bytes that an answer takes in the host.
+    /// Returns the number of bytes that an answer takes in the host.
     fn answer_bytes(_answer: &Self::Answer) -> u64 {
         0
     }
 
-    /// Creates the one instance of the call.
+    /// Creates the instance of the call.
     fn instantiate(
         &self,
         store: &mut Store<CallState>,
@@ -113,14 +115,14 @@ trait Work: Send + 'static {
     ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send;
 }
 
-/// A call of a tool that the component declares.
+/// Call of a tool that the component declares.
 struct DeclaredCall {
     code: Arc<ServedPre<CallState>>,
     tool: String,
     arguments_json: String,
 }
 
-impl Work for DeclaredCall {
+impl InstanceWork for DeclaredCall {
     type Guest = Served;
     type Answer = Result<Vec<Content>, Failure>;
 
@@ -145,12 +147,12 @@ impl Work for DeclaredCall {
     }
 }
 
-/// A question for the tools that the component declares.
+/// Request for the tools that the component declares.
 struct ListTools {
     code: Arc<ServedPre<CallState>>,
 }
 
-impl Work for ListTools {
+impl InstanceWork for ListTools {
     type Guest = Served;
     type Answer = Vec<ToolDefinition>;
 
@@ -167,14 +169,14 @@ impl Work for ListTools {
     }
 }
 
-/// A call of a plain function.
+/// Call of a plain function.
 struct TypedCall {
     code: Arc<TypedCode>,
     tool: String,
     parameters: Vec<Val>,
 }
 
-impl Work for TypedCall {
+impl InstanceWork for TypedCall {
     type Guest = Instance;
     type Answer = Option<Val>;
 
@@ -202,20 +204,20 @@ impl Work for TypedCall {
     }
 }
 
-/// Resources of a running call. The order matters: the permit is released after the store has left
-/// the pool.
+/// Resources of a running call. The field order matters: the permit must be released after the
+/// store has left the pool.
 struct Sandbox {
     store: Store<CallState>,
-    _ticking: Ticking,
+    _ticking: TickerGuard,
     _permit: Arc<CallPermit>,
 }
 
-/// A sandbox after the call.
-struct Used<T> {
+/// Sandbox after the call.
+struct UsedSandbox<T> {
     sandbox: Sandbox,
     instantiate: Duration,
     /// Result of the call; `None` if it was stopped.
-    result: Option<Result<T, (Stage, wasmtime::Error)>>,
+    result: Option<Result<T, (CallStage, wasmtime::Error)>>,
 }
 
 impl Invocation<'_> {
@@ -229,10 +231,10 @@ impl Invocation<'_> {
         let mut record = CallRecord::default();
         let wasm_engine = &code.wasm_engine;
         let outcome = match &code.entry {
-            Entry::Declared(code) => {
+            CodeForm::Declared(code) => {
                 self.call_declared(&mut record, wasm_engine, code, tool, arguments.to_json()).await
             }
-            Entry::Typed(code) => {
+            CodeForm::Typed(code) => {
                 self.call_typed(&mut record, wasm_engine, code, tool, arguments).await
             }
         };
@@ -279,20 +281,20 @@ impl Invocation<'_> {
         ended.outcome(|answer| function.outcome(answer.value, self.parts.limits.output_bytes_max))
     }
 
-    /// Does `work` of `tool` in an instance of its own and writes into `record` what that took. The
-    /// instance is dropped before this returns, whatever happened (`RES-19`).
-    async fn in_sandbox<W: Work>(
+    /// Does `work` of `tool` in its own instance and records the resources that it used. The
+    /// instance is dropped before this returns, whatever the outcome (`RES-19`).
+    async fn in_sandbox<W: InstanceWork>(
         &self,
         record: &mut CallRecord,
         wasm_engine: &WasmEngine,
         tool: &str,
         work: W,
-    ) -> Ended<Answer<W::Answer>> {
+    ) -> GuestOutcome<GuestOutput<W::Answer>> {
         let arrived = Instant::now();
         let permit = match self.wait_for_permit().await {
-            Ended::Returned(permit) => Arc::new(permit),
-            Ended::Error(error) => return Ended::Error(error),
-            Ended::Cancelled => return Ended::Cancelled,
+            GuestOutcome::Returned(permit) => Arc::new(permit),
+            GuestOutcome::Error(error) => return GuestOutcome::Error(error),
+            GuestOutcome::Cancelled => return GuestOutcome::Cancelled,
         };
         let started = Instant::now();
         record.phases.wait = started - arrived;
@@ -307,7 +309,7 @@ impl Invocation<'_> {
             answer_bytes_max,
         ) {
             Ok(store) => store,
-            Err(error) => return Ended::Error(unavailable(one_line(&error))),
+            Err(error) => return GuestOutcome::Error(unavailable(one_line(&error))),
         };
         let _ticking = wasm_engine.ticker.keep_ticking();
         let sandbox = Sandbox { store, _ticking, _permit: Arc::clone(&permit) };
@@ -327,7 +329,7 @@ impl Invocation<'_> {
             .await;
         self.parts.plugin.set_computes(tool, meter.used_much());
 
-        let Used { sandbox, instantiate, result } = used;
+        let UsedSandbox { sandbox, instantiate, result } = used;
         record.cpu = meter.used();
         record.phases.instantiate = instantiate;
         record.phases.asking = deadline.paused_total();
@@ -349,33 +351,35 @@ impl Invocation<'_> {
         match (result, interrupt) {
             (Some(Ok(value)), _) => counted::<W>(value, permit, record),
             (Some(Err((stage, error))), _) => {
-                Ended::Error(tool_error(&error, stage, &state.limiter))
+                GuestOutcome::Error(tool_error(&error, stage, &state.limiter))
             }
-            (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
-            (None, _) => Ended::Cancelled,
+            (None, Some(Interrupt::TimeUp)) => {
+                GuestOutcome::Error(ToolError::new(ErrorType::Timeout))
+            }
+            (None, _) => GuestOutcome::Cancelled,
         }
     }
 
-    /// Returns the maximum time to wait for a permit. It is short for an inner call: all permits
-    /// may belong to calls that wait for it.
+    /// Returns the maximum time to wait for a permit. It is short for an inner call, because the
+    /// calls that hold all permits may be waiting for it.
     fn wait_max(&self) -> Duration {
         let wall = self.parts.limits.wall();
         if self.parts.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
     }
 
-    async fn wait_for_permit(&self) -> Ended<CallPermit> {
+    async fn wait_for_permit(&self) -> GuestOutcome<CallPermit> {
         let waiter = match self.engine.admission.admit(self.parts.plugin.name()) {
-            Ok(Admitted::Now(permit)) => return Ended::Returned(permit),
-            Ok(Admitted::Queued(waiter)) => waiter,
-            Err(full) => return Ended::Error(unavailable(full.to_string())),
+            Ok(AdmissionOutcome::Now(permit)) => return GuestOutcome::Returned(permit),
+            Ok(AdmissionOutcome::Queued(waiter)) => waiter,
+            Err(full) => return GuestOutcome::Error(unavailable(full.to_string())),
         };
         tokio::select! {
             biased;
-            () = self.parts.context.given_up() => Ended::Cancelled,
+            () = self.parts.context.given_up() => GuestOutcome::Cancelled,
             waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
-                Ok(permit) => Ended::Returned(permit),
+                Ok(permit) => GuestOutcome::Returned(permit),
                 Err(_elapsed) => {
-                    Ended::Error(unavailable("timed out waiting: the maximum number of concurrent \
+                    GuestOutcome::Error(unavailable("timed out waiting: the maximum number of concurrent \
                         calls is running".to_owned()))
                 }
             },
@@ -429,34 +433,34 @@ pub(crate) async fn list_tools(
         Invocation { engine, parts: CallParts { plugin, files, toolset: None, limits, context } };
     let work = ListTools { code: Arc::clone(code) };
     match call.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
-        Ended::Returned(definitions) => Ok(definitions.value),
-        Ended::Error(error) => Err(error),
-        Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
+        GuestOutcome::Returned(definitions) => Ok(definitions.value),
+        GuestOutcome::Error(error) => Err(error),
+        GuestOutcome::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
     }
 }
 
 /// Counts an answer against the memory of the process.
-fn counted<W: Work>(
+fn counted<W: InstanceWork>(
     value: W::Answer,
     permit: Arc<CallPermit>,
     record: &mut CallRecord,
-) -> Ended<Answer<W::Answer>> {
+) -> GuestOutcome<GuestOutput<W::Answer>> {
     let bytes = W::answer_bytes(&value);
     if bytes < COUNTED_ANSWER_BYTES_MIN {
-        return Ended::Returned(Answer { value, _permit: None });
+        return GuestOutcome::Returned(GuestOutput { value, _permit: None });
     }
     if permit.reserve(bytes) {
-        return Ended::Returned(Answer { value, _permit: Some(permit) });
+        return GuestOutcome::Returned(GuestOutput { value, _permit: Some(permit) });
     }
     record.memory_refused_by = Some(MemoryRefusal::Process);
     let detail = format!("the process has no memory left for an answer of {bytes} bytes");
-    Ended::Error(ToolError::new(ErrorType::MemoryLimit).with_detail(detail))
+    GuestOutcome::Error(ToolError::new(ErrorType::MemoryLimit).with_detail(detail))
 }
 
-/// Limits the bytes that one host function copies out of the guest, and those of the answer. The
-/// engine has one limit for both, so it is changed when the guest has returned: then the answer is
-/// all that is left to copy. The guest is also entered to make room for the values that a host
-/// function returns, which is no such end.
+/// Sets the limits for the bytes that one host function copies from the guest, and for those of the
+/// answer. The engine has a single limit for both, so it is changed when the guest returns: from
+/// then on, only the answer is copied. The guest is also entered to allocate the values that a host
+/// function returns, which does not count as a return.
 fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answer_bytes_max: u64) {
     let bytes = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
     let host_function = bytes(host_function_bytes_max);
@@ -485,7 +489,11 @@ fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answ
 
 /// Does `work` in `sandbox` until it ends or is stopped by `meter`, which takes effect at the next
 /// poll.
-async fn run<W: Work>(work: W, mut sandbox: Sandbox, meter: Arc<CpuMeter>) -> Used<W::Answer> {
+async fn run<W: InstanceWork>(
+    work: W,
+    mut sandbox: Sandbox,
+    meter: Arc<CpuMeter>,
+) -> UsedSandbox<W::Answer> {
     let mut instantiate = Duration::ZERO;
     let result = {
         let mut guest = pin!(run_guest(work, &mut sandbox.store, &mut instantiate));
@@ -497,19 +505,19 @@ async fn run<W: Work>(work: W, mut sandbox: Sandbox, meter: Arc<CpuMeter>) -> Us
         })
         .await
     };
-    Used { sandbox, instantiate, result }
+    UsedSandbox { sandbox, instantiate, result }
 }
 
-async fn run_guest<W: Work>(
+async fn run_guest<W: InstanceWork>(
     work: W,
     store: &mut Store<CallState>,
     instantiate: &mut Duration,
-) -> Result<W::Answer, (Stage, wasmtime::Error)> {
+) -> Result<W::Answer, (CallStage, wasmtime::Error)> {
     let started = Instant::now();
     let guest = work.instantiate(store).await;
     *instantiate = started.elapsed();
-    let guest = guest.map_err(|error| (Stage::Instantiate, error))?;
-    work.call(store, &guest).await.map_err(|error| (Stage::Run, error))
+    let guest = guest.map_err(|error| (CallStage::Instantiate, error))?;
+    work.call(store, &guest).await.map_err(|error| (CallStage::Run, error))
 }
 
 fn unavailable(reason: String) -> ToolError {

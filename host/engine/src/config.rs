@@ -1,4 +1,4 @@
-//! Settings of an engine, and the wasmtime configuration that they give.
+//! Settings of an engine, and the wasmtime configuration derived from them.
 
 use std::path::PathBuf;
 
@@ -9,75 +9,76 @@ use cofferdam_tool::Limits;
 use crate::Compiler;
 use crate::screen::ScreenLimits;
 
-/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a
-/// script in an interpreter several times as much: with 512 KiB a JavaScript function ended 200
-/// calls deep. 1 MiB leaves head-room and still ends a runaway recursion within a millisecond.
+/// Maximum stack of guest code, in bytes. Deep recursion in a parser needs about 100 KiB, and that
+/// of an interpreted script several times as much: with 512 KiB, a JavaScript function ran out of
+/// stack 200 calls deep. 1 MiB leaves headroom and still ends a runaway recursion within a
+/// millisecond.
 const WASM_STACK_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of the stack on which guest and host functions run together. The host's part needs a fixed
-/// margin.
+/// Size of the stack on which guest and host functions run together, in bytes. The host's part
+/// needs a fixed margin.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
-/// Frames kept of a guest's call stack at a trap.
+/// Maximum number of frames that are recorded of a guest's call stack at a trap.
 const BACKTRACE_FRAMES_MAX: usize = 64;
-/// Bytes of pages that the memories and tables of one slot keep after a call, each: enough for all
-/// that a call of a compiled language, JavaScript or TypeScript writes. An interpreter like Python
-/// writes more, and what is beyond this goes back to the system.
+/// Maximum bytes of pages that the memories, and the tables, of one slot keep after a call: enough
+/// for everything that a call of a compiled language, JavaScript or TypeScript writes. An
+/// interpreter like Python writes more, and the excess goes back to the system.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// The least that is worth keeping: what a small tool writes.
+/// Minimum that is worth keeping: the pages that a small tool writes.
 const KEPT_BYTES_MIN: usize = 64 << 10;
-/// Bytes that all slots of one pool keep together if each has one memory: large pools keep less for
-/// each.
+/// Maximum bytes that all slots of one pool keep together if each has one memory. Slots of large
+/// pools keep less each.
 const KEPT_BYTES_OF_POOL: usize = 128 << 20;
-/// Number of memories that are returned to the system at once where none are kept.
+/// Number of memories that are returned to the system in one batch where no pages are kept.
 const DECOMMIT_BATCH: usize = 16;
-/// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access
-/// needs a check.
+/// Address space reserved for one linear memory. With all 4 GiB that 32 bits can address, no access
+/// needs a bounds check.
 pub(crate) const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 
 /// Settings of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Directory of compiled code and definitions; `None` compiles anew in every process.
+    /// Directory of compiled code and definitions; `None` recompiles in every process.
     pub cache_directory: Option<PathBuf>,
     /// Compiler of untrusted bytes to machine code.
     pub compiler: Compiler,
-    /// Number of calls and instances that the engine has room for.
+    /// Number of concurrent calls and of instances that the engine has room for.
     pub pool: PoolSize,
     /// Budget of all calls of the engine together.
     pub budget: ProcessBudget,
     /// Limits of the structural screen.
     pub screen: ScreenLimits,
-    /// Settings for the requests of guests.
+    /// Settings for HTTP requests of guests.
     pub network: ClientConfig,
     /// Directory for changes of a call that are too large for memory; `None` keeps all of them in
-    /// memory, up to 80 MiB for each call. No mount may hold the directory or lie in it.
+    /// memory, up to 80 MiB per call. The directory must not overlap any mount.
     pub spill: Option<SpillOptions>,
     /// Function that threads of the engine call when there have been no calls for a second, once
-    /// after each burst of calls. An allocator that keeps freed memory per thread can give it back
+    /// after each burst of calls. An allocator that keeps freed memory per thread can release it
     /// there.
     pub idle_hook: Option<fn()>,
 }
 
-/// Budget of all calls of an engine together, besides the slots of
-/// [`PoolSize::concurrent_calls_max`]. One plugin may have seven times what is left: alone seven
-/// eighths, and a second one still finds something.
+/// Budget of all calls of an engine together, in addition to the slots of
+/// [`PoolSize::concurrent_calls_max`]. One plugin may use seven times what it leaves free: a single
+/// plugin gets seven eighths, and a second one still finds some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessBudget {
-    /// Linear memory and tables of all calls that run, in bytes, counted as they grow; a call
-    /// begins with up to 2 MiB of it. A growth beyond it is refused like one beyond the call's own
-    /// limit.
+    /// Linear memory and tables of all running calls, in bytes, counted as they grow. Each call
+    /// starts with up to 2 MiB of it. A growth beyond the budget is refused like one beyond the
+    /// call's own limit.
     pub memory_bytes_max: u64,
-    /// Calls of one plugin that wait for a place. One more is refused.
+    /// Maximum number of waiting calls of one plugin. Further calls are rejected.
     pub waiting_calls_per_plugin_max: u32,
-    /// Calls of all plugins that wait. Bounds the memory of arguments and tasks; a plugin is
-    /// refused when its share of this is used up.
+    /// Maximum number of waiting calls of all plugins, which bounds the memory of arguments and
+    /// tasks. Calls of a plugin that has used up its share are rejected.
     pub waiting_calls_max: u32,
 }
 
 impl Default for ProcessBudget {
     fn default() -> Self {
         Self {
-            // 64 calls at their own limit of 64 MiB, and a sixth of what a laptop has. Calls grow
-            // to far less on average.
+            // 64 calls at their own limit of 64 MiB, or a sixth of a laptop's memory. On average,
+            // calls grow to far less.
             memory_bytes_max: 4 << 30,
             waiting_calls_per_plugin_max: 1024,
             waiting_calls_max: 8192,
@@ -85,47 +86,47 @@ impl Default for ProcessBudget {
     }
 }
 
-/// Room for calls. The pool reserves address space, not memory: a place that is not in use costs
-/// next to nothing.
+/// Capacity for calls. The pool reserves address space, not memory, so an unused slot costs next to
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSize {
-    /// Calls that run at the same time. One more waits for its turn.
+    /// Maximum number of concurrent calls. Further calls wait.
     pub concurrent_calls_max: u32,
-    /// Linear memories in one component, all instances together.
+    /// Maximum number of linear memories in one component, over all instances.
     pub memories_per_call_max: u32,
-    /// Tables in one component, all instances together.
+    /// Maximum number of tables in one component, over all instances.
     pub tables_per_call_max: u32,
-    /// Core instances in one component.
+    /// Maximum number of core instances in one component.
     pub core_instances_per_call_max: u32,
-    /// Elements in one table.
+    /// Maximum number of elements in one table.
     pub table_elements_max: usize,
-    /// Maximum number of instance pools of this size. Each core that makes calls has one of its
-    /// own, so that cores do not contend for locks; there are never more than cores, or than fit
-    /// into 64 TiB of address space. A pool is created when it is first used and holds a copy of
-    /// the code of the plugins that are called in it. With 1 all cores share one pool.
+    /// Maximum number of instance pools of this size. Each core that makes calls has its own pool,
+    /// so that cores do not contend for locks; there are never more pools than cores, or than fit
+    /// into 64 TiB of address space. A pool is created when it is first used, and holds a copy of
+    /// the code of the plugins that are called in it. With 1, all cores share one pool.
     pub pools_max: u32,
 }
 
 impl Default for PoolSize {
     fn default() -> Self {
         Self {
-            // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is
-            // 20 TiB of a 128 TiB address space, so that three cores can have a pool of their own.
+            // A thousand calls that mostly wait. With 5 memories of 4 GiB each this is 20 TiB of a
+            // 128 TiB address space, so that three cores can have their own pools.
             concurrent_calls_max: 1024,
             memories_per_call_max: 4,
             tables_per_call_max: 32,
-            // A Python component has 65 of all kinds.
+            // A Python component has 65 core instances, of all kinds.
             core_instances_per_call_max: 128,
-            // A Python interpreter has tables of some 10 000 functions.
+            // A Python interpreter has tables of about 10,000 functions.
             table_elements_max: 100_000,
-            // What a busy plugin costs in memory is bounded by this; beyond it cores share.
+            // Bounds the memory of a busy plugin; cores beyond this number share pools.
             pools_max: 8,
         }
     }
 }
 
 impl EngineConfig {
-    /// Defaults with a compiler and no cache on disk.
+    /// Returns default settings with a compiler and without a cache on disk.
     #[must_use]
     pub fn new(compiler: Compiler) -> Self {
         Self {
@@ -141,14 +142,14 @@ impl EngineConfig {
     }
 }
 
-/// Metering of compiled code: it counts the instructions that it executes, or not. Counting makes
-/// code larger and slower, so that code which counts is a kind of its own, compiled only for
-/// plugins with an instruction budget.
+/// Metering of compiled code: whether it counts the instructions that it executes. Counting makes
+/// code larger and slower, so such code is a separate variant that is only compiled for plugins
+/// with an instruction budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metering {
-    /// Time alone ends a call.
+    /// Only time limits end a call.
     Time,
-    /// So does a budget of instructions (`CpuLimit`).
+    /// An instruction budget also ends a call (`CpuLimit`).
     Instructions,
 }
 
@@ -159,21 +160,22 @@ impl Metering {
     }
 }
 
-/// The settings that compiled code depends on. The compile child uses exactly these, or its output
-/// does not load.
+/// Returns the settings that compiled code depends on. The compile child must use exactly these, or
+/// its output does not load.
 pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config.epoch_interruption(true);
     config.consume_fuel(metering == Metering::Instructions);
     config.max_wasm_stack(WASM_STACK_BYTES_MAX);
     config.memory_reservation(MEMORY_RESERVATION_BYTES);
-    // Proposals that no supported toolchain needs are switched off: what is not there has no
-    // advisories.
+    // Proposals that no supported toolchain needs are off: features that do not exist have no
+    // vulnerabilities.
     config.wasm_component_model(true);
     config.wasm_tail_call(false);
-    // Not for guests, whose own modules may have one memory each (the screen refuses more): where a
-    // component holds components that call each other, as those of JavaScript do, the compiler
-    // writes a module between them that reads the memory of one and writes that of the other.
+    // Not for guests, whose own modules may have one memory each (the screen refuses more). In a
+    // component that contains components which call each other, as those of JavaScript do, the
+    // compiler generates an adapter module that reads the memory of one and writes that of the
+    // other.
     config.wasm_multi_memory(true);
     config.wasm_memory64(false);
     config.wasm_relaxed_simd(false);
@@ -181,23 +183,24 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     config.wasm_custom_page_sizes(false);
     config.wasm_gc(false);
     config.wasm_function_references(false);
-    // C++ and Kotlin throw. An exception is an object of the collected heap, so that needs a
-    // collector; the null one never collects, which is the least code and enough for the length of
-    // one call: what a call throws counts against its memory limit. A component that does not throw
-    // has no such heap.
+    // C++ and Kotlin throw exceptions. An exception is an object on the collected heap, so this
+    // requires a collector. The null collector never collects, which needs the least code and
+    // suffices for the length of one call: the exceptions of a call count against its memory limit.
+    // A component that throws none has no such heap.
     config.wasm_exceptions(true);
     config.collector(wasmtime::Collector::Null);
-    // Toolchains emit atomic instructions for plain memories too. Shared memories stay off, here
-    // and in the screen.
+    // Toolchains emit atomic instructions for non-shared memories too. Shared memories stay off,
+    // here and in the screen.
     config.wasm_threads(true);
     config.shared_memory(false);
     config
 }
 
-/// [`compile_config`] with what only running needs: stacks, backtraces and the instance pool.
+/// Returns [`compile_config`] with the settings that only running needs: stacks, backtraces and the
+/// instance pool.
 pub(crate) fn runtime_config(pool: &PoolSize, metering: Metering) -> wasmtime::Config {
     let mut config = compile_config(metering);
-    // All that is compiled here is the module of `trim`, for which no threads need to be started.
+    // Only the module of `trim` is compiled here, which is not worth starting threads.
     config.parallel_compilation(false);
     config.async_stack_size(FIBER_STACK_BYTES);
     config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX));
@@ -219,8 +222,7 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
         .max_core_instances_per_component(pool.core_instances_per_call_max)
         .max_memories_per_component(pool.memories_per_call_max)
         .max_tables_per_component(pool.tables_per_call_max)
-        // One module may have all of them: with reference types, several tables are nothing
-        // unusual.
+        // One module may have all of them: with reference types, several tables are common.
         .max_tables_per_module(pool.tables_per_call_max)
         .table_elements(pool.table_elements_max)
         .max_memory_size(usize::try_from(MEMORY_RESERVATION_BYTES).unwrap_or(usize::MAX));
@@ -228,12 +230,13 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
     config
 }
 
-/// Handing the pages of a memory back to the system after each call, and faulting them in again in
-/// the next, costs more than all the rest of a small call. So what a call has written stays where
-/// it is and is overwritten with what a new instance finds there.
+/// Keeps pages that a call has written, where that is worthwhile. Returning the pages of a memory
+/// to the system after each call, and faulting them in again in the next, costs more than
+/// everything else in a small call. So the pages stay, and are overwritten with the initial
+/// contents for a new instance.
 ///
-/// That is worth it only where the kernel says which pages were written (Linux 6.7 and later);
-/// without that, all that is kept would have to be overwritten.
+/// That is worthwhile only if the kernel reports which pages were written (Linux 6.7 and later);
+/// otherwise everything that is kept would have to be overwritten.
 fn keep_pages(config: &mut wasmtime::PoolingAllocationConfig, calls: u32) {
     if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
         let places = usize::try_from(calls).unwrap_or(usize::MAX).max(1);

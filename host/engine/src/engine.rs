@@ -1,7 +1,7 @@
-//! The engine: wasmtime engines with their pools, linkers and clocks, and the cache.
+//! Engine: wasmtime engines with their pools, linkers and clocks, and the cache.
 //!
-//! Code that counts instructions needs wasmtime engines of its own. The first is started when the
-//! first plugin with an instruction budget is loaded, so that all others pay nothing for it.
+//! Code that counts instructions needs separate wasmtime engines. The first one starts when the
+//! first plugin with an instruction budget is loaded, so that other plugins cost nothing extra.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::scheduler::admission::Admission;
 use crate::scheduler::cpu_pool::CpuPool;
 use crate::{EngineConfig, EngineError};
 
-/// Runs plugins. Cheap to clone; one per process is enough and best, since plugins share its
-/// permits and its memory, and cores have pools of their own.
+/// Runs plugins. Cheap to clone; a process should have only one engine, because plugins share its
+/// permits and memory, and each core has its own pool.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<EngineInner>,
@@ -27,11 +27,11 @@ pub struct Engine {
 pub(crate) struct EngineInner {
     /// Engines for plugins without an instruction budget.
     timed: Arc<EnginePool>,
-    /// Engines for plugins with one.
+    /// Engines for plugins with an instruction budget.
     counting: Arc<EnginePool>,
     /// Fingerprint of `timed`.
     fingerprint: [u8; 32],
-    /// Permits for as many calls as a pool has room for, and the memory of all of them.
+    /// Permits for as many calls as a pool has slots, and the memory of all calls.
     pub(crate) admission: Admission,
     /// Threads for calls that compute.
     pub(crate) cpu_pool: CpuPool,
@@ -57,7 +57,7 @@ impl EngineInner {
         self.pool(Metering::under(limits)).first()
     }
 
-    /// Returns the digest of what compiled code depends on besides the component.
+    /// Returns the digest of everything besides the component that compiled code depends on.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
     }
@@ -72,8 +72,7 @@ impl EngineInner {
 impl Engine {
     /// Builds an engine. Takes about a millisecond and reserves address space for the whole pool.
     ///
-    /// # Errors
-    /// When the cache directory cannot be used safely, or the machine cannot give the pool its
+    /// If the cache directory cannot be used safely, or the machine cannot provide the pool's
     /// address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let [timed, counting] = [Metering::Time, Metering::Instructions]
@@ -98,7 +97,7 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The directory that compiled code is kept in, if there is one.
+    /// Returns the directory of the cache, if there is one.
     #[must_use]
     pub fn cache_directory(&self) -> Option<&Path> {
         self.inner.cache.as_ref().map(Cache::directory)

@@ -1,17 +1,17 @@
-//! The wasmtime engines in which calls run: by default one for each core that calls at the same
+//! Wasmtime engines in which calls run: by default one for each core that makes calls at the same
 //! time.
 //!
 //! The instance pool of one wasmtime engine is one set of lists under locks, and a slot that one
-//! core has left is cold for the next: two cores on one pool do about a third more than one core
-//! alone. So there can be several engines, and calls of threads that run at the same time are in
+//! core has released is cold for the next: two cores on one pool get about a third more done than
+//! one core. So there can be several engines, and concurrent calls of different threads run in
 //! different ones ([`PoolSize::pools_max`]; with 1, all calls share one).
 //!
-//! * **A process that makes one call at a time has one engine.** The others start after two calls
+//! * **A process that makes one call at a time has one engine.** The others start once two calls
 //!   have run at the same time.
 //! * **A thread belongs to one engine** ([`thread_number`]), so that it reuses the instance slots
 //!   that it used before.
-//! * **A plugin's code is loaded into another engine in the background** and never during a call
-//!   (see [`PluginCode`]).
+//! * **A plugin's code is loaded into another engine in the background**, never during a call (see
+//!   [`PluginCode`]).
 
 mod code;
 mod plugin_code;
@@ -24,7 +24,7 @@ use std::thread;
 
 use wasmtime::component::Linker;
 
-pub(crate) use self::code::{Code, Entry};
+pub(crate) use self::code::{Code, CodeForm};
 pub(crate) use self::plugin_code::PluginCode;
 use crate::EngineError;
 use crate::config::{MEMORY_RESERVATION_BYTES, Metering, PoolSize, runtime_config};
@@ -32,7 +32,7 @@ use crate::error::one_line;
 use crate::host_api::{CallState, link};
 use crate::scheduler::epoch::EpochTicker;
 
-/// Address space for the instance pools of one kind of code: half of what a process has on x86-64.
+/// Address space for the instance pools of one kind of code: half of a process's on x86-64.
 const ADDRESS_BYTES_MAX: u64 = 64 << 40;
 
 /// The wasmtime engines for one kind of compiled code, each started when it is first used.
@@ -40,7 +40,7 @@ pub(crate) struct EnginePool {
     metering: Metering,
     idle_hook: Option<fn()>,
     size: PoolSize,
-    /// At least one.
+    /// First engine, which every pool has.
     first: OnceLock<Arc<WasmEngine>>,
     others: Box<[OnceLock<Arc<WasmEngine>>]>,
 }
@@ -109,7 +109,7 @@ impl EnginePool {
             return Ok(engine);
         }
         let engine = Arc::new(WasmEngine::start(&self.size, self.metering, self.idle_hook)?);
-        // A thread that comes second at the same time drops the engine that it has started.
+        // If two threads start the engine at the same time, the second one drops its own.
         Ok(slot.get_or_init(|| engine))
     }
 }
@@ -145,7 +145,7 @@ fn fingerprint(engine: &wasmtime::Engine) -> [u8; 32] {
 }
 
 /// Returns the smallest number that no other living thread holds. Only threads that make calls take
-/// numbers, and they are as many as cores, so that their numbers lie close together.
+/// numbers, and there are about as many of them as cores, so that the numbers are small.
 fn thread_number() -> usize {
     static TAKEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 

@@ -1,7 +1,6 @@
 //! Errors of building an engine and of loading a component.
 //!
-//! These errors are for the person who runs the host: they name files. None of them is ever shown
-//! to a model.
+//! These errors are for the operator: they contain file names. They are never shown to a model.
 
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ use crate::manifest::{EmbeddedManifestError, ManifestError};
 use crate::screen::ScreenError;
 use crate::typed::UnfitFunction;
 
-/// Longest part of an import's name that is quoted, in characters.
+/// Maximum number of characters that are quoted of an import's name.
 const NAME_CHARS_MAX: usize = 120;
 
 /// Error of building an [`Engine`](crate::Engine).
@@ -26,13 +25,13 @@ pub enum EngineError {
     /// The cache directory cannot be used safely.
     #[error("the cache cannot be used")]
     Cache(#[from] CacheError),
-    /// The WebAssembly engine refuses the configuration, or the machine has no room for the pool.
+    /// The WebAssembly engine rejects the configuration, or the machine has no room for the pool.
     #[error("the WebAssembly engine does not start: {reason}")]
     Runtime {
-        /// The engine's own words.
+        /// Message of the engine.
         reason: String,
     },
-    /// The thread that ends overdue calls cannot be started.
+    /// The epoch thread, which ends overdue calls, cannot be started.
     #[error("the thread that watches deadlines does not start")]
     Ticker(#[source] std::io::Error),
     /// The HTTP client for requests of guests cannot be set up.
@@ -47,10 +46,10 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Read(std::io::Error),
-    /// The path is not that of a regular file.
+    /// The path is not a regular file.
     #[error("is not a regular file")]
     NotAFile,
-    /// The file is too large to be looked at.
+    /// The file is too large to be read.
     #[error("is {bytes} bytes long; a component may have {bytes_max}")]
     TooLarge {
         /// Length of the file.
@@ -58,16 +57,16 @@ pub enum LoadError {
         /// The limit.
         bytes_max: u64,
     },
-    /// The structural screen refuses the bytes.
+    /// The structural screen rejects the component.
     #[error(transparent)]
     Screen(#[from] ScreenError),
-    /// The component imports something that does not exist here.
+    /// The component imports something that this host does not provide.
     #[error("imports {}, which Cofferdam does not offer{}", names(.imports), hint(.imports))]
     UnknownImports {
-        /// The imports as written in the component.
+        /// Imports as written in the component.
         imports: Vec<String>,
     },
-    /// The part of the engine that counts instructions does not start.
+    /// The engine for code that counts instructions does not start.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The component has no tools.
@@ -76,19 +75,19 @@ pub enum LoadError {
          functions from its WIT world"
     )]
     NoTools {
-        /// The export that was looked for.
+        /// Export that was expected.
         expected: &'static str,
     },
-    /// An exported function has a type that no tool can have.
+    /// The type of an exported function is not possible for a tool.
     #[error(transparent)]
     UnfitFunction(UnfitFunction),
-    /// A manifest, inside or beside the component, breaks a rule.
+    /// A manifest, inside or next to the component, breaks a rule.
     #[error("has a manifest that is not accepted: line {0}")]
     Manifest(#[from] ManifestError),
-    /// The manifest beside the component cannot be read.
+    /// The manifest next to the component cannot be read.
     #[error("has a manifest beside it that {0}")]
     ManifestUnreadable(Box<LoadError>),
-    /// The manifest inside of the component cannot be read.
+    /// The manifest inside the component cannot be read.
     #[error("has a manifest inside that cannot be read: {0}")]
     EmbeddedManifest(EmbeddedManifestError),
     /// A text file is not UTF-8.
@@ -97,31 +96,31 @@ pub enum LoadError {
     /// Compiling failed or hit a limit.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// An import or export has another type than the host's.
+    /// An import or export has a different type than the host's.
     #[error("does not fit the plugin interface: {reason}")]
     Interface {
-        /// The engine's own words.
+        /// Message of the engine.
         reason: String,
     },
-    /// Asking for the definitions ended in an error.
+    /// Listing the tools ended in an error.
     #[error("did not list its tools: {0}")]
     Describe(ToolError),
     /// A definition breaks a rule (`ARG-38` to `ARG-43`).
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
-    /// A file store would expose the host's own files.
+    /// A mount would expose the engine's own files.
     #[error(
         "the mount `{mount}` would give a plugin access to Cofferdam's own cache at {}; \
          mount another directory, or move the cache with --cache-dir",
         .cache.display()
     )]
     MountExposesCache {
-        /// The mount.
+        /// Name of the mount.
         mount: String,
-        /// The directory that has to stay out of reach.
+        /// Directory that must stay out of reach.
         cache: PathBuf,
     },
-    /// A secret that could not be kept out of texts.
+    /// A secret cannot be redacted reliably.
     #[error("is granted a secret that cannot be used: {0}")]
     UnfitSecret(#[from] UnfitSecret),
     /// The file is not the one that was installed.
@@ -130,7 +129,7 @@ pub enum LoadError {
     /// The build that the plugin waits for has failed.
     #[error(transparent)]
     Build(Box<dyn std::error::Error + Send + Sync>),
-    /// Work in the background was stopped.
+    /// The background task was stopped.
     #[error("loading was interrupted")]
     Interrupted,
 }
@@ -156,7 +155,7 @@ fn names(imports: &[String]) -> String {
     }
 }
 
-/// A name of the component as far as anybody would read it. The format allows 100,000 characters.
+/// Shortens a name of the component for display. The format allows 100,000 characters.
 fn shortened(name: &str) -> String {
     let mut shown: String = name.chars().take(NAME_CHARS_MAX).collect();
     if shown.len() < name.len() {

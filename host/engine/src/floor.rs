@@ -1,7 +1,7 @@
-//! The floor that the benchmarks measure against: raw wasmtime on the engine's own pool.
+//! Baseline for the benchmarks: raw wasmtime on the engine's own pool.
 //!
 //! A call instantiates, calls and drops, with the plain WASI context that any embedder needs, and
-//! with none of what the host adds: no decoding, no limits, no deadline, no log, no record.
+//! without everything that the host adds: no decoding, limits, deadline, log or record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,42 +21,42 @@ use crate::error::one_line;
 use crate::guest::{Content, ServedPre};
 use crate::host_api::log::LogTail;
 
-/// A component that is called without a host around it.
+/// Component that is called without the host's additions.
 pub struct Floor {
-    /// Engine whose pool and ticker are used.
+    /// Engine whose pool and epoch thread are used.
     wasm_engine: Arc<WasmEngine>,
-    code: ServedPre<State>,
+    code: ServedPre<BaselineState>,
 }
 
-/// Something of what the host adds to a call, for a floor that has it as well. It is built as the
-/// host builds it, so that the difference to the plain floor is what it costs.
+/// Part of what the host adds to a call, for a baseline that includes it. It is built like in the
+/// host, so that the difference to the plain baseline is its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloorGuard {
-    /// A deadline: the engine ticks, and a callback compares clocks.
+    /// Deadline: the engine ticks, and a callback compares clocks.
     Deadline,
-    /// A limiter is asked for every instance, memory and table.
+    /// Limiter that is asked for every instance, memory and table.
     Memory,
-    /// The bounds of WASI: no addresses, few handles, little randomness, and that from generators
-    /// with a fixed start.
+    /// WASI limits: no addresses, few handles, little randomness, and that from generators with a
+    /// fixed seed.
     Wasi,
-    /// The end of standard output, and of standard error, becomes a text.
+    /// Conversion of the last part of standard output and standard error to strings.
     Log,
 }
 
-/// The host's defaults (`Limits`), but for the values that cost the same whatever they are.
+/// Defaults of the host (`Limits`), except for values whose size does not affect the cost.
 const WALL: Duration = Duration::from_secs(30);
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 const HANDLES_MAX: usize = 256;
 const LOG_BYTES_MAX: usize = 8192;
 const RANDOM_BYTES_MAX: u64 = 64 * 1024;
 
-struct State {
+struct BaselineState {
     wasi: WasiCtx,
     resources: ResourceTable,
     limits: StoreLimits,
 }
 
-impl WasiView for State {
+impl WasiView for BaselineState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.resources }
     }
@@ -66,7 +66,7 @@ impl Floor {
     /// Compiles `component` in this process for the pool of `engine`.
     ///
     /// # Errors
-    /// The engine's own words.
+    /// The message of the engine.
     pub fn new(engine: &Engine, component: &[u8]) -> Result<Self, String> {
         Self::link(engine, component).map_err(|error| one_line(&error))
     }
@@ -82,20 +82,21 @@ impl Floor {
         Ok(Self { wasm_engine, code })
     }
 
-    /// One call. Returns how many contents came back.
+    /// Makes one call. Returns the number of content items in the result.
     ///
     /// # Errors
-    /// The engine's own words.
+    /// The message of the engine.
     pub async fn call(&self, tool: &str, arguments_json: &str) -> Result<usize, String> {
         let wasi = WasiCtx::builder().build();
         let contents = self.run(self.store(wasi), tool, arguments_json).await;
         Ok(contents.map_err(|error| one_line(&error))?.len())
     }
 
-    /// One call with some of what the host adds. Returns how many contents came back.
+    /// Makes one call with some of the host's additions. Returns the number of content items in the
+    /// result.
     ///
     /// # Errors
-    /// The engine's own words.
+    /// The message of the engine.
     pub async fn call_guarded(
         &self,
         guards: &[FloorGuard],
@@ -134,11 +135,11 @@ impl Floor {
         Ok(contents.len())
     }
 
-    /// One call with a directory of the host at `guest_path`, which the runtime itself opens for
-    /// the guest. Returns the first text that came back.
+    /// Makes one call with a directory of the host at `guest_path`, which the runtime itself opens
+    /// for the guest. Returns the first text of the result.
     ///
     /// # Errors
-    /// The engine's own words.
+    /// The message of the engine.
     pub async fn call_with_directory_ambient(
         &self,
         directory: &Path,
@@ -158,8 +159,9 @@ impl Floor {
         }))
     }
 
-    fn store(&self, wasi: WasiCtx) -> Store<State> {
-        let state = State { wasi, resources: ResourceTable::new(), limits: StoreLimits::default() };
+    fn store(&self, wasi: WasiCtx) -> Store<BaselineState> {
+        let state =
+            BaselineState { wasi, resources: ResourceTable::new(), limits: StoreLimits::default() };
         let mut store = Store::new(&self.wasm_engine.wasmtime, state);
         store.set_epoch_deadline(u64::MAX / 2);
         store
@@ -167,7 +169,7 @@ impl Floor {
 
     async fn run(
         &self,
-        mut store: Store<State>,
+        mut store: Store<BaselineState>,
         tool: &str,
         arguments_json: &str,
     ) -> wasmtime::Result<Vec<Content>> {
@@ -185,7 +187,7 @@ fn bound(wasi: &mut WasiCtxBuilder) {
     wasi.insecure_random_seed(0);
 }
 
-fn keep_deadline(store: &mut Store<State>) {
+fn keep_deadline(store: &mut Store<BaselineState>) {
     let deadline = Instant::now() + WALL;
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| match Instant::now() < deadline {
@@ -195,8 +197,11 @@ fn keep_deadline(store: &mut Store<State>) {
 }
 
 /// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's
-/// own way to leave imports out takes those of WASI in another patch version along.)
-fn leave_out_ours(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+/// own function for that also leaves out WASI imports with another patch version.)
+fn leave_out_ours(
+    linker: &mut Linker<BaselineState>,
+    component: &Component,
+) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     for (name, item) in component.component_type().imports(&engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };

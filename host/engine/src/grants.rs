@@ -11,26 +11,26 @@ use cofferdam_tool::{Limits, Policy, ToolName};
 
 pub use self::mount::Mount;
 
-/// Everything that a person gives to a plugin. The default is nothing but random numbers and a
+/// Everything that an operator grants to a plugin. The default grants only random numbers and a
 /// coarse clock.
 ///
-/// It serves for both what is offered and what is granted: [`policy`](Self::policy) says which
-/// names are in it, and the engine takes out what the plugin does not ask for.
+/// The type represents both what is offered and what is granted: [`policy`](Self::policy) returns
+/// the names in it, and the engine removes what the plugin does not ask for.
 #[derive(Debug, Clone)]
 pub struct Grants {
     /// File stores that the guest sees as `/<name>`.
     pub mounts: Vec<Mount>,
     /// HTTP requests.
     pub http: Vec<HttpGrant>,
-    /// Connections.
+    /// Socket connections.
     pub sockets: BTreeSet<SocketRule>,
     /// Environment variables.
     pub env: BTreeMap<String, SecretText>,
     /// Configuration values, which a guest reads through `wasi:config`.
     pub config: BTreeMap<String, SecretText>,
-    /// The values of secrets by name: those that the guest may read, those bound to requests, and
-    /// those that stand in variables or configuration values. All of them are kept out of whatever
-    /// leaves a call.
+    /// Values of secrets by name: those that the guest may read, those bound to requests, and those
+    /// that are part of variables or configuration values. All of them are redacted from everything
+    /// that leaves a call.
     pub secrets: BTreeMap<String, SecretText>,
     /// Names of the secrets that the guest may read.
     pub readable_secrets: BTreeSet<String>,
@@ -82,8 +82,8 @@ impl Grants {
         }
     }
 
-    /// The part of this that `policy` names. Values of secrets stay: bound headers need them, and
-    /// what is not readable is not read.
+    /// Returns the part of these grants that `policy` names. Values of secrets are kept: bound
+    /// headers need them, and the guest cannot read those that are not readable.
     pub(crate) fn restricted_to(&self, policy: &Policy) -> Self {
         let mount = |mount: &Mount| {
             let access = policy.files.get(&mount.name)?.intersect(mount.access)?;

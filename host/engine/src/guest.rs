@@ -1,4 +1,4 @@
-//! The plugin interface as wasmtime sees it, generated from `wit/`.
+//! Plugin interface, with wasmtime bindings generated from `wit/`.
 
 pub(crate) mod lift;
 
@@ -29,5 +29,5 @@ pub(crate) use cofferdam::plugin::types::{
     Content, EmbeddedResource, Failure, Link, ResourceBody, ToolDefinition,
 };
 
-/// The export that makes a component a plugin.
+/// Export that makes a component a plugin.
 pub(crate) const TOOLS_EXPORT: &str = "cofferdam:plugin/tools@0.1.0";

@@ -1,8 +1,8 @@
-//! The host's side of a call: the data of its store, and the functions that a guest can import.
+//! Host side of a call: the data of its store, and the functions that a guest can import.
 //!
-//! [`CallState`] is the data of one call. Each interface has a file of its own, which implements
-//! its functions on that data; [`link`] connects them with the imports of a component, and
-//! [`imports`] says which imports exist. Nothing here starts a call or loads a plugin.
+//! [`CallState`] is the data of one call. Each interface has its own file, which implements its
+//! functions on that data; [`link`] connects them with the imports of a component, and [`imports`]
+//! defines which imports exist. This module neither starts calls nor loads plugins.
 
 mod call_info;
 mod client;
@@ -23,5 +23,5 @@ mod wasi_files;
 pub use self::imports::Capability;
 pub(crate) use self::limiter::Limiter;
 pub(crate) use self::plugin_context::PluginContext;
-pub(crate) use self::state::{CallParts, CallState, Denied};
+pub(crate) use self::state::{CallParts, CallState, DeniedCapability};
 pub(crate) use self::wasi_files::CallFiles;

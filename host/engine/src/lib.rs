@@ -1,20 +1,20 @@
-//! Runs plugins: WebAssembly components, each call in a sandbox of its own.
+//! Runs plugins: WebAssembly components, with a separate sandbox for each call.
 //!
 //! # Policy
 //!
 //! * **One call, one instance.** Every call gets a fresh instance from a pre-linked, pooled,
-//!   copy-on-write image and loses it afterwards, whatever the outcome.
+//!   copy-on-write image and drops it afterwards, whatever the outcome.
 //! * **Nothing is ambient.** A guest has no files, network, environment, arguments or standard
-//!   input unless it asks and a [`Grants`] value says so. What it prints is kept in the call
-//!   record, bounded.
-//! * **Untrusted bytes are never compiled here.** They pass a structural screen and are compiled by
-//!   a child process with limits on CPU time and memory ([`Compiler`]).
-//! * **Compiled code is authenticated.** Loading an artifact is running native code, so the cache
-//!   on disk carries a MAC with a key of this installation.
-//! * **Every end is typed.** Traps and limits become an [`ErrorType`](cofferdam_tool::ErrorType) by
-//!   the type of their cause and never by the text of a message.
+//!   input unless it asks for them and a [`Grants`] value allows it. Its output goes to the call
+//!   record, up to a limit.
+//! * **Untrusted bytes are never compiled in this process.** They pass a structural screen, and a
+//!   child process with limits on CPU time and memory compiles them ([`Compiler`]).
+//! * **Compiled code is authenticated.** Loading an artifact means running native code, so entries
+//!   of the cache on disk carry a MAC with a key of this installation.
+//! * **Every error is typed.** Traps and limits become an [`ErrorType`](cofferdam_tool::ErrorType)
+//!   by the type of their cause, never by the text of a message.
 //!
-//! This is the only crate that names wasmtime: no type of it appears in the public interface.
+//! Only this crate uses wasmtime; none of its types appears in the public interface.
 
 pub mod cache;
 mod call;

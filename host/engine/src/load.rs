@@ -1,9 +1,9 @@
-//! From the bytes of a component to its code and its declarations.
+//! Loading: the steps from the bytes of a component to its code and its declarations.
 //!
 //! A component is read ([`component`]), screened, compiled by a child process with limits
 //! ([`compile`]) or taken from the cache, and asked for its tools ([`loading`]). The [`index`]
-//! holds the results for all components of a configuration, so that the next start need not read
-//! them.
+//! stores the results for all components of a configuration, so that the next start does not need
+//! to read them.
 
 pub(crate) mod compile;
 mod component;
@@ -13,5 +13,5 @@ mod observer;
 pub(crate) mod parallel;
 
 pub use self::component::Component;
-pub(crate) use self::loading::{CACHE_FORMAT, Described, Description, Loading};
+pub(crate) use self::loading::{CACHE_FORMAT, ComponentDescription, ComponentLoad, Description};
 pub use self::observer::{LoadEvent, LoadObserver};

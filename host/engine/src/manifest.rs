@@ -1,16 +1,16 @@
-//! The manifest: what the author of a plugin says about it beside its code.
+//! Manifest: what the author of a plugin states about it in addition to its code.
 //!
-//! It is TOML, and there are two places for it: a custom section of the component, and a file
-//! beside the component that is called like it with the ending `.toml`. A table of the file takes
-//! the place of the same table of the section, so that whoever installs a plugin can correct its
-//! manifest without touching its bytes.
+//! It is TOML, in one of two places: a custom section of the component, or a file next to the
+//! component with the same name and the extension `.toml`. A table of the file replaces the same
+//! table of the section, so that the operator who installs a plugin can correct its manifest
+//! without changing its bytes.
 //!
-//! * `[permissions]` is what the plugin asks for. It grants nothing: a person grants, see
+//! * `[permissions]` is what the plugin asks for. It grants nothing: the operator grants, see
 //!   [`Policy`](cofferdam_tool::Policy). A plugin without this table takes whatever it is offered.
-//! * `[limits]` is what it needs or keeps to.
+//! * `[limits]` is what the plugin needs, or restricts itself to.
 //! * `[about]` is what a client may show: `icons`.
-//! * `[tools.NAME]` are words about tools that are plain functions. A component that declares its
-//!   tools says all of that itself.
+//! * `[tools.NAME]` describes tools that are plain functions. A component that declares its tools
+//!   provides these descriptions itself.
 
 mod about;
 mod permissions;
@@ -19,7 +19,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cofferdam_tool::permission::{Asked, LimitsAsked, Permissions};
+use cofferdam_tool::permission::{LimitsAsked, Permissions, RequestedPermissions};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -27,21 +27,21 @@ use self::about::AboutTable;
 use self::permissions::PermissionsTable;
 pub(crate) use self::words::ToolWords;
 
-/// Maximum bytes of a manifest: a plugin may not say more in all (`ARG-43`).
+/// Maximum size of a manifest in bytes: the limit for all descriptions of a plugin (`ARG-43`).
 pub const MANIFEST_BYTES_MAX: u64 = 262_144;
-/// The custom section that holds a manifest.
+/// Name of the custom section that contains a manifest.
 const SECTION: &str = "cofferdam:manifest";
 
 /// Both manifests of a plugin.
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
-    beside: Option<Text>,
-    embedded: Option<Text>,
+    beside: Option<ManifestText>,
+    embedded: Option<ManifestText>,
 }
 
-/// A manifest, well-formed.
+/// Well-formed manifest.
 #[derive(Debug)]
-struct Text {
+struct ManifestText {
     text: String,
     tables: Tables,
     permissions: Option<Permissions>,
@@ -52,11 +52,11 @@ struct Text {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct ManifestError {
-    /// From 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column, counted from 1, in characters.
     pub column: usize,
-    /// The problem.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -69,7 +69,7 @@ struct Tables {
     tools: BTreeMap<Spanned<String>, ToolWords>,
 }
 
-impl Text {
+impl ManifestText {
     fn parse(text: &str) -> Result<Self, ManifestError> {
         let mut tables: Tables = toml::from_str(text).map_err(|error| {
             at(text, error.span().map_or(0, |span| span.start), error.message())
@@ -83,41 +83,43 @@ impl Text {
 }
 
 impl Manifest {
-    /// Reads the texts of both places.
+    /// Parses the manifests of both places.
     pub(crate) fn parse(
         beside: Option<&str>,
         embedded: Option<&str>,
     ) -> Result<Self, ManifestError> {
-        let (beside, embedded) =
-            (beside.map(Text::parse).transpose()?, embedded.map(Text::parse).transpose()?);
+        let (beside, embedded) = (
+            beside.map(ManifestText::parse).transpose()?,
+            embedded.map(ManifestText::parse).transpose()?,
+        );
         Ok(Self { beside, embedded })
     }
 
-    fn texts(&self) -> impl Iterator<Item = &Text> {
+    fn texts(&self) -> impl Iterator<Item = &ManifestText> {
         self.beside.iter().chain(&self.embedded)
     }
 
-    /// Addresses of pictures for the plugin.
+    /// Returns the addresses of icons for the plugin.
     pub(crate) fn icons(&self) -> Vec<String> {
         self.texts().find_map(|text| text.icons.clone()).unwrap_or_default()
     }
 
     /// Returns the permissions and limits that the plugin asks for.
-    pub(crate) fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> RequestedPermissions {
         let permissions = self.texts().find_map(|text| text.permissions.clone());
         let limits = self.texts().find_map(|text| text.tables.limits.clone());
         match (permissions, limits) {
-            (None, None) => Asked::Unstated,
-            (None, Some(limits)) => Asked::UnstatedWithin(limits),
-            (Some(permissions), limits) => Asked::Stated(Box::new(Permissions {
+            (None, None) => RequestedPermissions::Unstated,
+            (None, Some(limits)) => RequestedPermissions::UnstatedWithin(limits),
+            (Some(permissions), limits) => RequestedPermissions::Stated(Box::new(Permissions {
                 limits: limits.unwrap_or_default(),
                 ..permissions
             })),
         }
     }
 
-    /// Refuses words about tools and parameters that do not exist. `parameters` gives those of a
-    /// tool.
+    /// Rejects descriptions of tools and parameters that do not exist. `parameters` returns those
+    /// of a tool.
     pub(crate) fn check_words<'p>(
         &self,
         parameters: impl Fn(&str) -> Option<Vec<&'p str>>,
@@ -140,15 +142,16 @@ impl Manifest {
         Ok(())
     }
 
-    /// The words about a tool.
+    /// Returns the descriptions of a tool.
     pub(crate) fn tool(&self, tool: &str) -> Option<&ToolWords> {
-        let words = |text: &'_ Text| text.tables.tools.keys().any(|name| name.get_ref() == tool);
+        let words =
+            |text: &'_ ManifestText| text.tables.tools.keys().any(|name| name.get_ref() == tool);
         let text = self.texts().find(|text| words(text))?;
         text.tables.tools.iter().find(|(name, _)| name.get_ref() == tool).map(|(_, words)| words)
     }
 }
 
-impl Text {
+impl ManifestText {
     fn unknown(&self, name: &Spanned<String>, message: &str) -> ManifestError {
         at(&self.text, name.span().start, message)
     }
@@ -165,22 +168,22 @@ fn at(text: &str, offset: usize, message: &str) -> ManifestError {
     }
 }
 
-/// Error of reading the manifest inside of a component.
+/// Error of reading the manifest inside a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbeddedManifestError {
-    /// More than one section: which one counts would be a guess.
+    /// There is more than one section, and using any of them would be a guess.
     #[error("there is more than one section `{SECTION}`")]
     Several,
-    /// Too long.
+    /// The manifest is too long.
     #[error("it is longer than {MANIFEST_BYTES_MAX} bytes")]
     TooLong,
-    /// Not UTF-8.
+    /// The manifest is not UTF-8.
     #[error("it is not UTF-8 text")]
     NotText,
 }
 
-/// The text of the manifest inside of a component.
+/// Returns the text of the manifest inside a component.
 pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifestError> {
     let mut sections = sections::custom_of_modules(component, SECTION);
     let Some(section) = sections.next() else { return Ok(None) };
@@ -193,14 +196,14 @@ pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifes
     std::str::from_utf8(section).map(Some).map_err(|_| EmbeddedManifestError::NotText)
 }
 
-/// Error of putting a manifest into a component.
+/// Error of embedding a manifest into a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// The bytes are no component.
+    /// The bytes are not a component.
     #[error("the file is no WebAssembly component")]
     NotAComponent,
-    /// There is one.
+    /// The component already has a manifest.
     #[error("the component has a manifest already; build it anew without one")]
     Present,
     /// The manifest breaks a rule.
@@ -208,15 +211,15 @@ pub enum EmbedError {
     Manifest(#[from] ManifestError),
 }
 
-/// `component` with `manifest` in a custom section of it.
+/// Adds `manifest` to `component` in a custom section.
 ///
 /// # Errors
-/// [`EmbedError`]. The manifest is checked as far as it can be without the component's tools.
+/// [`EmbedError`]. Rules that depend on the component's tools are not checked.
 pub fn embed_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>, EmbedError> {
     if !component.starts_with(b"\0asm\x0d\0\x01\0") {
         return Err(EmbedError::NotAComponent);
     }
-    Text::parse(manifest)?;
+    ManifestText::parse(manifest)?;
     if !matches!(embedded(component), Ok(None)) {
         return Err(EmbedError::Present);
     }

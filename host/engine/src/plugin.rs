@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::origin::ToolOrigin;
-use cofferdam_tool::permission::{Asked, Granted};
+use cofferdam_tool::permission::{GrantedPermissions, RequestedPermissions};
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::retry::RetryPolicy;
 use cofferdam_tool::{
@@ -22,9 +22,9 @@ pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
 use crate::config::Metering;
 use crate::engine::EngineInner;
-use crate::engine_pool::{Code, Entry, PluginCode};
+use crate::engine_pool::{Code, CodeForm, PluginCode};
 use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
-use crate::load::Loading;
+use crate::load::ComponentLoad;
 use crate::{Capability, Component, Engine, Grants, LoadError};
 
 /// Settings of a plugin.
@@ -65,19 +65,19 @@ pub struct Plugin {
     info: OnceLock<PluginInfo>,
     definitions: Arc<[Arc<ToolDefinition>]>,
     options: PluginOptions,
-    asked: Asked,
+    asked: RequestedPermissions,
     icons: Vec<String>,
-    granted: Granted,
+    granted: GrantedPermissions,
     context: Arc<PluginContext>,
     code: PluginCode,
 }
 
 /// Parts of a plugin that do not depend on its options.
-struct Parts {
+struct PluginParts {
     digest: [u8; 32],
     facts: Facts,
     definitions: Arc<[Arc<ToolDefinition>]>,
-    asked: Asked,
+    asked: RequestedPermissions,
     icons: Vec<String>,
     code: Option<Code>,
 }
@@ -101,7 +101,7 @@ impl Plugin {
         engine: &Engine,
         component: &Component,
         options: PluginOptions,
-        parts: Parts,
+        parts: PluginParts,
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
@@ -144,7 +144,7 @@ impl Plugin {
         let has_same_sockets =
             self.options.grants.sockets.is_empty() == options.grants.sockets.is_empty();
         let is_same = |code: &&Code| code.wasm_engine.metering == metering && has_same_sockets;
-        let parts = Parts {
+        let parts = PluginParts {
             digest: self.digest,
             facts: self.facts.clone(),
             definitions: Arc::clone(&self.definitions),
@@ -172,7 +172,7 @@ impl Plugin {
 
     /// Returns the permissions and limits that the manifest asks for.
     #[must_use]
-    pub fn asked(&self) -> &Asked {
+    pub fn asked(&self) -> &RequestedPermissions {
         &self.asked
     }
 
@@ -191,7 +191,7 @@ impl Plugin {
 
     /// Returns the policy of its calls, and the permissions that it asks for and lacks.
     #[must_use]
-    pub fn granted(&self) -> &Granted {
+    pub fn granted(&self) -> &GrantedPermissions {
         &self.granted
     }
 
@@ -215,7 +215,8 @@ impl Plugin {
     async fn load_code(&self) -> Result<Code, LoadError> {
         let PluginOptions { name, grants, .. } = &self.options;
         let loading =
-            Loading::start(&self.engine, &self.component, name, self.limits(), grants, &()).await?;
+            ComponentLoad::start(&self.engine, &self.component, name, self.limits(), grants, &())
+                .await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -303,7 +304,7 @@ impl Plugin {
             invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it
         // cannot be broken.
-        if matches!(code.entry, Entry::Declared(_))
+        if matches!(code.entry, CodeForm::Declared(_))
             && let Some(error) = broken_schema(call.tool, &completion.outcome)
         {
             completion.outcome = Outcome::Error(error);

@@ -1,27 +1,28 @@
-//! Plain component functions as tools: a component that exports typed functions is a plugin with no
-//! code of ours in it.
+//! Plain component functions as tools: a component that exports typed functions is a plugin without
+//! any Cofferdam code in it.
 //!
 //! # Policy
 //!
-//! * **What counts.** Functions at the root of the component and in the interfaces that it exports.
-//!   Exports of `wasi:*` and `cofferdam:*` packages are protocols and not tools. A component that
-//!   exports `cofferdam:plugin/tools` declares its tools, and none of its other exports is one.
+//! * **Which functions are tools.** Functions at the root of the component and in the interfaces
+//!   that it exports. Exports of `wasi:*` and `cofferdam:*` packages are protocols and not tools. A
+//!   component that exports `cofferdam:plugin/tools` declares its tools, and its other exports are
+//!   not tools.
 //! * **Names.** Kebab case becomes snake case: `get-time` is the tool `get_time`. A function of an
-//!   interface is called by its own name while no other function of the component has that name,
-//!   and `<interface>_<function>` otherwise; a function at the root is never renamed. Names that
-//!   are still equal refuse the plugin (`ARG-43`).
+//!   interface keeps its own name if no other function of the component has that name, and becomes
+//!   `<interface>_<function>` otherwise; a function at the root is never renamed. If two names are
+//!   still equal, the plugin is rejected (`ARG-43`).
 //! * **Types.** Every value type of WIT has one JSON form, see `schema.rs`; decoding by the schema
-//!   gives a value that can be lowered, and lifting a lowered value gives the same JSON again.
-//!   Resources, streams, futures and the like have no JSON form: a function that uses one refuses
-//!   the plugin, because a tool that is silently missing is worse.
-//! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`,
-//!   or a failure the tool reports itself, see `lift.rs`.
-//! * **Words.** Descriptions come from the `package-docs` section (`docs.rs`) and from a file
-//!   beside the component ([`manifest`](crate::manifest)). Neither can change names or types.
+//!   results in a value that can be lowered, and lifting a lowered value results in the same JSON
+//!   again. Resources, streams, futures and the like have no JSON form: a plugin with a function
+//!   that uses one is rejected, because a silently missing tool is worse.
+//! * **Results.** A missing result is null. A `result<T, E>` at the top is the outcome: the value
+//!   of `T`, or a failure that the tool reports itself, see `lift.rs`.
+//! * **Descriptions** come from the `package-docs` section (`docs.rs`) and from a file next to the
+//!   component ([`manifest`](crate::manifest)). Neither can change names or types.
 //!
-//! Nothing is instantiated to describe such a component, and what is derived is compiled and cached
-//! like what a plugin declares. The plan of a function is made once, when its code is linked; a
-//! call looks up the tool's name and nothing else by text.
+//! Describing such a component does not instantiate it, and the derived declarations are compiled
+//! and cached like those that a plugin declares. Functions are planned once, when their code is
+//! linked; a call only looks up the name of the tool.
 
 mod declare;
 mod discover;
@@ -40,7 +41,7 @@ use cofferdam_tool::{Arguments, Outcome, ToolError};
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, Val};
 
-use self::shape::{Field, Shape};
+use self::shape::{Field, ValueShape};
 use crate::LoadError;
 use crate::host_api::CallState;
 
@@ -49,30 +50,30 @@ pub use self::discover::UnfitFunction;
 pub(crate) use self::discover::is_protocol;
 pub(crate) use self::lift::{copied_bytes_max, value_bytes};
 
-/// A component whose functions are tools, ready to be instantiated.
+/// Component whose functions are tools, ready to be instantiated.
 pub(crate) struct TypedCode {
     instance_pre: InstancePre<CallState>,
     functions: Vec<Function>,
     by_tool: HashMap<String, usize>,
 }
 
-/// A function that is a tool, with everything that a call of it needs.
+/// Function that is a tool, with everything that a call of it needs.
 pub(crate) struct Function {
     tool: String,
-    /// The export that it is part of, as written; `None` at the root.
+    /// Name of the export that contains the function, as written; `None` at the root.
     interface: Option<String>,
-    /// Its name as written.
+    /// Name of the function as written.
     name: String,
     export: ComponentExportIndex,
     parameters: Vec<Field>,
-    result: Option<Shape>,
+    result: Option<ValueShape>,
 }
 
 impl TypedCode {
     /// Plans all functions of a component.
     ///
     /// # Errors
-    /// When there is none, or one of them cannot be a tool.
+    /// If the component has no functions that are tools, or one of them cannot be a tool.
     pub(crate) fn new(
         component: &Component,
         instance_pre: InstancePre<CallState>,
@@ -94,14 +95,14 @@ impl TypedCode {
         &self.functions
     }
 
-    /// The function behind a tool.
+    /// Returns the function behind a tool.
     pub(crate) fn function(&self, tool: &str) -> Option<&Function> {
         self.functions.get(*self.by_tool.get(tool)?)
     }
 }
 
 impl Function {
-    /// Decoded arguments as component values.
+    /// Converts decoded arguments to component values.
     pub(crate) fn lower(&self, arguments: &Arguments) -> Result<Vec<Val>, ToolError> {
         lower::parameters(&self.parameters, arguments.value())
     }
@@ -116,7 +117,7 @@ impl Function {
         let function = instance
             .get_func(&mut *store, self.export)
             .ok_or_else(|| wasmtime::Error::msg("the export of the plan is not in the instance"))?;
-        // What the function returns replaces the value; how many there are is part of its type.
+        // The call replaces the value; the number of results is part of the function's type.
         let mut results = vec![Val::Bool(false); usize::from(self.result.is_some())];
         function.call_async(store, parameters, &mut results).await?;
         Ok(results.pop())

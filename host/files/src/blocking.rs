@@ -1,8 +1,8 @@
-//! Where work that may take long is done.
+//! Runs blocking file operations off the async threads.
 //!
-//! Usually a step of it at a time is handed to tokio's blocking pool. Work that consists of very
-//! many short steps moves there as a whole instead, and its steps then run in place: handing each
-//! of them over would cost more than the step.
+//! Usually each operation is handed to tokio's blocking pool. Work that consists of many very short
+//! operations moves there as a whole instead, and its operations then run in place: handing each of
+//! them over would cost more than the operation itself.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -13,13 +13,12 @@ use tokio::task::JoinHandle;
 use crate::FileError;
 
 thread_local! {
-    /// Whether this thread belongs to [`spawn`] at the moment, so that nobody waits for it but the
-    /// work itself.
+    /// True while this thread runs the work of [`spawn`], so that blocking it delays nothing else.
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on a thread of tokio's blocking pool, or in place when there is no runtime or the
-/// thread is one of [`spawn`]. Dropping the future does not stop work that has begun.
+/// Runs `work` on a thread of tokio's blocking pool, or in place if there is no runtime or the
+/// current thread belongs to [`spawn`]. Dropping the future does not stop work that has begun.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
@@ -27,27 +26,26 @@ pub(crate) async fn blocking<T: Send + 'static>(
         return work();
     }
     let Ok(runtime) = Handle::try_current() else { return work() };
-    // It fails when the runtime is shutting down.
+    // This fails if the runtime is shutting down.
     runtime
         .spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }
 
-/// Whether [`spawn`] has another thread to run on.
+/// Returns whether [`spawn`] can move work to another thread.
 pub(crate) fn can_spawn() -> bool {
     !MAY_BLOCK.get() && Handle::try_current().is_ok()
 }
 
-/// Runs the future that `start` gives on one thread of tokio's blocking pool from its beginning to
-/// its end. Dropping the handle does not stop it.
+/// Runs the future returned by `start` to completion on one thread of tokio's blocking pool.
+/// Dropping the handle does not stop it.
 ///
-/// The thread drives nothing else: sockets and timers that the future waits for are those of the
-/// runtime that this is called in. The future begins on its thread, which is why it need not be
-/// `Send`.
+/// The thread drives nothing else: sockets and timers that the future waits for belong to the
+/// runtime of the caller. The future is created on its thread, which is why it need not be `Send`.
 ///
 /// # Panics
-/// Outside of a runtime; see [`can_spawn`].
+/// If called outside of a runtime; see [`can_spawn`].
 pub(crate) fn spawn<F: Future<Output: Send + 'static>>(
     start: impl FnOnce() -> F + Send + 'static,
 ) -> JoinHandle<F::Output> {
@@ -58,7 +56,8 @@ pub(crate) fn spawn<F: Future<Output: Send + 'static>>(
     })
 }
 
-/// Takes the mark off again, also when the work panics: the thread goes back to the pool.
+/// Marks the thread as one that may block. Dropping it removes the mark, also when the work panics,
+/// because the thread goes back to the pool.
 struct Mark;
 
 impl Mark {

@@ -1,61 +1,63 @@
-//! The changes of one call, as a store takes them over.
+//! Changes of one call, in the form in which a store commits them.
 //!
-//! They are a difference and not a history: what has to go, then what has to come. Everything that
-//! moves away from a directory goes before the directory does, and everything that comes into one
-//! comes after it. Where several things change places they first move to names that nobody sees.
+//! They are a difference, not a history: first everything that is removed, then everything that is
+//! added. Everything that moves out of a directory does so before the directory is removed, and
+//! everything that is put into a directory comes after it. Paths that swap places are first moved
+//! to hidden names.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::quota::Quota;
 use crate::{FileError, StorePath, Usage, Version, WriteMode};
 
-/// What [`FileStore::commit`](crate::FileStore::commit) makes of a store. Only an
-/// [`Overlay`](crate::Overlay) knows how to put one together.
+/// Changes that [`FileStore::commit`](crate::FileStore::commit) makes to a store. Only an
+/// [`Overlay`](crate::Overlay) can create them.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// What the call saw at each path that it changed; `None` where nothing was.
+    /// Version that the call saw at each path that it changed; `None` if nothing was there.
     pub(crate) expected: Vec<(StorePath, Option<Version>)>,
-    /// Deepest first, under the paths that they had before.
-    pub(crate) vacated: Vec<Vacated>,
-    /// Shallowest first.
-    pub(crate) filled: Vec<(StorePath, Filled)>,
-    /// What the store held when the call made its first change.
+    /// Removals, deepest first, under the paths that were valid before the call.
+    pub(crate) vacated: Vec<RemovedPath>,
+    /// Additions, shallowest first.
+    pub(crate) filled: Vec<(StorePath, NewContent)>,
+    /// Usage of the store when the call made its first change.
     pub(crate) before: Usage,
-    /// What it would hold by now if nobody else had changed anything.
+    /// Usage after the call's changes if nothing else changed the store.
     pub(crate) after: Usage,
 }
 
-/// What goes away from its path.
+/// Something that is removed from its path.
 #[derive(Debug)]
-pub(crate) enum Vacated {
+pub(crate) enum RemovedPath {
     File(StorePath),
     Directory(StorePath),
-    /// Moved to a path that nobody sees, until its new one is free.
+    /// Moved to a hidden path until its new path is free.
     Staged {
         from: StorePath,
         stage: StorePath,
     },
 }
 
-/// What comes to a path.
+/// Something that is put at a path.
 #[derive(Debug)]
-pub(crate) enum Filled {
+pub(crate) enum NewContent {
     Directory,
     Moved {
         from: StorePath,
     },
     File {
-        content: Content,
-        /// The file of the store that it was, under the path from before: it keeps its permissions.
+        content: FileContent,
+        /// File of the store that this content comes from, under its previous path: its permissions
+        /// are kept.
         origin: Option<StorePath>,
-        /// The file of the store whose place it takes, under the path from before.
+        /// File of the store that this one replaces, under its previous path.
         replaces: Option<StorePath>,
     },
 }
 
-/// The single changes of a store, none of which asks for a quota.
+/// Primitive operations of a store, which do not check the quota.
 pub(crate) trait Steps {
     fn version(&mut self, path: &StorePath) -> Result<Option<Version>, FileError>;
     fn children(&mut self, directory: &StorePath) -> Result<Vec<StorePath>, FileError>;
@@ -66,41 +68,41 @@ pub(crate) trait Steps {
     fn write(
         &mut self,
         path: &StorePath,
-        content: Content,
+        content: FileContent,
         mode: WriteMode,
     ) -> Result<(), FileError>;
 }
 
 impl Changes {
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
         self.vacated.is_empty() && self.filled.is_empty()
     }
 
-    /// Whether nothing that exists is touched.
+    /// Returns whether the changes only create new files and directories.
     pub(crate) fn only_create(&self) -> bool {
         self.vacated.is_empty()
             && self.filled.iter().all(|(_, filled)| {
-                matches!(filled, Filled::Directory | Filled::File { replaces: None, .. })
+                matches!(filled, NewContent::Directory | NewContent::File { replaces: None, .. })
             })
     }
 
-    /// Whether one step makes them, which needs no journal.
+    /// Returns whether there is only one change, which needs no journal.
     pub(crate) fn is_one_step(&self) -> bool {
         self.vacated.len().saturating_add(self.filled.len()) == 1
     }
 
-    /// With all contents in memory, for stores that keep them there. Blocks.
+    /// Loads all contents into memory, for stores that keep them there. Blocks.
     pub(crate) fn load(mut self) -> Result<Self, FileError> {
         for (_, filled) in &mut self.filled {
-            if let Filled::File { content, .. } = filled {
-                *content = Content::Bytes(std::mem::take(content).into_bytes()?);
+            if let NewContent::File { content, .. } = filled {
+                *content = FileContent::Bytes(std::mem::take(content).into_bytes()?);
             }
         }
         Ok(self)
     }
 
-    /// What a store holds that held `usage` before.
+    /// Returns the usage of a store after these changes if it is `usage` now.
     pub(crate) fn usage_after(&self, usage: Usage) -> Usage {
         let change =
             |now: u64, before: u64, after: u64| now.saturating_add(after).saturating_sub(before);
@@ -110,7 +112,7 @@ impl Changes {
         }
     }
 
-    /// Whether each path is still as the call saw it.
+    /// Checks that each path still has the version that the call saw.
     pub(crate) fn check_versions(&self, steps: &mut impl Steps) -> Result<(), FileError> {
         for (path, version) in &self.expected {
             if steps.version(path)? != *version {
@@ -120,7 +122,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Everything that can be said before anything has changed.
+    /// Makes all checks that are possible before the first change.
     pub(crate) fn check(
         &self,
         quota: &Quota,
@@ -128,9 +130,9 @@ impl Changes {
         steps: &mut impl Steps,
     ) -> Result<(), FileError> {
         self.check_versions(steps)?;
-        let vacated: BTreeSet<_> = self.vacated.iter().map(Vacated::path).collect();
+        let vacated: BTreeSet<_> = self.vacated.iter().map(RemovedPath::path).collect();
         for change in &self.vacated {
-            let Vacated::Directory(path) = change else { continue };
+            let RemovedPath::Directory(path) = change else { continue };
             if let Some(other) = steps.children(path)?.iter().find(|child| !vacated.contains(child))
             {
                 return Err(conflict(other));
@@ -143,17 +145,17 @@ impl Changes {
     pub(crate) fn apply(self, steps: &mut impl Steps) -> Result<(), FileError> {
         for change in self.vacated {
             let made = match &change {
-                Vacated::File(path) => steps.delete(path),
-                Vacated::Directory(path) => steps.remove_directory(path),
-                Vacated::Staged { from, stage } => steps.rename(from, stage),
+                RemovedPath::File(path) => steps.delete(path),
+                RemovedPath::Directory(path) => steps.remove_directory(path),
+                RemovedPath::Staged { from, stage } => steps.rename(from, stage),
             };
             made.map_err(|error| blame(error, change.path()))?;
         }
         for (path, filled) in self.filled {
             let made = match filled {
-                Filled::Directory => steps.create_directory(&path),
-                Filled::Moved { from } => steps.rename(&from, &path),
-                Filled::File { content, replaces, .. } => {
+                NewContent::Directory => steps.create_directory(&path),
+                NewContent::Moved { from } => steps.rename(&from, &path),
+                NewContent::File { content, replaces, .. } => {
                     let mode =
                         if replaces.is_some() { WriteMode::Replace } else { WriteMode::Create };
                     steps.write(&path, content, mode)
@@ -165,7 +167,7 @@ impl Changes {
     }
 }
 
-impl Vacated {
+impl RemovedPath {
     pub(crate) fn path(&self) -> &StorePath {
         match self {
             Self::File(path) | Self::Directory(path) | Self::Staged { from: path, .. } => path,
@@ -173,7 +175,7 @@ impl Vacated {
     }
 }
 
-/// What cannot be, after all checks, is the work of somebody else.
+/// Converts an error that the checks have ruled out into a conflict: another writer caused it.
 pub(crate) fn blame(error: FileError, path: &StorePath) -> FileError {
     match error {
         FileError::NotFound
@@ -192,7 +194,7 @@ fn conflict(path: &StorePath) -> FileError {
     FileError::Conflict { path: path.clone() }
 }
 
-/// A path in the root that nobody sees and that no other change uses.
+/// Returns a hidden path in the root that no other change uses.
 pub(crate) fn stage() -> StorePath {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

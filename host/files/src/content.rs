@@ -1,31 +1,30 @@
-//! The content of a file on its way into a store: in memory, or on disk where it was too large for
-//! that.
+//! Content of a file on its way into a store: in memory, or on disk if it is too large for that.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use crate::{Charge, FileError};
 
-/// What a commit writes to a file.
+/// Content that a commit writes to a file.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum FileContent {
     Bytes(Vec<u8>),
-    Spilled(Spilled),
+    Spilled(SpilledContent),
 }
 
-/// Content in a file without a name: nobody else can open it, and it is gone when this is dropped
-/// or the host ends, however that happens.
+/// Content in an anonymous file: no other process can open it, and it disappears when this is
+/// dropped or the host ends, even if the host is killed.
 #[derive(Debug)]
-pub(crate) struct Spilled {
+pub(crate) struct SpilledContent {
     file: File,
     bytes: u64,
     charge: Charge,
-    /// Whether the file is one of the store's and only needs a name.
+    /// True if the file belongs to the store and only needs a name.
     is_of_store: bool,
 }
 
-impl Content {
-    /// How long it is.
+impl FileContent {
+    /// Returns the length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Bytes(content) => u64::try_from(content.len()).unwrap_or(u64::MAX),
@@ -33,7 +32,7 @@ impl Content {
         }
     }
 
-    /// All of it in memory. Blocks.
+    /// Returns the whole content in memory. Blocks.
     pub(crate) fn into_bytes(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(content) => Ok(content),
@@ -41,7 +40,7 @@ impl Content {
         }
     }
 
-    /// The file that it is in, if that file can be given a name in the store.
+    /// Returns the anonymous file with the content, if the store can link it under a name.
     pub(crate) fn nameless_file(&self) -> Option<&File> {
         match self {
             Self::Spilled(spilled) if spilled.is_of_store => Some(&spilled.file),
@@ -49,7 +48,7 @@ impl Content {
         }
     }
 
-    /// Writes all of it to `target`, without having all of it in memory. Blocks.
+    /// Writes the whole content to `target` without loading all of it into memory. Blocks.
     pub(crate) fn write_to(&self, target: &mut File) -> io::Result<()> {
         match self {
             Self::Bytes(content) => target.write_all(content),
@@ -58,19 +57,19 @@ impl Content {
     }
 }
 
-impl Default for Content {
+impl Default for FileContent {
     fn default() -> Self {
         Self::Bytes(Vec::new())
     }
 }
 
-impl Spilled {
-    /// Empty content, for which `charge` was taken.
+impl SpilledContent {
+    /// Creates empty content whose room is accounted for by `charge`.
     pub(crate) fn new(file: File, charge: Charge) -> Self {
         Self { file, bytes: 0, charge, is_of_store: false }
     }
 
-    /// The same in a file that the store has given out
+    /// Like [`new`](Self::new), for a file that the store has created
     /// ([`FileStore::nameless_file`](crate::FileStore::nameless_file)).
     pub(crate) fn of_store(file: File, charge: Charge) -> Self {
         Self { file, bytes: 0, charge, is_of_store: true }
@@ -80,12 +79,12 @@ impl Spilled {
         self.bytes
     }
 
-    /// Takes room for `bytes`, before there are as many.
+    /// Reserves room for `bytes` bytes in total. Must be called before the content grows.
     pub(crate) fn charge(&mut self, bytes: u64) -> Result<(), FileError> {
         self.charge.set(bytes)
     }
 
-    /// At most `length` bytes from `offset` on.
+    /// Reads at most `length` bytes, starting at `offset`.
     pub(crate) fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let length = length.min(self.bytes.saturating_sub(offset));
         let mut content = Vec::new();
@@ -96,11 +95,11 @@ impl Spilled {
         Ok(content)
     }
 
-    /// Writes at `offset`; what lies between the end and `offset` becomes zero. The room is taken
-    /// already.
+    /// Writes `data` at `offset`; a gap between the end and `offset` is filled with zeros. The
+    /// caller has already reserved the room.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         if let Err(error) = write_all_at(&mut self.file, offset, data) {
-            // What was added is taken away again. What was there may be overwritten in part.
+            // Drop what was added. What was there before may be partly overwritten.
             let _shortened = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -109,7 +108,7 @@ impl Spilled {
         Ok(())
     }
 
-    /// Cuts or extends it with zeros. The room is taken already.
+    /// Truncates the content or extends it with zeros. The caller has already reserved the room.
     pub(crate) fn resize(&mut self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes)?;
         self.bytes = bytes;
@@ -119,13 +118,13 @@ impl Spilled {
     fn write_to(&self, target: &mut File) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
-        // From file to file, in the system where it can do that.
+        // The kernel copies from file to file if it can.
         let copied = io::copy(&mut file.take(self.bytes), target)?;
         if copied == self.bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 
-/// One step of the system for most writes, which come in thousands.
+/// Writes with one system call in most cases, because guests make thousands of small writes.
 #[cfg(unix)]
 fn write_all_at(file: &mut File, offset: u64, data: &[u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, data, offset)

@@ -1,4 +1,4 @@
-//! Unified diffs: what a person is shown of the changes of a call.
+//! Unified diffs, which show the user the changes of a call.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use similar::TextDiff;
 
 use crate::{ChangeKind, ChangedFile, EntryKind, FileStore, Overlay};
 
-/// The longest content that is compared, in bytes.
+/// Maximum length of content that is compared, in bytes.
 const CONTENT_BYTES_MAX: u64 = 1024 * 1024;
-/// The longest text about one file, in bytes.
+/// Maximum length of the diff of one file, in bytes.
 const DIFF_BYTES_MAX: usize = 256 * 1024;
-/// After this the comparison gets coarser. It is linear from there on.
+/// Time after which the comparison gets coarser. From then on it is linear.
 const PRECISE: Duration = Duration::from_millis(200);
 
-/// The unified diff of a change in `overlay`, whose paths are shown below `name`; a remark where
-/// there is no text to show, nothing for a directory.
+/// Returns the unified diff of a change in `overlay`, whose paths are shown below `name`. Returns a
+/// remark if there is no text to show, and `None` for a directory.
 ///
-/// Nothing that goes wrong is an error: the diff is for looking at, and the change takes place with
-/// or without it.
+/// Failures are not errors: the diff is only for display, and the change takes place with or
+/// without it.
 pub async fn unified_diff(overlay: &Overlay, name: &str, change: &ChangedFile) -> Option<String> {
     if change.kind == EntryKind::Directory {
         return None;
@@ -108,7 +108,7 @@ data/binary: not text
 -m
 ";
         assert_eq!(shown, expected);
-        // Looking has changed nothing.
+        // Showing the diff has changed nothing.
         assert_eq!(overlay.commit_changes().await.unwrap().len(), 7);
     }
 }

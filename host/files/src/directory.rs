@@ -1,46 +1,48 @@
 //! A file store in one directory of the host.
 //!
-//! The directory is opened once and everything below it is reached from that handle, one segment at
-//! a time, each opened relative to the one before without following a link (`FILE-18`); Linux can
-//! do that in one step (see [`descent`]). So check and use are one step: whoever swaps a directory
-//! for a link at the wrong moment gets a refusal or a file inside the directory, never one outside.
-//! Before anything is opened for reading its kind is looked up, and it is opened without blocking
-//! and looked at again: a pipe cannot make a thread wait.
+//! The directory is opened once, and everything below it is reached from that handle, one segment
+//! at a time. Each segment is opened relative to the one before, without following a link
+//! (`FILE-18`); Linux can do that in one step (see [`descent`]). So check and use are one step: an
+//! attacker who swaps a directory for a link at the wrong moment causes a refusal or gets a file
+//! inside the directory, never one outside. Before anything is opened for reading its kind is
+//! looked up; it is opened without blocking and checked again, so that a pipe cannot block a
+//! thread.
 //!
-//! A file is written under a temporary name in its own directory, flushed to disk and then given
-//! its name, so that readers and crashes see the old or the new content (`FILE-13`). Temporary
-//! names are reserved and invisible; those of a host that was killed are removed by a later count
-//! once they are an hour old.
+//! A file is written under a temporary name in its own directory, flushed to disk and then renamed,
+//! so that readers and crashes see the old or the new content (`FILE-13`). Temporary names are
+//! reserved and invisible; those that a killed host left behind are removed by a later count once
+//! they are an hour old.
 //!
 //! Several changes of one call are a transaction (`FILE-21`): they are prepared in a directory with
-//! a reserved name in the root, recorded there, made by renames, and the record is removed. A host
-//! that is killed before the record has its name has changed nothing; what one that is killed later
-//! has left is finished when the directory is next opened for changes, or before its next change,
-//! so that all of the call is there or nothing. Nobody was told of its success before that. If a
-//! change cannot be made after all (a full disk, somebody else who was faster), those before it are
-//! taken back. Readers through the same store see all changes of a commit or none; other programs
-//! see them come one after another, within milliseconds.
+//! a reserved name in the root, recorded there, and made by renames; then the record is removed. A
+//! host that is killed before the record has its name has changed nothing. If it is killed later,
+//! the commit is finished when the directory is next opened for changes, or before its next change,
+//! so that either all of the call's changes exist or none. Success is reported only after that. If
+//! a change turns out to be impossible (a full disk, a concurrent change), those before it are
+//! rolled back. Readers through the same store see all changes of a commit or none; other programs
+//! see them one after another, within milliseconds.
 //!
-//! Changes of several hosts, or of several stores of one host, to one directory take turns, each
-//! waiting ten seconds at most, where the file system has locks (`flock`). Where it has none,
-//! nobody may change the directory beside this store.
+//! Several hosts, or several stores of one host, that change one directory take turns with a lock
+//! (`flock`), each waiting ten seconds at most. If the file system has no locks, no other store or
+//! program may change the directory.
 //!
-//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is
-//! no runtime). Changes are flushed, which is milliseconds on a disk, about the same for a call
-//! that changes one file and for one that changes hundreds. Reads wait for nobody, except for the
-//! moment in which a commit of several changes takes its place; such a commit waits for reads that
-//! have begun. The quota needs the size of everything in the directory, which is counted at the
-//! first change and again when others may have changed it, at a fiftieth of the time at most (see
+//! Costs: every operation runs on a thread of tokio's blocking pool (in place if there is no
+//! runtime). Changes are flushed, which takes milliseconds on a disk, about the same for a call
+//! that changes one file and for one that changes hundreds. Reads never wait, except while a commit
+//! of several changes is made; such a commit waits for the reads that have begun. The quota needs
+//! the size of everything in the directory, which is counted at the first change and again when
+//! other programs may have changed it. Counting takes at most a fiftieth of the time (see
 //! [`crate::ledger`]).
 //!
-//! What it does not do: it cannot tell a hard link from any other file, and two hosts on one
-//! directory do not see each other's changes in the count for a moment, so that together they may
-//! exceed a quota. It crosses mount points inside the directory (whoever mounts there decides), but
+//! Limitations: the store cannot tell a hard link from any other file. Two hosts on one directory
+//! briefly do not see each other's changes in the count, so that together they may exceed a quota.
+//! The store crosses mount points inside the directory (the operator who mounts there decides), but
 //! a call that changes more than one thing cannot commit across one ([`FileError::MountPoint`]).
-//! What comes with a commit of several changes, and on Linux every file that was too large for
-//! memory, gets its group and its default access rights from the root and not from the directory it
-//! is put into. On a file system that ignores case, so do the names (`FILE-11` wants it otherwise).
-//! On Windows directories are not flushed, and several hosts do not take turns.
+//! Everything that is created by a commit of several changes, and on Linux every file that was too
+//! large for memory, gets its group and its default access rights from the root, not from the
+//! directory that it is put into. On a file system that ignores case, the store ignores the case of
+//! names too, although `FILE-11` requires otherwise. On Windows directories are not flushed, and
+//! several hosts do not take turns.
 
 mod apply;
 mod change;
@@ -72,24 +74,24 @@ use tokio::sync::Mutex;
 use tree::Tree;
 
 use crate::blocking::blocking;
-use crate::content::Content;
-use crate::ledger::Ledger;
+use crate::content::FileContent;
+use crate::ledger::UsageLedger;
 use crate::{
     Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
     Quota, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// How a directory is used.
+/// Options of a [`DirectoryStore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectoryOptions {
-    /// Refuse every change (`FILE-20`).
+    /// Refuses every change (`FILE-20`).
     pub is_read_only: bool,
-    /// The limits of the store. What is in the directory already counts unless the quota is one of
-    /// growth.
+    /// Limits of the store. Existing contents of the directory count too, unless the quota limits
+    /// only growth.
     pub quota: Quota,
-    /// The names that the store takes and shows.
+    /// Names that the store accepts and shows.
     pub names: NameRules,
-    /// Wait for the disk at every change. Without it a crash of the machine (not one of the host)
+    /// Waits for the disk at every change. Otherwise a crash of the machine (not one of the host)
     /// may lose the last changes and leave empty files.
     pub is_durable: bool,
 }
@@ -109,14 +111,14 @@ impl Default for DirectoryOptions {
 #[derive(Clone)]
 pub struct DirectoryStore {
     tree: Arc<Tree>,
-    /// Held by one change at a time, from its checks to its end.
-    ledger: Arc<Mutex<Ledger>>,
+    /// Locked by one change at a time, from its checks to its end.
+    ledger: Arc<Mutex<UsageLedger>>,
     root: Arc<Path>,
     options: DirectoryOptions,
 }
 
-/// A directory that cannot be opened. The text names it, because it is for the person who
-/// configured it.
+/// Error returned by [`DirectoryStore::open_ambient`]. The message names the directory, because it
+/// is meant for the operator who configured it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the directory `{}`", path.display())]
 pub struct OpenDirectoryError {
@@ -127,14 +129,14 @@ pub struct OpenDirectoryError {
 
 impl DirectoryStore {
     /// Opens the directory `path` of the host, with the rights of this process. A link in `path`
-    /// itself is followed: the person who wrote it may. Blocks for as long as that takes, and
-    /// counts nothing yet.
+    /// itself is followed, because the operator wrote the path. Blocks until the directory is open,
+    /// and counts nothing yet.
     ///
     /// If a host was killed while it committed changes to the directory, its commit is finished
     /// first, unless the store is to be read-only.
     ///
     /// # Errors
-    /// When `path` is not a directory that can be opened, or the commit of a killed host cannot be
+    /// If `path` is not a directory that can be opened, or the commit of a killed host cannot be
     /// finished.
     pub fn open_ambient(
         path: &Path,
@@ -152,23 +154,23 @@ impl DirectoryStore {
             opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
         Ok(Self {
             tree: Arc::new(tree),
-            ledger: Arc::new(Mutex::new(Ledger::new(options.quota.counts))),
+            ledger: Arc::new(Mutex::new(UsageLedger::new(options.quota.counts))),
             root: root.into(),
             options,
         })
     }
 
-    /// The canonical path that the directory had when it was opened.
+    /// Returns the canonical path that the directory had when it was opened.
     ///
-    /// For comparing mounts with directories that must stay out of reach. It must not reach a
-    /// model, a guest or an error text, and it must not be opened again: what is there by now may
-    /// be something else.
+    /// Use it only to compare mounts with directories that must stay out of reach. It must not
+    /// reach a model, a guest or an error message, and it must not be opened again, because
+    /// something else may be at that path now.
     #[must_use]
     pub fn root_ambient(&self) -> &Path {
         &self.root
     }
 
-    /// Runs `read` where it may block.
+    /// Runs `read` on a thread that may block.
     async fn read_with<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Tree) -> Result<T, FileError> + Send + 'static,
@@ -181,12 +183,12 @@ impl DirectoryStore {
         .await
     }
 
-    /// Runs `change` where it may block, alone among the changes of the directory. The ledger moves
-    /// into the work, so that a caller who stops waiting does not let the next change in before
-    /// this one is over.
+    /// Runs `change` on a thread that may block, as the only change of the directory. The ledger
+    /// moves into the work, so that a caller that stops waiting does not let the next change start
+    /// before this one is over.
     async fn change_with<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&Tree, &mut Ledger) -> Result<T, FileError> + Send + 'static,
+        change: impl FnOnce(&Tree, &mut UsageLedger) -> Result<T, FileError> + Send + 'static,
     ) -> Result<T, FileError> {
         if self.options.is_read_only {
             return Err(FileError::ReadOnly);
@@ -207,7 +209,8 @@ impl DirectoryStore {
     }
 }
 
-/// Finishes what a killed host has left. Another host that is at work finishes by itself.
+/// Finishes the commit of a killed host. Skips it if another host is busy, which finishes by
+/// itself.
 fn finish_commits(tree: &Tree) -> io::Result<()> {
     if !tree.has_unfinished_commit()? {
         return Ok(());
@@ -278,7 +281,7 @@ impl FileStore for DirectoryStore {
     ) -> Result<(), FileError> {
         let path = path.clone();
         self.change_with(move |tree, ledger| {
-            tree.write(ledger, &path, &Content::Bytes(content), mode, &tree.options.quota)
+            tree.write(ledger, &path, &FileContent::Bytes(content), mode, &tree.options.quota)
         })
         .await
     }
@@ -327,7 +330,7 @@ impl FileStore for DirectoryStore {
     }
 }
 
-/// Shows nothing of the host.
+/// Omits the path, which is information about the host.
 impl fmt::Debug for DirectoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DirectoryStore").field("options", &self.options).finish_non_exhaustive()

@@ -1,105 +1,105 @@
-//! Why an operation of a file store failed.
+//! Errors of file store operations.
 
 use std::{fmt, io};
 
 use crate::path::quoted;
 use crate::{PathError, QuotaExceeded, StorePath};
 
-/// Why an operation failed. It displays as the reason that the contract prescribes, for the model
-/// to read; that text never holds a path of the host.
+/// Error returned by an operation of a file store. It displays as the reason that the contract
+/// prescribes, for the model to read; that message never contains a path of the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A text is not a path (`FILE-2` to `FILE-6`).
+    /// The string is not a path (`FILE-2` to `FILE-6`).
     #[error(transparent)]
     Path(#[from] PathError),
-    /// There is nothing at this path that the operation works on (`FILE-15`, `FILE-16`).
+    /// Nothing exists at this path that the operation applies to (`FILE-15`, `FILE-16`).
     #[error("not found")]
     NotFound,
     /// A segment of the path is a link (`FILE-18`).
     #[error("Invalid path: the resolved path contains a symbolic link or reparse point.")]
     Link,
-    /// A file was to be created where one is (`FILE-13`).
+    /// The file to create already exists (`FILE-13`).
     #[error("this file already exists.")]
     AlreadyExists,
-    /// A file was to be written where a directory is (`FILE-11`).
+    /// The path of the file to write is a directory (`FILE-11`).
     #[error("this path is already a directory. Choose a different file name.")]
     IsDirectory,
-    /// A directory was to be created where a file is (`FILE-42`).
+    /// The path of the directory to create is a file (`FILE-42`).
     #[error("this path is already a file. Choose a different name.")]
     IsFile,
-    /// Something was to be created below a file (`FILE-11`).
+    /// A parent of the path to create is a file (`FILE-11`).
     #[error("a parent path is already a file. Choose a different path.")]
     ParentIsFile,
-    /// A file was to be written where the host has a pipe, a socket or a device.
+    /// The path of the file to write is a pipe, a socket or a device of the host.
     #[error("this path is not a regular file. Choose a different file name.")]
     Special,
-    /// A directory was expected where a file is.
+    /// The path is a file, but the operation needs a directory.
     #[error("this path is a file and not a directory.")]
     NotDirectory,
-    /// A directory was to be removed or replaced that is not empty.
+    /// The directory to remove or replace is not empty.
     #[error("this directory is not empty.")]
     NotEmpty,
-    /// The root directory was to be moved, replaced or removed.
+    /// The root directory cannot be moved, replaced or removed.
     #[error("the root directory cannot be moved, replaced or removed.")]
     Root,
-    /// A directory was to be moved to a place inside of itself.
+    /// A directory cannot be moved to a path inside of itself.
     #[error("a directory cannot be moved into itself.")]
     IntoItself,
-    /// A quota of the store (`FILE-19`).
+    /// The operation exceeds a quota of the store (`FILE-19`).
     #[error(transparent)]
     Quota(#[from] QuotaExceeded),
-    /// The store takes no changes (`FILE-20`).
+    /// The store is read-only (`FILE-20`).
     #[error("the store is read-only.")]
     ReadOnly,
-    /// The path is in a part of the store that takes no changes.
+    /// The path is in a read-only part of the store.
     #[error("this path is read-only.")]
     ReadOnlyPath,
-    /// The path is one that is hidden, where nothing can be created.
+    /// The path is hidden, and nothing can be created there.
     #[error("this path is not available.")]
     HiddenPath,
-    /// The store takes new files and directories and gives nothing out.
+    /// The store accepts new files and directories, but existing ones cannot be read or changed.
     #[error("the store only takes new files; what is there can be neither read nor changed.")]
     CreateOnly,
     /// Another call has committed a change to a path that this call changed (`FILE-23`).
     #[error("another call has changed this path.")]
     Conflict {
-        /// The path, as it was when the call began.
+        /// Path of the conflict, as it was when the call began.
         path: StorePath,
     },
-    /// Another program was changing the directory of the store for all the time that a change waits
-    /// for its turn.
+    /// Another program was changing the directory of the store for as long as a change may wait for
+    /// the lock.
     #[error("the file store is being changed by another program.")]
     Busy,
     /// A commit of several changes would have to move something into or out of a file system that
     /// is mounted inside the store, which cannot be done in one step.
     #[error("several changes cannot be made together across a mount point inside the file store.")]
     MountPoint,
-    /// The changes that a call holds in memory would take more than they may.
+    /// The changes that a call holds in memory would exceed their limit.
     #[error("the changes of one call may take {bytes_max} bytes of memory at most.")]
     Memory {
         /// The limit.
         bytes_max: u64,
     },
-    /// The changes that a call keeps on disk, because they are too large for memory, would take
-    /// more than they may.
+    /// The changes that a call keeps on disk, because they are too large for memory, would exceed
+    /// their limit.
     #[error("the changes of one call may take {bytes_max} bytes of disk at most.")]
     Disk {
         /// The limit.
         bytes_max: u64,
     },
-    /// The file is larger than the reader asked for. Nothing was read.
+    /// The file is larger than the caller's limit. Nothing was read.
     #[error("it is {bytes} bytes long; one read returns at most {bytes_max} bytes.")]
     TooLarge {
-        /// How large the file is.
+        /// Length of the file.
         bytes: u64,
-        /// How much the reader asked for.
+        /// Limit given by the caller.
         bytes_max: u64,
     },
     /// The content is not UTF-8 (`FILE-15`).
     #[error("File '{name}' is not UTF-8 text and cannot be read.")]
     NotText {
-        /// The last segment of the path, as it stands in texts.
+        /// Last segment of the path, quoted for messages.
         name: String,
     },
     /// The system below the store failed.
@@ -107,7 +107,8 @@ pub enum FileError {
     Host(#[from] HostFailure),
 }
 
-/// A failure of the system below a store: its kind for the model, all of it as `source` for logs.
+/// Failure of the system below a store. It displays its kind, for the model; `source` has the
+/// details, for logs.
 #[derive(Debug, thiserror::Error)]
 pub struct HostFailure {
     #[source]
@@ -123,16 +124,16 @@ impl fmt::Display for HostFailure {
     }
 }
 
-/// A failure of the service behind a bucket. It displays as what the operator needs, with the
-/// bucket, the endpoint and what to check, and without credentials. The service's own words are in
-/// its `source`.
+/// Failure of the service behind a bucket. It displays as a message for the operator, with the
+/// bucket, the endpoint and what to check, and without credentials. Its `source` holds the
+/// service's own message.
 #[derive(Debug, thiserror::Error)]
 #[error("the bucket `{bucket}` at {endpoint}: {}; check {}", problem.in_words(), problem.to_check())]
 #[non_exhaustive]
 pub struct ServiceFailure {
-    /// The address of the bucket, without the prefix.
+    /// Address of the bucket, without the prefix.
     pub bucket: String,
-    /// The host that requests go to, and its port if that is not the usual one.
+    /// Host that requests go to, with its port unless that is the default.
     pub endpoint: String,
     /// Kind of the failure.
     pub problem: ServiceProblem,
@@ -144,15 +145,15 @@ pub struct ServiceFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceProblem {
-    /// There is no such bucket.
+    /// The bucket does not exist.
     NoBucket,
-    /// The credentials are missing or not accepted, or do not allow the request.
+    /// The credentials are missing or not accepted, or do not permit the request.
     Denied,
     /// The bucket is in another region, or at another endpoint.
     Moved,
-    /// No connection came about.
+    /// No connection could be established.
     Unreachable,
-    /// There was no answer in time.
+    /// The service did not answer in time.
     Timeout,
     /// The service refused the request for another reason.
     Refused,
@@ -219,13 +220,13 @@ impl ServiceFailure {
 }
 
 impl HostFailure {
-    /// The failure of a service, if that is what it is.
+    /// Returns the failure of the service behind a bucket, if that is the cause.
     #[must_use]
     pub fn service(&self) -> Option<&ServiceFailure> {
         self.source.get_ref()?.downcast_ref()
     }
 
-    /// What kind of failure it was.
+    /// Returns the kind of the system error.
     pub(crate) fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -247,7 +248,7 @@ impl FileError {
         }
     }
 
-    /// The error for content of `path` that is not UTF-8 (`FILE-15`).
+    /// Returns the error for content of `path` that is not UTF-8 (`FILE-15`).
     #[must_use]
     pub fn not_text(path: &StorePath) -> Self {
         Self::NotText { name: quoted(path.name()) }

@@ -1,18 +1,19 @@
-//! The end of a call: its changes are made, or only told.
+//! Ends a call: commits its changes, or only reports them.
 
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::record::{FILE_CHANGES_MAX, FileChange, FileChangeKind};
 
 use crate::{ChangeKind, ChangedFile, EntryKind, FileError, Overlay, unified_diff};
 
-/// The longest diffs of one call together, in bytes. What comes after them is listed without.
+/// Maximum length of all diffs of one call together, in bytes. Changes beyond it are listed without
+/// a diff.
 const DIFFS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Commits what was changed in `overlay`, unless it is a dry run, and says what it was. In the
-/// record the store is called `name`.
+/// Commits the changes in `overlay`, unless it is a dry run, and returns them. The records call the
+/// store `name`.
 ///
 /// # Errors
-/// As for [`Overlay::commit_changes`]. Then the changes are lost.
+/// As for [`Overlay::commit_changes`]. The changes are lost in that case.
 pub async fn finish(
     overlay: &Overlay,
     name: &str,

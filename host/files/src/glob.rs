@@ -1,10 +1,10 @@
 //! Glob patterns (`FILE-24` to `FILE-27`).
 //!
-//! A pattern becomes a small program that is run like a regular expression without backtracking:
-//! matching takes time in proportion to pattern length times name length, whatever a model writes.
-//! No crate at hand has these rules exactly (a literal `[` when nothing closes it, `[!a]` but not
-//! `[^a]`, `**` only as a whole segment, braces that do not nest, simple lower-case mapping), so
-//! this is our own.
+//! A pattern is compiled to a small program that runs like a regular expression without
+//! backtracking: matching takes time proportional to pattern length times name length, whatever a
+//! model writes. No available crate has exactly these rules (a literal `[` if nothing closes it,
+//! `[!a]` but not `[^a]`, `**` only as a whole segment, braces that do not nest, simple lowercase
+//! mapping), so this is our own.
 
 mod parse;
 mod program;
@@ -13,24 +13,24 @@ mod set;
 use parse::parse;
 use program::Program;
 
-/// Longest pattern in characters (`FILE-27`).
+/// Maximum length of a pattern, in characters (`FILE-27`).
 const PATTERN_CHARS_MAX: usize = 256;
 
 /// A compiled glob pattern.
 #[derive(Debug, Clone)]
 pub struct Glob {
     /// `None` matches everything.
-    pattern: Option<Pattern>,
+    pattern: Option<GlobPattern>,
 }
 
 #[derive(Debug, Clone)]
-struct Pattern {
+struct GlobPattern {
     program: Program,
-    /// Whether the pattern is compared with the last segment alone (`FILE-24`).
+    /// True if the pattern is compared with the last segment only (`FILE-24`).
     is_name_only: bool,
 }
 
-/// A text that is not a glob pattern. It displays as the exact text of `FILE-26` or `FILE-27`.
+/// Error for an invalid glob pattern. It displays as the exact message of `FILE-26` or `FILE-27`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GlobError {
@@ -39,10 +39,10 @@ pub enum GlobError {
         "Glob pattern is too long ({chars} characters). Maximum supported length is 256 characters."
     )]
     TooLong {
-        /// How many it has.
+        /// Length of the pattern, in characters.
         chars: usize,
     },
-    /// There are braces within braces.
+    /// Braces are nested.
     #[error("Invalid glob pattern: braces must not be nested.")]
     NestedBraces,
 }
@@ -51,10 +51,10 @@ impl Glob {
     /// A glob that matches every path.
     pub const EVERYTHING: Self = Self { pattern: None };
 
-    /// Compiles `pattern`; an absent or blank one matches everything.
+    /// Compiles `pattern`; a missing or blank one matches everything.
     ///
     /// # Errors
-    /// When the pattern is too long or nests braces.
+    /// If the pattern is too long or nests braces.
     pub fn new(pattern: Option<&str>) -> Result<Self, GlobError> {
         match pattern {
             Some(pattern) if !pattern.trim().is_empty() => compile(pattern),
@@ -62,8 +62,8 @@ impl Glob {
         }
     }
 
-    /// Whether the pattern matches `path`, which is relative to the searched directory and has `/`
-    /// between its segments.
+    /// Returns whether the pattern matches `path`, which is relative to the searched directory and
+    /// uses `/` between its segments.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         let Some(pattern) = &self.pattern else { return true };
@@ -80,15 +80,15 @@ fn compile(pattern: &str) -> Result<Glob, GlobError> {
     let pattern: Vec<char> =
         pattern.chars().map(|c| if c == '\\' { '/' } else { lower(c) }).collect();
     let is_name_only = !pattern.contains(&'/');
-    Ok(Glob { pattern: Some(Pattern { program: parse(&pattern)?, is_name_only }) })
+    Ok(Glob { pattern: Some(GlobPattern { program: parse(&pattern)?, is_name_only }) })
 }
 
 fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The simple lower-case mapping (`FILE-27`). Only U+0130 has a longer full mapping, and the first
-/// character of that is its simple one.
+/// Applies the simple lowercase mapping (`FILE-27`). Only U+0130 has a longer full mapping, whose
+/// first character is the simple one.
 fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }

@@ -1,4 +1,4 @@
-//! Stores around a store.
+//! Stores that wrap another store and restrict or observe it.
 
 mod audited;
 mod restricted;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub use audited::{Access, AccessKind, AccessOutcome, Audited};
-pub use restricted::{PathPatterns, Restricted};
+pub use audited::{Access, AccessKind, AccessOutcome, AuditedStore};
+pub use restricted::{PathPatterns, RestrictedStore};
 pub use subtree::Subtree;
 
 use crate::{
@@ -18,17 +18,17 @@ use crate::{
     NameRules, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// A store that refuses every change with the text of `FILE-20` and hands everything else on.
+/// A store that refuses every change with the message of `FILE-20` and forwards everything else.
 ///
-/// The store below may still change by other ways; this is a view without the right to write, not a
-/// snapshot.
+/// The wrapped store may still be changed in other ways: this is a view without the right to write,
+/// not a snapshot.
 #[derive(Clone)]
 pub struct ReadOnly {
     store: Arc<dyn FileStore>,
 }
 
 impl ReadOnly {
-    /// A read-only view of `store`.
+    /// Creates a read-only view of `store`.
     pub fn new(store: Arc<dyn FileStore>) -> Self {
         Self { store }
     }
@@ -110,24 +110,24 @@ impl FileStore for ReadOnly {
     }
 }
 
-/// A store that takes new files and directories and gives nothing out: what exists can be neither
+/// A store that accepts new files and directories and reveals nothing: what exists can be neither
 /// read nor listed, changed or deleted.
 ///
-/// That a path is taken cannot be hidden from someone who may create files. What is told is that
-/// and nothing more: directories are seen, because files are created in them, and of a file neither
-/// length nor time.
+/// A caller that may create files can always find out that a path is taken. The store reveals no
+/// more than that: directories are visible, because files are created in them, but neither the
+/// length nor the time of a file is.
 #[derive(Clone)]
 pub struct CreateOnly {
     store: Arc<dyn FileStore>,
 }
 
 impl CreateOnly {
-    /// A view of `store` that only takes.
+    /// Creates a create-only view of `store`.
     pub fn new(store: Arc<dyn FileStore>) -> Self {
         Self { store }
     }
 
-    /// Refuses what exists; what does not is "not found".
+    /// Refuses access to what exists; anything else is "not found".
     async fn refuse<T>(&self, path: &StorePath) -> Result<T, FileError> {
         self.store.stat(path).await.and(Err(FileError::CreateOnly))
     }

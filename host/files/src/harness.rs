@@ -1,16 +1,16 @@
-//! The file-access tools: a model works on the files of one store or of several (`FILE-34` to
+//! File-access tools: a model works on the files of one store or of several (`FILE-34` to
 //! `FILE-47`).
 //!
-//! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included,
-//! is ordinary text for the model and never a tool error (`FILE-43`); only a store that fails by
-//! itself says so in other words than the contract's. A tool is one operation on the store: others
-//! see its change as a whole or not at all. Changes of one file by calls at the same time are made
+//! Nine tools, offered as a [`ToolSource`] like those of any plugin. Their answers, refusals
+//! included, are ordinary text for the model and never a tool error (`FILE-43`); only a failure of
+//! the store itself is described in words other than the contract's. A tool is one operation on the
+//! store: others see its change as a whole or not at all. Concurrent changes of one file are made
 //! one after another, whatever their number.
 //!
-//! With one store, paths start at its root. With several, each store is a directory of that name in
+//! With one store, paths start at its root. With several, each store is a directory of its name in
 //! the root.
 //!
-//! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its
+//! Limits: the size of an answer is bounded by [`FileAccessOptions`], the size of a store by its
 //! quota. A file larger than 64 MiB can be read in lines but not edited.
 
 mod declarations;
@@ -36,48 +36,48 @@ use cofferdam_tool::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use self::declarations::Tool;
+use self::declarations::FileTool;
 use self::edit::TRIES_MAX;
-use self::requests::Request;
+use self::requests::FileToolRequest;
 pub use self::stores::{ApprovalRule, ToolWord, UnknownToolWord};
-use self::stores::{Failures, Place, Views};
-use self::turns::Turn;
+use self::stores::{Failures, StoreAddress, Views};
+use self::turns::FilePermit;
 use crate::{
-    Budget, FileError, FileStore, PathPatterns, SearchCaps, Sharing, StorePath, Transaction,
+    Budget, FileError, FileStore, PathPatterns, SearchCaps, StorePath, StoreSharing, Transaction,
 };
 
-/// The memory that the changes of a call may take that are kept apart first, in bytes: twice the
-/// largest file that is edited.
+/// Maximum memory for the changes of a call that are first made in an overlay, in bytes: twice the
+/// largest file that can be edited.
 const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Globs that are hidden from the tools by default.
+/// Globs of the paths that are hidden from the tools by default.
 const HIDDEN: [&str; 3] = [".git", ".env", ".env.*"];
 
-/// How the tools behave.
+/// Options of the tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FileAccessOptions {
-    /// Offer only the tools that change nothing (`FILE-45`).
+    /// Offers only the tools that change nothing (`FILE-45`).
     pub is_read_only: bool,
-    /// Deleting needs a person's approval.
+    /// Requires a user's approval to delete.
     pub require_delete_approval: bool,
-    /// So does every other tool that changes something.
+    /// Requires a user's approval for every other tool that changes something.
     pub require_write_approval: bool,
-    /// Exceptions from these two. The first rule that fits a call decides.
+    /// Exceptions to these two options. The first rule that matches a call decides.
     pub approvals: Vec<ApprovalRule>,
-    /// Paths that the tools neither list, search, read nor write: version control and files with
-    /// secrets, unless said otherwise.
+    /// Paths that the tools neither list, search, read nor write. By default version control and
+    /// files with secrets.
     pub hidden: PathPatterns,
     /// Paths that the tools do not change.
     pub read_only: PathPatterns,
-    /// The longest content that one answer holds, in bytes (`FILE-35`).
+    /// Maximum length of the content in one answer, in bytes (`FILE-35`).
     pub read_bytes_max: u64,
-    /// Entries of one listing (`FILE-33`).
+    /// Maximum number of entries of one listing (`FILE-33`).
     pub entries_max: usize,
-    /// What one search gives.
+    /// Limits of the results of one search.
     pub search: SearchCaps,
-    /// Whether all sessions see the whole store, or each a directory of its own in it.
-    pub sharing: Sharing,
+    /// Sharing of the store: one for all sessions, or a directory in it for each session.
+    pub sharing: StoreSharing,
 }
 
 impl Default for FileAccessOptions {
@@ -87,13 +87,13 @@ impl Default for FileAccessOptions {
             require_delete_approval: true,
             require_write_approval: false,
             approvals: Vec::new(),
-            // They are valid, which is tested.
+            // A test checks that they are valid.
             hidden: PathPatterns::new(HIDDEN.map(str::to_owned).to_vec()).unwrap_or_default(),
             read_only: PathPatterns::default(),
             read_bytes_max: 1_048_576,
             entries_max: 10_000,
             search: SearchCaps::default(),
-            sharing: Sharing::Shared,
+            sharing: StoreSharing::Shared,
         }
     }
 }
@@ -120,27 +120,27 @@ pub struct FileAccessTools {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileAccessError {
-    /// Two stores have one name, or a name is not one segment of a path.
+    /// Two stores have the same name, or a name is not one segment of a path.
     #[error("`{name}` cannot be the name of a file store beside others")]
     Name {
         /// The name.
         name: String,
     },
-    /// There is no store.
+    /// No store was given.
     #[error("there is no file store")]
     NoStore,
-    /// A declaration of the tools is refused, which is tested not to happen.
+    /// A declaration of the tools is refused. Tests ensure that this does not happen.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
 }
 
-/// What one call works with.
-struct Work<'a> {
+/// The state that one call works with.
+struct CallWork<'a> {
     views: Views<'a>,
 }
 
-/// What a tool has to say, and what it changed.
-struct Answer {
+/// Answer of a tool, with the changes that it made.
+struct ToolResult {
     value: Value,
     changed: Vec<FileChange>,
     /// Descriptions of failures for the operator.
@@ -148,12 +148,11 @@ struct Answer {
 }
 
 impl FileAccessTools {
-    /// The tools over `store`, which people call `name`. A store that is read-only gets the tools
+    /// Creates the tools over `store`, which users know as `name`. A read-only store gets the tools
     /// of the read-only mode.
     ///
     /// # Errors
-    /// None of the tools' own declarations is refused by the rules for declarations; that this is
-    /// so is tested.
+    /// If the rules for declarations refuse a tool's own declaration, which tests rule out.
     pub fn new(
         name: impl Into<String>,
         store: Arc<dyn FileStore>,
@@ -164,11 +163,12 @@ impl FileAccessTools {
         Self::offering(name.clone(), vec![FileAccessStore { name, store, options }])
     }
 
-    /// The tools over `stores`. With one they are those of [`new`](Self::new) under its name; with
-    /// several, which people call `name` together, each store is a directory of its name.
+    /// Creates the tools over `stores`. One store gets the same tools as with [`new`](Self::new),
+    /// under its own name. Several stores, which users know together as `name`, are each a
+    /// directory of its name.
     ///
     /// # Errors
-    /// [`FileAccessError`].
+    /// See [`FileAccessError`].
     pub fn over(
         name: impl Into<String>,
         mut stores: Vec<FileAccessStore>,
@@ -193,14 +193,15 @@ impl FileAccessTools {
 
     fn offering(name: String, stores: Vec<FileAccessStore>) -> Result<Self, DeclarationError> {
         let is_read_only = stores.iter().all(|store| store.options.is_read_only);
-        let offered = Tool::ALL.iter().filter(|tool| !(is_read_only && tool.writes()));
+        let offered = FileTool::ALL.iter().filter(|tool| !(is_read_only && tool.writes()));
         let declarations: Vec<_> = offered.map(|tool| tool.declaration()).collect();
         let definitions = check_declarations(&declarations)?.into_iter().map(Arc::new).collect();
         let instructions = declarations::instructions(&stores);
         Ok(Self { name, stores, instructions, definitions })
     }
 
-    /// All nine tools, whatever the store is: those that write say that they may not.
+    /// Creates all nine tools even for a read-only store, whose tools that write report that they
+    /// may not.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -213,26 +214,26 @@ impl FileAccessTools {
         Self::offering(name.clone(), vec![FileAccessStore { name, store, options }])
     }
 
-    /// The stores that the tools work on.
+    /// Returns the stores that the tools work on.
     #[must_use]
     pub fn stores(&self) -> &[FileAccessStore] {
         &self.stores
     }
 
-    /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an
+    /// Runs one call. The changes of a dry run, and changes that are to be shown, are made in an
     /// overlay first.
     async fn answer(
         &self,
         call: &ToolCall<'_>,
         context: &CallContext,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let unknown =
             || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
-        let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
+        let tool = FileTool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
         let request = || {
             let arguments = Value::Object(call.arguments.value().clone());
             tool.request(arguments).map_err(|error| {
-                // Decoding by the declared schema has seen to that.
+                // Decoding by the declared schema has ruled that out.
                 ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
             })
         };
@@ -240,10 +241,11 @@ impl FileAccessTools {
         let failures = Failures::default();
         let views = Views::new(&self.stores, None, context, &failures);
         let first = request()?;
-        // A call of a plugin's call has the files of that one, and holds nobody up.
+        // A call made by a plugin works on the files of the plugin's call, so it takes no turn and
+        // delays no other call.
         let _turn = if context.outer.is_none() { turn(&views, &first).await } else { None };
         if context.outer.is_some() || effects == FileEffects::default() || !tool.writes() {
-            let mut answer = Work { views }.run(first).await;
+            let mut answer = CallWork { views }.run(first).await;
             answer.failures = failures.take();
             return Ok(answer);
         }
@@ -253,7 +255,7 @@ impl FileAccessTools {
             let transaction = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
             let views = Views::new(&self.stores, Some(&transaction), context, &failures);
             let request = request_again.take().map_or_else(&request, Ok)?;
-            let mut answer = Work { views }.run(request).await;
+            let mut answer = CallWork { views }.run(request).await;
             tries_left = tries_left.saturating_sub(1);
             match transaction.finish(effects).await {
                 Ok(changed) => {
@@ -272,9 +274,9 @@ impl FileAccessTools {
 
 /// Waits for the turn of the file that `request` changes, if it changes one. A name that no file
 /// can have is refused later.
-async fn turn(views: &Views<'_>, request: &Request) -> Option<Turn> {
-    let Place { view, path } = views.file(request.changed_file()?).ok()?;
-    Some(Turn::wait(view.store.locate(&path)).await)
+async fn turn(views: &Views<'_>, request: &FileToolRequest) -> Option<FilePermit> {
+    let StoreAddress { view, path } = views.file(request.changed_file()?).ok()?;
+    Some(FilePermit::wait(view.store.locate(&path)).await)
 }
 
 #[async_trait]
@@ -297,18 +299,19 @@ impl ToolSource for FileAccessTools {
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
         let may_need = |tool| self.stores.iter().any(|store| store.options.may_need_approval(tool));
-        Tool::named(tool.as_str()).is_some_and(may_need)
+        FileTool::named(tool.as_str()).is_some_and(may_need)
     }
 
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
-        Tool::named(tool.as_str())
+        FileTool::named(tool.as_str())
             .is_some_and(|tool| stores::needs_approval(&self.stores, tool, arguments))
     }
 
-    /// What is in a file, and what it is called, was often written by somebody else. Reading does
-    /// nothing else, so that it is safe whoever has suggested it; writing is not.
+    /// Marks reads as untrusted: the content and the name of a file were often written by someone
+    /// else. Reading has no other effect, so that it is safe even if untrusted content suggests it;
+    /// writing is not.
     fn labels(&self, tool: &ToolName) -> StatedLabels {
-        match Tool::named(tool.as_str()) {
+        match FileTool::named(tool.as_str()) {
             Some(tool) if tool.writes() => StatedLabels::default(),
             _ => StatedLabels {
                 source_integrity: Some(Integrity::Untrusted),

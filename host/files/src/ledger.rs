@@ -1,9 +1,9 @@
-//! What a store holds, as far as it is known.
+//! Tracks the usage of a store.
 //!
-//! Counting may take long, so it happens at the first change, and later changes go by that count
-//! and what they did themselves. Because others may change the store too, a count is trusted for
-//! fifty times as long as it took and at least a second, so that counting takes a fiftieth of the
-//! time at most. A ledger of growth needs no count and is always trusted.
+//! Counting may take long, so it happens at the first change, and later changes add their own
+//! effect to that count. Because others may change the store too, a count is trusted for fifty
+//! times as long as it took and at least a second, so that counting takes a fiftieth of the time at
+//! most. A ledger of growth needs no count and is always trusted.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use crate::{QuotaCounts, Usage};
 const TRUSTED_MIN: Duration = Duration::from_secs(1);
 const TRUSTED_PER_COUNT: u32 = 50;
 
-/// The usage of a store as far as it is known.
+/// Last known usage of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct UsageLedger {
     counts: QuotaCounts,
     known: Option<Known>,
     has_changed: bool,
@@ -23,12 +23,12 @@ pub(crate) struct Ledger {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     usage: Usage,
-    /// `None` for ever.
+    /// `None` if it is trusted forever.
     trusted_until: Option<Instant>,
 }
 
-impl Ledger {
-    /// A ledger for a quota that `counts`.
+impl UsageLedger {
+    /// Creates a ledger for a quota that counts as `counts` says.
     pub(crate) fn new(counts: QuotaCounts) -> Self {
         let known = match counts {
             QuotaCounts::Total => None,
@@ -42,7 +42,7 @@ impl Ledger {
         self.counts == QuotaCounts::Growth && !std::mem::replace(&mut self.has_changed, true)
     }
 
-    /// What the store holds, if a count is still trusted.
+    /// Returns the usage of the store, if a count is still trusted.
     pub(crate) fn known(&self) -> Option<Usage> {
         let now = Instant::now();
         self.known
@@ -50,7 +50,7 @@ impl Ledger {
             .map(|known| known.usage)
     }
 
-    /// Enters a count that began at `started`, and gives it back.
+    /// Records a count that began at `started`, and returns its usage.
     pub(crate) fn counted(&mut self, usage: Usage, started: Instant) -> Usage {
         let trusted = started.elapsed().saturating_mul(TRUSTED_PER_COUNT).max(TRUSTED_MIN);
         self.known = Instant::now()
@@ -59,30 +59,30 @@ impl Ledger {
         usage
     }
 
-    /// Enters what a change that took place has made of the usage.
+    /// Records the effect of a completed change on the usage.
     pub(crate) fn change(&mut self, change: impl FnOnce(Usage) -> Usage) {
         if let Some(known) = &mut self.known {
             known.usage = change(known.usage);
         }
     }
 
-    /// Enters what a change that took place has left.
+    /// Records the usage after a completed change.
     pub(crate) fn enter(&mut self, usage: Usage) {
         self.change(|_| usage);
     }
 
-    /// Enters that a file of `bytes` is gone.
+    /// Records the deletion of a file of `bytes` bytes.
     pub(crate) fn enter_deletion(&mut self, bytes: u64) {
         self.change(|usage| usage.without_file(bytes));
     }
 
-    /// Enters that a directory is gone.
+    /// Records the removal of a directory.
     pub(crate) fn enter_removal(&mut self) {
         self.change(Usage::without_directory);
     }
 
-    /// After a change that failed half-way it is not known what is there. Growth is taken to be
-    /// what it was before.
+    /// Discards the count after a change that failed halfway, because the usage is unknown. Growth
+    /// keeps its previous value.
     pub(crate) fn forget(&mut self) {
         if self.counts == QuotaCounts::Total {
             self.known = None;

@@ -1,28 +1,29 @@
-//! File stores: what a tool, a plugin or a model may see of files, and nothing else.
+//! File stores: the files that a tool, a plugin or a model may access, and nothing else.
 //!
 //! A [`FileStore`] holds files and directories under [`StorePath`]s, the only paths it accepts.
 //! [`MemoryStore`] keeps them in memory, [`DirectoryStore`] in one directory of the host, and
-//! `BucketStore` (a feature) in a bucket. [`ReadOnly`] takes the changes away from any store,
-//! [`CreateOnly`] everything but new files, [`Subtree`] everything but one directory,
-//! [`Restricted`] hidden paths and changes of read-only ones; [`Audited`] tells of every access,
-//! and [`Sharing`] says which part a session sees. An [`Overlay`] keeps the changes of one call
-//! until they are wanted. All stores give the same results for the same operations, texts included
-//! (`FILE-10`), which the suite in the module `testing` (a feature) checks for each of them.
+//! `BucketStore` (a feature) in a bucket. Other stores wrap any store: [`ReadOnly`] refuses
+//! changes, [`CreateOnly`] permits only new files, [`Subtree`] shows only one directory,
+//! [`RestrictedStore`] hides paths and makes others read-only, and [`AuditedStore`] reports every access.
+//! [`StoreSharing`] selects the part that a session sees. An [`Overlay`] holds the changes of one call
+//! until they are committed. All stores give the same results for the same operations, messages
+//! included (`FILE-10`); the suite in the module `testing` (a feature) checks this for each of
+//! them.
 //!
-//! What holds everywhere:
+//! Invariants:
 //!
-//! * Nothing outside of a store can be reached by any path: paths are checked when they are made
-//!   and links are never followed, not even one that appears between check and use (`FILE-18`).
+//! * No path can reach anything outside of a store: paths are checked when they are created, and
+//!   links are never followed, not even one that appears between check and use (`FILE-18`).
 //! * Only regular files and directories exist. A pipe, socket or device is never opened and cannot
 //!   block anything.
 //! * Everything has a limit ([`Quota`]), checked before anything changes. A refused change changes
 //!   nothing.
 //! * The [`Display`](std::fmt::Display) text of an error is for the model: it is the text of the
-//!   contract and holds no path of the host. What the system said is in its `source`, for logs.
-//! * What takes a path of the host says so in its name: `_ambient`.
+//!   contract and contains no path of the host. The system's message is in its `source`, for logs.
+//! * Functions that take a path of the host have names that end in `_ambient`.
 //!
-//! The behaviour is fixed by numbered rules, cited as `FILE-7`. Nothing here knows of Wasm, and
-//! nothing here may panic on any path, pattern or content.
+//! The behavior is fixed by numbered rules, cited as `FILE-7`. This crate does not depend on Wasm,
+//! and must not panic on any path, pattern or content.
 
 mod blocking;
 mod changes;
@@ -56,8 +57,8 @@ pub use error::{FileError, HostFailure, ServiceFailure, ServiceProblem};
 pub use finish::finish;
 pub use glob::{Glob, GlobError};
 pub use guard::{
-    Access, AccessKind, AccessOutcome, Audited, CreateOnly, PathPatterns, ReadOnly, Restricted,
-    Subtree,
+    Access, AccessKind, AccessOutcome, AuditedStore, CreateOnly, PathPatterns, ReadOnly,
+    RestrictedStore, Subtree,
 };
 pub use harness::{
     ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolWord,
@@ -73,17 +74,17 @@ pub use object::BucketStore;
 #[cfg(feature = "cloud")]
 pub use object::{BucketOptions, OpenBucketError};
 pub use overlay::{
-    Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay, SpillOptions,
+    Budget, ChangeKind, ChangedFile, Charge, OpenMode, Overlay, OverlayFile, SpillOptions,
 };
 pub use path::{NameRules, PathError, StorePath};
 pub use quota::{Quota, QuotaCounts, QuotaExceeded, Usage};
-pub use scope::{Sharing, session_stem};
+pub use scope::{StoreSharing, session_stem};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation,
     search,
 };
 pub use store::{
-    Entry, EntryKind, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NotShown,
+    EntryKind, FileLocation, FileReader, FileStore, Listing, ListingEntry, MadeDirectory, NotShown,
     RefusedName, Room, Scope, Stat, Version, WriteMode,
 };
 pub use transaction::{CommitError, Transaction};

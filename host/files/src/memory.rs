@@ -1,8 +1,8 @@
 //! A file store in memory.
 //!
-//! It is empty at first and gone when it is dropped. Every operation takes the time of a map
-//! look-up and at most one copy of the content, under one lock for the whole store: readers share
-//! it, a writer has it alone and never waits for anything while it does.
+//! It starts empty and is lost when it is dropped. Every operation takes one map lookup and at most
+//! one copy of the content, under one lock for the whole store: readers share it, and a writer
+//! never waits for anything while it holds it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,11 +13,11 @@ use async_trait::async_trait;
 
 use crate::blocking::blocking;
 use crate::changes::Steps;
-use crate::content::Content;
-use crate::quota::{Change, Usage};
+use crate::content::FileContent;
+use crate::quota::{Usage, UsageChange};
 use crate::{
-    Changes, Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope,
-    Stat, StorePath, Version, WriteMode,
+    Changes, EntryKind, FileError, FileStore, Listing, ListingEntry, MadeDirectory, Quota, Room,
+    Scope, Stat, StorePath, Version, WriteMode,
 };
 
 /// A file store in memory.
@@ -27,18 +27,18 @@ pub struct MemoryStore {
     tree: RwLock<Tree>,
 }
 
-/// Everything but the root, which is always there. The parents of a node are nodes, and
-/// directories.
+/// All entries except the root, which always exists. The parents of a node are in the map too, and
+/// are directories.
 #[derive(Debug, Default, Clone)]
 struct Tree {
-    nodes: BTreeMap<StorePath, Node>,
+    nodes: BTreeMap<StorePath, MemoryNode>,
     usage: Usage,
-    /// The number of the last change, which is the version of what it made.
+    /// Number of the last change, which is the version of everything it created.
     version: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Node {
+enum MemoryNode {
     /// The content is shared, so that it is copied after the lock is released.
     File {
         content: Arc<Vec<u8>>,
@@ -51,14 +51,14 @@ enum Node {
 }
 
 impl MemoryStore {
-    /// An empty store with the limits `quota`.
+    /// Creates an empty store with the limits `quota`.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
         Self { quota: quota.of_total(), tree: RwLock::default() }
     }
 
-    /// No operation can stop half-way, so a tree is whole even when a thread panicked while it held
-    /// the lock.
+    /// Locks the tree for reading. A poisoned lock is ignored: no operation can stop halfway, so
+    /// the tree is consistent even if a thread panicked while it held the lock.
     fn tree(&self) -> RwLockReadGuard<'_, Tree> {
         self.tree.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl FileStore for MemoryStore {
         let mut tree = self.tree_mut();
         let usage = tree.usage;
         changes.check(&self.quota, usage, &mut *tree)?;
-        // Contents are shared, so that this copies names alone.
+        // Contents are shared, so this copies only names.
         let mut changed = tree.clone();
         changes.apply(&mut changed)?;
         *tree = changed;
@@ -144,12 +144,12 @@ impl Tree {
         if path.is_root() {
             return Some(Stat::ROOT);
         }
-        self.nodes.get(path).map(Node::stat)
+        self.nodes.get(path).map(MemoryNode::stat)
     }
 
     fn content(&self, path: &StorePath) -> Result<Arc<Vec<u8>>, FileError> {
         match self.nodes.get(path) {
-            Some(Node::File { content, .. }) => Ok(Arc::clone(content)),
+            Some(MemoryNode::File { content, .. }) => Ok(Arc::clone(content)),
             _ => Err(FileError::NotFound),
         }
     }
@@ -176,7 +176,7 @@ impl Tree {
         };
         let bytes_added = length(&content);
         quota.check_file(path.depth(), bytes_added)?;
-        let change = Change {
+        let change = UsageChange {
             entries_added: count(&missing).saturating_add(u64::from(replaced.is_none())),
             bytes_removed: replaced.map_or(0, |stat| stat.bytes),
             bytes_added,
@@ -184,7 +184,8 @@ impl Tree {
         self.usage = quota.admit(self.usage, change)?;
         self.insert_directories(missing);
         let version = self.next_version();
-        let node = Node::File { content: Arc::new(content), modified: SystemTime::now(), version };
+        let node =
+            MemoryNode::File { content: Arc::new(content), modified: SystemTime::now(), version };
         self.nodes.insert(path.clone(), node);
         Ok(())
     }
@@ -208,7 +209,7 @@ impl Tree {
             None => missing.push(path.clone()),
         }
         quota.check_depth(path.depth())?;
-        let change = Change { entries_added: count(&missing), ..Change::default() };
+        let change = UsageChange { entries_added: count(&missing), ..UsageChange::default() };
         self.usage = quota.admit(self.usage, change)?;
         self.insert_directories(missing);
         Ok(MadeDirectory::Created)
@@ -281,15 +282,15 @@ impl Tree {
         Ok(())
     }
 
-    /// The directories above `path` that are not there.
+    /// Returns the directories above `path` that do not exist.
     fn missing_parents(&self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
         let mut missing = Vec::new();
         for above in path.ancestors() {
             match self.nodes.get(&above) {
                 None => missing.push(above),
-                Some(Node::File { .. }) => return Err(FileError::ParentIsFile),
-                // What is above a directory is a directory.
-                Some(Node::Directory { .. }) => break,
+                Some(MemoryNode::File { .. }) => return Err(FileError::ParentIsFile),
+                // The parent of a directory is a directory.
+                Some(MemoryNode::Directory { .. }) => break,
             }
         }
         Ok(missing)
@@ -297,13 +298,16 @@ impl Tree {
 
     fn insert_directories(&mut self, paths: Vec<StorePath>) {
         let version = self.next_version();
-        self.nodes.extend(paths.into_iter().map(|path| (path, Node::Directory { version })));
+        self.nodes.extend(paths.into_iter().map(|path| (path, MemoryNode::Directory { version })));
     }
 
-    /// Everything below `directory`, with its name from there on.
-    fn below<'t>(&'t self, directory: &'t StorePath) -> impl Iterator<Item = (&'t Node, &'t str)> {
-        // Names that start like the directory but go on with a character below `/` come in between,
-        // so the range ends with the common prefix and `below` picks out.
+    /// Iterates over everything below `directory`, with the path relative to it.
+    fn below<'t>(
+        &'t self,
+        directory: &'t StorePath,
+    ) -> impl Iterator<Item = (&'t MemoryNode, &'t str)> {
+        // Names that start like the directory but continue with a character less than `/` are
+        // sorted in between, so the range ends with the common prefix, and `below` filters it.
         let from = (Bound::Excluded(directory.clone()), Bound::Unbounded);
         self.nodes
             .range(from)
@@ -311,10 +315,10 @@ impl Tree {
             .filter_map(|(path, node)| Some((node, path.below(directory)?)))
     }
 
-    fn entries(&self, directory: &StorePath, scope: Scope) -> Vec<Entry> {
+    fn entries(&self, directory: &StorePath, scope: Scope) -> Vec<ListingEntry> {
         self.below(directory)
             .filter(|(_, name)| scope == Scope::Recursive || !name.contains('/'))
-            .map(|(node, name)| Entry::new(name, node.stat().kind))
+            .map(|(node, name)| ListingEntry::new(name, node.stat().kind))
             .collect()
     }
 }
@@ -348,14 +352,14 @@ impl Steps for Tree {
     fn write(
         &mut self,
         path: &StorePath,
-        content: Content,
+        content: FileContent,
         mode: WriteMode,
     ) -> Result<(), FileError> {
         Self::write(self, path, content.into_bytes()?, mode, &Quota::UNLIMITED)
     }
 }
 
-impl Node {
+impl MemoryNode {
     fn stat(&self) -> Stat {
         match self {
             Self::File { content, modified, version } => {
@@ -373,7 +377,7 @@ impl Node {
     }
 }
 
-/// At most `length` bytes of `content` from `offset` on.
+/// Returns at most `length` bytes of `content` from `offset` on.
 pub(crate) fn slice(content: &[u8], offset: u64, length: u64) -> &[u8] {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
     let end = usize::try_from(length)

@@ -1,25 +1,25 @@
-//! Files that a person names, read without waiting and without end.
+//! Reads files that a user names, without blocking on FIFOs and with a limit on the length.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `bytes_max` bytes. A FIFO is not waited for, and a device that
-/// never ends is not read; `/dev/stdin` is standard input.
+/// Reads a regular file of at most `bytes_max` bytes. Does not wait for a FIFO and does not read a
+/// device that never ends; `/dev/stdin` is standard input.
 ///
 /// # Errors
-/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge`
-/// beyond the limit.
+/// If opening or reading fails, with `InvalidInput` if the path is not a regular file, and with
+/// `FileTooLarge` beyond the limit.
 pub fn read_named_ambient(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = open_named_ambient(path)?;
     let expected = file.metadata().map_or(0, |metadata| metadata.len().min(bytes_max));
     read_into(Vec::with_capacity(usize::try_from(expected).unwrap_or(0)), file, bytes_max)
 }
 
-/// Reads all that a reader, such as standard input, gives, of at most `bytes_max` bytes.
+/// Reads all of a reader, such as standard input, up to `bytes_max` bytes.
 ///
 /// # Errors
-/// Those of reading, and `FileTooLarge` beyond the limit.
+/// If reading fails, and with `FileTooLarge` beyond the limit.
 pub fn read_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_into(Vec::new(), reader, bytes_max)
 }
@@ -33,18 +33,18 @@ fn read_into(mut bytes: Vec<u8>, reader: impl io::Read, bytes_max: u64) -> io::R
     Ok(bytes)
 }
 
-/// Reads a file like [`read_named_ambient`], as UTF-8.
+/// Like [`read_named_ambient`], for UTF-8.
 ///
 /// # Errors
-/// As [`read_named_ambient`], and `InvalidData` for what is not UTF-8.
+/// Like [`read_named_ambient`], and with `InvalidData` if the content is not UTF-8.
 pub fn read_named_text_ambient(path: &Path, bytes_max: u64) -> io::Result<String> {
     text(read_named_ambient(path, bytes_max)?)
 }
 
-/// Reads text like [`read_at_most`], as UTF-8.
+/// Like [`read_at_most`], for UTF-8.
 ///
 /// # Errors
-/// As [`read_at_most`], and `InvalidData` for what is not UTF-8.
+/// Like [`read_at_most`], and with `InvalidData` if the content is not UTF-8.
 pub fn read_text_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<String> {
     text(read_at_most(reader, bytes_max)?)
 }
@@ -54,11 +54,11 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Opens a regular file for reading without waiting; `/dev/stdin` is standard input. Reading it is
-/// limited by the caller.
+/// Opens a regular file for reading, without blocking; `/dev/stdin` is standard input. The caller
+/// must limit how much it reads.
 ///
 /// # Errors
-/// Those of opening, and `InvalidInput` for what is not a regular file.
+/// If opening fails, and with `InvalidInput` if the path is not a regular file.
 pub fn open_named_ambient(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     if path == Path::new("/dev/stdin") {
@@ -72,7 +72,8 @@ pub fn open_named_ambient(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opening a FIFO for reading would wait for a writer, for ever.
+/// Opens a file without blocking. Opening a FIFO for reading would otherwise wait for a writer
+/// forever.
 #[cfg(unix)]
 fn open_without_blocking(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;

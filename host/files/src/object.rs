@@ -1,36 +1,37 @@
 //! A file store in a bucket: S3, Google Cloud Storage, Azure, or objects in memory.
 //!
-//! A bucket knows keys and no directories. The key of a file is its path below the prefix of the
-//! store. A directory is there as long as something is below it; an empty one is kept by an object
-//! of a reserved name, the marker, which is written when a directory is created and before anything
-//! in one is deleted or moved away (`FILE-12`). Listings do not show markers; somebody who looks at
-//! the bucket with other tools sees them.
+//! A bucket has keys and no directories. The key of a file is its path below the prefix of the
+//! store. A directory exists as long as something is below it. An empty one is kept by an object
+//! with a reserved name, the marker, which is written when a directory is created and before
+//! anything in one is deleted or moved away (`FILE-12`). Listings do not show markers, but other
+//! tools that access the bucket do.
 //!
 //! A file is put in one request, so that readers see the old or the new content. An exclusive
-//! create is a conditional put (`If-None-Match`), of which the service lets one succeed, whichever
-//! host it comes from (`FILE-13`). The puts of a commit are conditional on the entity tag that was
-//! seen (`If-Match`). The service has to support both; S3, R2, MinIO, Google and Azure do.
+//! create is a conditional put (`If-None-Match`), of which the service lets only one succeed, from
+//! whichever host (`FILE-13`). The puts of a commit are conditional on the entity tag that was seen
+//! (`If-Match`). The service has to support both; S3, R2, MinIO, Google and Azure do.
 //!
-//! What it costs: each operation is one to a few requests one after another, and a change needs to
-//! know what is above its path. Moving a file copies it inside of the bucket, moving a directory
-//! copies all that is in it. The quota needs a list of everything at the first change and again
-//! when that has become old (see [`crate::ledger`]). Changes of one store take place one after
-//! another in this process; reads wait for nobody.
+//! Costs: each operation is one to a few requests in sequence, and a change has to look up the
+//! directories above its path. Moving a file copies it inside the bucket, and moving a directory
+//! copies everything in it. The quota needs a list of everything at the first change, and again
+//! when that list has expired (see [`crate::ledger`]). In this process the changes of one store are
+//! made one after another; reads never wait.
 //!
-//! What it cannot do, because buckets cannot:
+//! Limitations, which are those of buckets:
 //!
-//! * A rename and a commit of several changes are not atomic. They are undone when they fail, but a
-//!   host that is killed leaves what it had done until then, and readers see what is half-way.
+//! * A rename and a commit of several changes are not atomic. They are undone if they fail, but a
+//!   host that is killed leaves the part that it had done, and readers see intermediate states.
 //!   Nothing is deleted before everything else is in place.
-//! * Copies and deletes are not conditional. Of two hosts that move or delete while the other one
-//!   writes, one may undo the other's work unseen; two hosts may together exceed a quota, or make a
-//!   name a file and a directory at a time.
-//! * What became of a request that was never answered is not known. It counts as not done; when the
-//!   service did it all the same, a commit that failed leaves that one change, and a create may be
-//!   refused by the file that it made itself.
-//! * A directory that is created anew cannot be told from the one that was there.
-//! * A key with an empty segment, or one of `.` or `..`, makes the listings that meet it fail; a
-//!   key that ends in `/` (an empty directory of some tools) is an empty file in recursive ones.
+//! * Copies and deletes are not conditional. If one of two hosts moves or deletes while the other
+//!   one writes, it may undo the other's work unnoticed. Together two hosts may exceed a quota, or
+//!   make a name a file and a directory at the same time.
+//! * The result of a request without a response is unknown. The request counts as not done. If the
+//!   service did it anyway, a failed commit leaves that one change, and a create may be refused
+//!   because of the file that it created itself.
+//! * A directory that was deleted and created again cannot be told from the previous one.
+//! * A key with an empty segment, or one of `.` or `..`, makes the listings that contain it fail; a
+//!   key that ends in `/` (an empty directory of some tools) is an empty file in recursive
+//!   listings.
 
 mod change;
 mod commit;
@@ -61,7 +62,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::blocking::blocking;
-use crate::ledger::Ledger;
+use crate::ledger::UsageLedger;
 use crate::{
     Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat,
     StorePath, WriteMode,
@@ -71,12 +72,12 @@ use crate::{
 #[derive(Clone)]
 pub struct BucketStore {
     bucket: Arc<Bucket>,
-    /// Held by one change at a time, from its checks to its end.
-    ledger: Arc<Mutex<Ledger>>,
+    /// Locked by one change at a time, from its checks to its end.
+    ledger: Arc<Mutex<UsageLedger>>,
 }
 
 impl BucketStore {
-    /// An empty store over objects in memory, which behaves as one in a bucket does.
+    /// Creates an empty store over objects in memory, which behaves like one in a bucket.
     #[must_use]
     pub fn in_memory(quota: Quota) -> Self {
         Self::from_bucket(Bucket {
@@ -90,11 +91,11 @@ impl BucketStore {
         })
     }
 
-    /// A store over any objects, those whose keys are below `prefix`. They have to support
+    /// Creates a store over the objects whose keys are below `prefix`. `objects` has to support
     /// conditional puts.
     ///
     /// # Errors
-    /// When no key can start with `prefix`: one of its segments is empty, `.` or `..`.
+    /// If no key can start with `prefix` because one of its segments is empty, `.` or `..`.
     pub fn over(
         objects: Arc<dyn ObjectStore>,
         prefix: &str,
@@ -113,15 +114,15 @@ impl BucketStore {
     }
 
     fn from_bucket(bucket: Bucket) -> Self {
-        let ledger = Ledger::new(bucket.quota.counts);
+        let ledger = UsageLedger::new(bucket.quota.counts);
         Self { bucket: Arc::new(bucket), ledger: Arc::new(Mutex::new(ledger)) }
     }
 
-    /// Makes a change, alone among the changes of this store. It goes on when the caller stops
-    /// waiting, so that it is made as a whole, and the next one waits for it.
+    /// Makes a change, one at a time in this store. It continues if the caller stops waiting, so
+    /// that it is made as a whole, and the next change waits for it.
     async fn change_with<T, F>(
         &self,
-        change: impl FnOnce(Arc<Bucket>, OwnedMutexGuard<Ledger>) -> F,
+        change: impl FnOnce(Arc<Bucket>, OwnedMutexGuard<UsageLedger>) -> F,
     ) -> Result<T, FileError>
     where
         T: Send + 'static,
@@ -133,7 +134,7 @@ impl BucketStore {
         let ledger = Arc::clone(&self.ledger).lock_owned().await;
         let work = change(Arc::clone(&self.bucket), ledger);
         match Handle::try_current() {
-            // It fails when the runtime is shutting down.
+            // This fails if the runtime is shutting down.
             Ok(runtime) => runtime
                 .spawn(work)
                 .await
@@ -245,7 +246,7 @@ impl FileStore for BucketStore {
     }
 }
 
-/// Shows nothing of the service.
+/// Omits the service.
 impl fmt::Debug for BucketStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BucketStore")

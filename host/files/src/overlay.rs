@@ -1,28 +1,27 @@
-//! The changes of one call, kept apart from the store until the call has succeeded (`FILE-21`,
+//! Changes of one call, kept separate from the store until the call has succeeded (`FILE-21`,
 //! `FILE-22`).
 //!
-//! An [`Overlay`] looks like the store below with the changes of the call made to it. They are held
-//! in memory, or in files without names where they are too large for that, and are gone when the
-//! overlay is dropped; [`Overlay::commit_changes`] makes them in the store. The quotas of the store
-//! count them, and a [`Budget`], which all overlays of a call share, bounds the memory and the disk
-//! that they take. Both are asked before anything is allocated.
+//! An [`Overlay`] looks like its base store with the changes of the call applied. The changes are
+//! held in memory, or in anonymous files if they are too large for that, and are lost when the
+//! overlay is dropped; [`Overlay::commit_changes`] makes them in the store. They count against the
+//! quotas of the store, and a [`Budget`], which all overlays of a call share, bounds the memory and
+//! the disk space that they take. Both are checked before anything is allocated.
 //!
-//! What it costs: a file that is changed is copied as a whole at the first change. A file that is
-//! only read stays where it is. Moving a file or a directory copies nothing. What is on disk is
-//! read and written in place and not on another thread, so that a change is made in one go whenever
-//! its future is dropped: it meets the cache of the system, which makes the thread wait when the
-//! disk cannot keep up.
+//! Costs: a file that is changed is copied as a whole at the first change. A file that is only read
+//! is not copied. Moving a file or a directory copies nothing. Content on disk is read and written
+//! in place and not on another thread, so that dropping a future never interrupts a change. This
+//! usually touches only the page cache; the thread blocks if the disk cannot keep up.
 //!
-//! What the call sees of paths that it does not change is the last state that was committed
-//! (`FILE-23`); a file that is read in several steps while another call replaces it may be seen
-//! partly old, partly new, unless the store below has readers ([`FileStore::reader`]) and it is
-//! read through one of them. Remembered for each path that the call looks at is which state it saw
-//! first: if that is no longer the state when the changes of that path are to be committed, the
-//! commit ends as [`FileError::Conflict`]. So does every commit after a change was refused with
-//! that error: a caller that has passed over the refusal cannot keep the rest of its changes.
+//! For paths that the call does not change, it sees the last committed state (`FILE-23`). A file
+//! that is read in several steps while another call replaces it may appear partly old, partly new,
+//! unless the base store has readers ([`FileStore::reader`]) and the file is read through one of
+//! them. For each path that the call looks up, the overlay records the version that it saw first.
+//! If that is no longer the current version when changes of that path are committed, the commit
+//! fails with [`FileError::Conflict`]. So does every commit after a change was refused with that
+//! error: a caller that ignored the refusal cannot keep the rest of its changes.
 //!
-//! An overlay may lie over another one: then its commit makes the changes in that one, for the
-//! inner call of a call.
+//! An overlay may have another overlay as its base, for the inner call of a call: its commit then
+//! makes the changes in that overlay.
 
 mod budget;
 mod contents;
@@ -40,8 +39,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 pub use budget::{Budget, Charge, SpillOptions};
 pub use difference::{ChangeKind, ChangedFile};
-pub use open::{OpenFile, OpenMode};
-use state::{Found, State};
+pub use open::{OpenMode, OverlayFile};
+use state::{OverlayState, PathState};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::blocking::blocking;
@@ -50,23 +49,23 @@ use crate::{
     Stat, StorePath, WriteMode,
 };
 
-/// A few microseconds.
+/// Number of attempts to lock the state before waiting, which takes a few microseconds.
 const TRIES_BEFORE_WAITING: u32 = 100;
 
-/// A store and the changes that one call has made to it. Clones are the same overlay.
+/// A store with the changes that one call has made to it. Clones share state.
 #[derive(Clone)]
 pub struct Overlay {
     base: Arc<dyn FileStore>,
     budget: Budget,
-    state: Arc<Mutex<State>>,
-    /// Whether nothing may be changed through this one of the clones.
+    state: Arc<Mutex<OverlayState>>,
+    /// True if this clone refuses changes.
     is_read_only: bool,
 }
 
 impl Overlay {
-    /// An overlay without changes, whose changes may take what `budget` has left.
+    /// Creates an overlay without changes, whose changes may use the rest of `budget`.
     pub fn new(base: Arc<dyn FileStore>, budget: &Budget) -> Self {
-        let state = State::new(Arc::clone(&base), budget.clone());
+        let state = OverlayState::new(Arc::clone(&base), budget.clone());
         Self {
             base,
             budget: budget.clone(),
@@ -75,13 +74,14 @@ impl Overlay {
         }
     }
 
-    /// The memory that this and the other overlays of the call may take.
+    /// Returns the budget that this overlay shares with the other overlays of the call.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// The same overlay for someone who may change nothing. What others change is seen.
+    /// Returns a read-only view of the same overlay. It shows changes that are made through other
+    /// clones.
     #[must_use]
     pub fn read_only(&self) -> Self {
         Self { is_read_only: true, ..self.clone() }
@@ -91,19 +91,19 @@ impl Overlay {
         if self.is_read_only { Err(FileError::ReadOnly) } else { Ok(()) }
     }
 
-    /// Opens a file. It stays open, under whatever path, until it is dropped.
+    /// Opens a file. It stays open until it is dropped, even if it is renamed.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], also for the directory that should hold a new file;
+    /// [`FileError::NotFound`], also if the parent directory of a new file does not exist;
     /// [`FileError::AlreadyExists`], [`FileError::IsDirectory`], [`FileError::ParentIsFile`],
     /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::ReadOnly`],
     /// [`FileError::CreateOnly`], [`FileError::Link`].
-    pub async fn open(&self, path: &StorePath, mode: OpenMode) -> Result<OpenFile, FileError> {
+    pub async fn open(&self, path: &StorePath, mode: OpenMode) -> Result<OverlayFile, FileError> {
         if mode.writes || mode.truncates {
             self.require_writable()?;
         }
         let found = if self.is_read_only && mode.creates {
-            // What is there can be opened, and what is not can be neither found nor created.
+            // Existing files can be opened; missing ones can be neither found nor created.
             let existing = OpenMode { creates: false, ..mode };
             match self.state.lock().await.open(path, existing).await {
                 Ok(_) if mode.is_exclusive => Err(FileError::AlreadyExists),
@@ -115,37 +115,40 @@ impl Overlay {
             let opened = state.open(path, mode).await;
             state.note_conflict(opened)
         };
-        Ok(OpenFile::new(self.clone(), found?))
+        Ok(OverlayFile::new(self.clone(), found?))
     }
 
-    /// What tells one file or directory of this overlay from another, for as long as it exists.
+    /// Returns a number that identifies a file or directory of this overlay for as long as it
+    /// exists.
     ///
     /// # Errors
-    /// As for [`FileStore::stat`].
+    /// Like [`FileStore::stat`].
     pub async fn identity(&self, path: &StorePath) -> Result<u64, FileError> {
         Ok(self.identity_and_stat(path).await?.0)
     }
 
-    /// [`identity`](Self::identity) and [`stat`](FileStore::stat) with one look.
+    /// Returns [`identity`](Self::identity) and [`stat`](FileStore::stat) with one lookup.
     ///
     /// # Errors
-    /// As for [`FileStore::stat`].
+    /// Like [`FileStore::stat`].
     pub async fn identity_and_stat(&self, path: &StorePath) -> Result<(u64, Stat), FileError> {
         match self.look(path).await? {
-            Found::Missing { .. } | Found::BelowFile | Found::Special => Err(FileError::NotFound),
-            Found::File { node, .. } => Ok((node.identity(), node.stat())),
-            Found::BaseFile { natural, stat } => Ok((file::identity_of(&natural), stat)),
-            Found::Directory { identity, stat, .. } => Ok((identity, stat)),
+            PathState::Missing { .. } | PathState::BelowFile | PathState::Special => {
+                Err(FileError::NotFound)
+            }
+            PathState::File { node, .. } => Ok((node.identity(), node.stat())),
+            PathState::BaseFile { natural, stat } => Ok((file::identity_of(&natural), stat)),
+            PathState::Directory { identity, stat, .. } => Ok((identity, stat)),
         }
     }
 
-    /// The store below.
+    /// Returns the base store.
     #[must_use]
     pub fn base(&self) -> &Arc<dyn FileStore> {
         &self.base
     }
 
-    /// What [`commit_changes`](Self::commit_changes) would change.
+    /// Returns the changes that [`commit_changes`](Self::commit_changes) would make.
     pub async fn changed_files(&self) -> Vec<ChangedFile> {
         self.state.lock().await.report()
     }
@@ -156,11 +159,10 @@ impl Overlay {
         self.state_for_a_moment().await.conflict.clone()
     }
 
-    /// Makes the changes in the store below and says what they were. The overlay is then one
-    /// without changes.
+    /// Makes the changes in the base store and returns them. The overlay is then without changes.
     ///
     /// # Errors
-    /// As for [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that
+    /// Like [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that
     /// error. The changes are lost in any case.
     pub async fn commit_changes(&self) -> Result<Vec<ChangedFile>, FileError> {
         let (conflict, (changes, changed)) = {
@@ -193,9 +195,11 @@ impl FileStore for Overlay {
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
         match self.look(path).await? {
-            Found::Missing { .. } | Found::BelowFile | Found::Special => Err(FileError::NotFound),
-            Found::File { node, .. } => Ok(node.stat()),
-            Found::BaseFile { stat, .. } | Found::Directory { stat, .. } => Ok(stat),
+            PathState::Missing { .. } | PathState::BelowFile | PathState::Special => {
+                Err(FileError::NotFound)
+            }
+            PathState::File { node, .. } => Ok(node.stat()),
+            PathState::BaseFile { stat, .. } | PathState::Directory { stat, .. } => Ok(stat),
         }
     }
 
@@ -285,8 +289,9 @@ enum Readable {
 }
 
 impl Overlay {
-    /// As [`State::look`], for who only reads: nobody waits while the store below is asked.
-    async fn look(&self, path: &StorePath) -> Result<Found, FileError> {
+    /// Like [`OverlayState::look`], for reads only: does not hold the lock while it accesses the base
+    /// store.
+    async fn look(&self, path: &StorePath) -> Result<PathState, FileError> {
         let above = self.state_for_a_moment().await.look_above(path);
         match above {
             Ok(found) => Ok(found),
@@ -297,10 +302,10 @@ impl Overlay {
         }
     }
 
-    /// The state, for who gives it back at once. Others mostly do that too, so that it is free
-    /// again sooner than a thread could go to sleep and wake up; and once one waits in the queue,
-    /// all of them do.
-    async fn state_for_a_moment(&self) -> MutexGuard<'_, State> {
+    /// Locks the state for a short time, spinning first. Most other holders release it soon too, so
+    /// it is free again sooner than a thread could go to sleep and wake up. Once a task waits in
+    /// the queue, all of them do.
+    async fn state_for_a_moment(&self) -> MutexGuard<'_, OverlayState> {
         for _ in 0..TRIES_BEFORE_WAITING {
             if let Ok(state) = self.state.try_lock() {
                 return state;
@@ -312,11 +317,12 @@ impl Overlay {
 
     async fn readable(&self, path: &StorePath) -> Result<Readable, FileError> {
         match self.look(path).await? {
-            Found::File { node, .. } => Ok(Readable::Node(node)),
-            Found::BaseFile { natural, .. } => Ok(Readable::Base(natural)),
-            Found::Missing { .. } | Found::BelowFile | Found::Special | Found::Directory { .. } => {
-                Err(FileError::NotFound)
-            }
+            PathState::File { node, .. } => Ok(Readable::Node(node)),
+            PathState::BaseFile { natural, .. } => Ok(Readable::Base(natural)),
+            PathState::Missing { .. }
+            | PathState::BelowFile
+            | PathState::Special
+            | PathState::Directory { .. } => Err(FileError::NotFound),
         }
     }
 

@@ -1,12 +1,11 @@
-//! The only path that a file store accepts.
+//! The only path type that a file store accepts.
 //!
-//! A [`StorePath`] is checked once, where a text enters, and cannot be wrong afterwards: it is
+//! A [`StorePath`] is checked once, when a string is parsed, and is valid from then on: it is
 //! relative, has no `.` or `..`, and every segment is a name that each supported system can hold.
-//! It is a name and nothing more: that no link is followed on the way is the duty of the store
-//! (`FILE-18`).
+//! It is only a name: not following links on the way is the duty of the store (`FILE-18`).
 //!
-//! A name that a text cannot denote does not exist for a store: `StorePath::child` refuses it, so
-//! listings leave it out.
+//! A name that no valid string denotes does not exist for a store: `StorePath::child` refuses it,
+//! so listings leave it out.
 
 mod refusal;
 mod segment;
@@ -20,13 +19,13 @@ pub(crate) use refusal::quoted;
 use refusal::{PathRefusal, SegmentRefusal};
 pub(crate) use segment::is_device;
 
-/// Longest path in bytes (`FILE-5`).
+/// Maximum length of a path in bytes (`FILE-5`).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Names that start so are the stores' own: temporary files and journals (`FILE-6`).
+/// Prefix of names that are reserved for the stores: temporary files and journals (`FILE-6`).
 pub(crate) const RESERVED_PREFIX: &str = ".~cofferdam";
 
-/// The names that a store takes, beyond those that every store does.
+/// Rules for the names that a store accepts, in addition to the names that every store accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NameRules {
@@ -44,9 +43,9 @@ impl NameRules {
     }
 }
 
-/// A normalised path below the root of a file store; the empty path is the root.
+/// A normalized path below the root of a file store; the empty path is the root.
 ///
-/// Paths are ordered bytewise. Names are case-sensitive and not Unicode-normalised (`FILE-8`,
+/// Paths are ordered bytewise. Names are case-sensitive and not Unicode-normalized (`FILE-8`,
 /// `FILE-11`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorePath(String);
@@ -55,18 +54,18 @@ impl StorePath {
     /// The root directory of a store.
     pub const ROOT: Self = Self(String::new());
 
-    /// The path of a file, from what a model or a person wrote (`FILE-1` to `FILE-6`).
+    /// Parses the path of a file, as written by a model or a user (`FILE-1` to `FILE-6`).
     ///
     /// # Errors
-    /// The first rule that the text breaks, in the order of `FILE-8`.
+    /// The first rule that the string breaks, in the order of `FILE-8`.
     pub fn file(text: &str) -> Result<Self, PathError> {
         Self::file_under(text, NameRules::Portable)
     }
 
-    /// Does what [`file`](Self::file) does, for a store with `rules`.
+    /// Like [`file`](Self::file), for a store with `rules`.
     ///
     /// # Errors
-    /// As for [`file`](Self::file).
+    /// Like [`file`](Self::file).
     pub fn file_under(text: &str, rules: NameRules) -> Result<Self, PathError> {
         let given = text.trim();
         if given.is_empty() {
@@ -78,36 +77,36 @@ impl StorePath {
         normalise(given, rules)
     }
 
-    /// The path of a directory: like a file's, but a blank text is the root and trailing separators
-    /// are allowed (`FILE-7`).
+    /// Parses the path of a directory, like [`file`](Self::file), except that a blank string is the
+    /// root and trailing separators are allowed (`FILE-7`).
     ///
     /// # Errors
-    /// The first rule that the text breaks, in the order of `FILE-8`.
+    /// The first rule that the string breaks, in the order of `FILE-8`.
     pub fn directory(text: &str) -> Result<Self, PathError> {
         Self::directory_under(text, NameRules::Portable)
     }
 
-    /// Does what [`directory`](Self::directory) does, for a store with `rules`.
+    /// Like [`directory`](Self::directory), for a store with `rules`.
     ///
     /// # Errors
-    /// As for [`directory`](Self::directory).
+    /// Like [`directory`](Self::directory).
     pub fn directory_under(text: &str, rules: NameRules) -> Result<Self, PathError> {
         normalise(text.trim(), rules)
     }
 
-    /// The path of `name` inside this directory.
+    /// Returns the path of `name` inside this directory.
     ///
     /// # Errors
-    /// When no text denotes that path: `name` is not one segment, breaks a rule, or would be
-    /// changed by normalisation (a first segment that starts with white space, for example).
+    /// If no string denotes that path: `name` is not one segment, breaks a rule, or would be
+    /// changed by normalization (a first segment that starts with white space, for example).
     pub fn child(&self, name: &str) -> Result<Self, PathError> {
         self.child_under(name, NameRules::Portable)
     }
 
-    /// Does what [`child`](Self::child) does, for a store with `rules`.
+    /// Like [`child`](Self::child), for a store with `rules`.
     ///
     /// # Errors
-    /// As for [`child`](Self::child).
+    /// Like [`child`](Self::child).
     pub fn child_under(&self, name: &str, rules: NameRules) -> Result<Self, PathError> {
         let text = if self.is_root() { name.to_owned() } else { format!("{}/{name}", self.0) };
         let path = Self::file_under(&text, rules)?;
@@ -115,17 +114,17 @@ impl StorePath {
         if is_exact { Ok(path) } else { Err(PathError::new(&text, PathRefusal::NotNormalised)) }
     }
 
-    /// A path in the root that no text denotes, for the stores' own use.
+    /// Creates a path in the root that no string denotes, for internal use by the stores.
     pub(crate) fn reserved(name: &str) -> Self {
         Self(format!("{RESERVED_PREFIX}{name}"))
     }
 
-    /// Returns true for a path of [`reserved`](Self::reserved).
+    /// Returns true for a path created by [`reserved`](Self::reserved).
     pub(crate) fn is_reserved(&self) -> bool {
         self.0.starts_with(RESERVED_PREFIX)
     }
 
-    /// `name` may be several segments that follow this path, or nothing.
+    /// Appends `name`, which may be several segments or empty.
     pub(crate) fn join(&self, name: &str) -> Self {
         match (self.is_root(), name.is_empty()) {
             (_, true) => self.clone(),
@@ -134,37 +133,37 @@ impl StorePath {
         }
     }
 
-    /// The path of an entry that a listing of this directory names, which may be several segments
-    /// down. The store that has listed it takes the name.
+    /// Returns the path of an entry that a listing of this directory contains, which may be several
+    /// segments down. The store that listed the name accepts it.
     pub(crate) fn descend(&self, name: &str) -> Option<Self> {
         name.split('/')
             .try_fold(self.clone(), |path, name| path.child_under(name, NameRules::Native).ok())
     }
 
-    /// The path as text, with `/` between segments; empty for the root.
+    /// Returns the path as a string, with `/` between segments; empty for the root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the root directory.
+    /// Returns whether this is the root directory.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The segments from the root downwards; none for the root.
+    /// Iterates over the segments, from the root downward; empty for the root.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// How many segments there are; 0 for the root.
+    /// Returns the number of segments; 0 for the root.
     #[must_use]
     pub fn depth(&self) -> u64 {
         self.segments().fold(0, |depth, _| depth + 1)
     }
 
-    /// The directory that holds this path and the name in it, or `None` for the root.
+    /// Splits the path into its parent directory and its name. Returns `None` for the root.
     #[must_use]
     pub fn split(&self) -> Option<(Self, &str)> {
         if self.is_root() {
@@ -176,13 +175,13 @@ impl StorePath {
         }
     }
 
-    /// The last segment; empty for the root.
+    /// Returns the last segment; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.segments().next_back().unwrap_or_default()
     }
 
-    /// The directories above this path, nearest first, without the root.
+    /// Iterates over the directories above this path, nearest first, without the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         self.0
             .rmatch_indices('/')
@@ -190,7 +189,7 @@ impl StorePath {
             .map(|above| Self(above.to_owned()))
     }
 
-    /// This path as seen from `directory`, or `None` when it is not below it.
+    /// Returns this path relative to `directory`, or `None` if it is not below it.
     #[must_use]
     pub fn below(&self, directory: &Self) -> Option<&str> {
         if directory.is_root() {
@@ -244,7 +243,7 @@ fn normalise(given: &str, rules: NameRules) -> Result<StorePath, PathError> {
     }
 }
 
-/// `FILE-5`, on the normalised path.
+/// Checks `FILE-5` on the normalized path.
 fn refusal_of_text(path: &str, rules: NameRules) -> Option<PathRefusal> {
     if path.len() > PATH_BYTES_MAX {
         Some(PathRefusal::TooLong)
@@ -257,7 +256,8 @@ fn refusal_of_text(path: &str, rules: NameRules) -> Option<PathRefusal> {
     }
 }
 
-/// The control characters of `FILE-5`. Those from U+0080 on are ordinary characters there.
+/// Returns whether `c` is a control character by `FILE-5`, which treats those from U+0080 on as
+/// ordinary characters.
 fn is_control(c: char) -> bool {
     c.is_ascii_control()
 }

@@ -1,8 +1,8 @@
-//! How much a file store may hold (`FILE-19`).
+//! Quota of a file store (`FILE-19`).
 //!
-//! A quota covers everything in the store, whoever put it there, or the growth that this host
-//! causes ([`QuotaCounts`]). Quantities that a change does not enlarge are not checked for it: a
-//! store that is too full already still takes smaller content and gives room back.
+//! A quota covers everything in the store, whatever its origin, or the growth that this host causes
+//! ([`QuotaCounts`]). Quantities that a change does not enlarge are not checked for it: a store
+//! that is too full already still takes smaller content and gives room back.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Quota {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuotaCounts {
-    /// Everything in the store, whoever put it there.
+    /// Everything in the store, whatever its origin.
     #[default]
     Total,
     /// The net growth that this store object has caused since it was opened. Content that was there
@@ -105,9 +105,9 @@ pub struct Usage {
     pub entries: u64,
 }
 
-/// What a change does to the usage.
+/// Effect of a change on the usage.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Change {
+pub(crate) struct UsageChange {
     /// Files and directories that come into being.
     pub(crate) entries_added: u64,
     /// Content that goes away.
@@ -126,8 +126,8 @@ impl Quota {
         counts: QuotaCounts::Total,
     };
 
-    /// The quota for a directory or bucket that a person already works with: growth is limited, and
-    /// a file may have the size that the file tools can edit.
+    /// The quota for a directory or bucket that the operator already works with: growth is limited,
+    /// and a file may have the size that the file tools can edit.
     #[must_use]
     pub fn growth() -> Self {
         Self { file_bytes_max: 67_108_864, counts: QuotaCounts::Growth, ..Self::default() }
@@ -149,12 +149,16 @@ impl Quota {
         let bytes = usage.bytes.saturating_sub(before.bytes).saturating_add(after.bytes);
         if after.entries > before.entries {
             let entries_added = after.entries.saturating_sub(before.entries);
-            self.admit(usage, Change { entries_added, ..Change::default() })?;
+            self.admit(usage, UsageChange { entries_added, ..UsageChange::default() })?;
         }
         if after.bytes > before.bytes {
             self.admit(
                 usage,
-                Change { bytes_removed: usage.bytes, bytes_added: bytes, ..Change::default() },
+                UsageChange {
+                    bytes_removed: usage.bytes,
+                    bytes_added: bytes,
+                    ..UsageChange::default()
+                },
             )?;
         }
         Ok(())
@@ -174,7 +178,7 @@ impl Quota {
     }
 
     /// The checks that look at the store: entries, then bytes. Gives the usage after the change.
-    pub(crate) fn admit(&self, usage: Usage, change: Change) -> Result<Usage, QuotaExceeded> {
+    pub(crate) fn admit(&self, usage: Usage, change: UsageChange) -> Result<Usage, QuotaExceeded> {
         let after = usage.after(change);
         let start = self.counts.start();
         let (entries_max, bytes_max) = (
@@ -210,7 +214,7 @@ impl QuotaCounts {
 }
 
 impl Usage {
-    fn after(self, change: Change) -> Self {
+    fn after(self, change: UsageChange) -> Self {
         Self {
             bytes: self
                 .bytes
@@ -271,13 +275,13 @@ mod tests {
             text(SMALL.check_file(3, 9)),
             "the file would be larger than the limit of 8 bytes."
         );
-        let change = Change { entries_added: 3, bytes_added: 11, ..Change::default() };
+        let change = UsageChange { entries_added: 3, bytes_added: 11, ..UsageChange::default() };
         let admit = |change| SMALL.admit(Usage::default(), change).map(drop);
         assert_eq!(
             text(admit(change)),
             "the store's limit of 2 files and directories would be exceeded."
         );
-        let change = Change { entries_added: 2, ..change };
+        let change = UsageChange { entries_added: 2, ..change };
         assert_eq!(text(admit(change)), "the store's limit of 10 bytes would be exceeded.");
     }
 
@@ -291,7 +295,7 @@ mod tests {
     fn replacing_gives_the_old_bytes_back_first() {
         let full = Usage { bytes: 10, entries: 2 };
         let replace = |bytes_added| {
-            SMALL.admit(full, Change { entries_added: 0, bytes_removed: 4, bytes_added })
+            SMALL.admit(full, UsageChange { entries_added: 0, bytes_removed: 4, bytes_added })
         };
         assert_eq!(replace(4), Ok(full));
         assert_eq!(replace(5), Err(QuotaExceeded::Bytes { limit: 10 }));
@@ -301,11 +305,15 @@ mod tests {
     fn a_store_that_is_too_full_takes_what_does_not_enlarge_it() {
         let overfull = Usage { bytes: 20, entries: 5 };
         let replace = |bytes_added| {
-            SMALL.admit(overfull, Change { entries_added: 0, bytes_removed: 6, bytes_added })
+            SMALL.admit(overfull, UsageChange { entries_added: 0, bytes_removed: 6, bytes_added })
         };
         assert!(replace(5).is_ok());
         assert!(replace(7).is_err());
-        assert!(SMALL.admit(overfull, Change { entries_added: 1, ..Change::default() }).is_err());
+        assert!(
+            SMALL
+                .admit(overfull, UsageChange { entries_added: 1, ..UsageChange::default() })
+                .is_err()
+        );
     }
 
     #[test]
@@ -313,13 +321,14 @@ mod tests {
         let quota = Quota { counts: QuotaCounts::Growth, ..SMALL };
         let start = quota.counts.start();
         let replace = |usage, bytes_removed, bytes_added| {
-            quota.admit(usage, Change { entries_added: 0, bytes_removed, bytes_added })
+            quota.admit(usage, UsageChange { entries_added: 0, bytes_removed, bytes_added })
         };
         let smaller = replace(start, 1_000_000, 0).unwrap();
         assert!(replace(smaller, 0, 1_000_010).is_ok());
         assert_eq!(replace(smaller, 0, 1_000_011), Err(QuotaExceeded::BytesGrowth { limit: 10 }));
-        let added =
-            |entries_added| quota.admit(start, Change { entries_added, ..Change::default() });
+        let added = |entries_added| {
+            quota.admit(start, UsageChange { entries_added, ..UsageChange::default() })
+        };
         assert!(added(2).is_ok());
         assert_eq!(added(3), Err(QuotaExceeded::EntriesGrowth { limit: 2 }));
     }

@@ -1,9 +1,9 @@
-//! Which part of a store a session sees.
+//! Selects the part of a store that a session sees.
 //!
-//! A store is either shared by all sessions, on purpose, or each session has a directory of its own
-//! in it, named after the session. The name is the one of the session's history file (`SES-11`), so
-//! that two sessions never share one, on file systems that ignore case too, and no session id can
-//! reach outside.
+//! A store is either shared by all sessions, on purpose, or each session has its own directory in
+//! it, named after the session. The name is that of the session's history file (`SES-11`), so that
+//! two sessions never share one, even on file systems that ignore case, and no session ID can reach
+//! outside.
 
 use std::sync::Arc;
 
@@ -14,39 +14,40 @@ use sha2::{Digest as _, Sha256};
 use crate::path::is_device;
 use crate::{FileStore, StorePath, Subtree};
 
-/// Longest id that is used as it is, in characters.
+/// Maximum length of an ID that is used as it is, in characters.
 const PLAIN_MAX: usize = 240;
-/// Longest stem that spells an id out, in characters.
+/// Maximum length of a stem that encodes the whole ID, in characters.
 const SPELLED_MAX: usize = 180;
 const SPELLED: &str = "~session-";
 const HASHED: &str = "~session-sha256-";
-/// What a session without an id is called.
+/// ID used for a session without one.
 const NO_ID: &str = "default";
 
-/// Whether sessions share a store.
+/// Sharing of a store between sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sharing {
-    /// Each session sees a directory of its own as the whole store, and nothing of the others.
+pub enum StoreSharing {
+    /// Each session sees its own directory as the whole store, and nothing of the others.
     #[default]
     PerSession,
     /// All sessions see the whole store.
     Shared,
 }
 
-impl Sharing {
-    /// The directory that the session `id` sees as the whole store; `None` for all of it.
+impl StoreSharing {
+    /// Returns the directory that the session `id` sees as the whole store, or `None` for all of
+    /// it.
     #[must_use]
     pub fn directory(self, id: Option<&str>) -> Option<StorePath> {
         match self {
             Self::Shared => None,
-            // A stem is a segment, whatever the id is.
+            // A stem is always a valid segment.
             Self::PerSession => Some(StorePath::ROOT.join(&session_stem(id))),
         }
     }
 
-    /// What the session `id` sees of `store`. Its directory comes into being with the first thing
-    /// in it.
+    /// Returns the view of `store` for the session `id`. Its directory is created with the first
+    /// entry in it.
     #[must_use]
     pub fn scope(self, store: Arc<dyn FileStore>, id: Option<&str>) -> Arc<dyn FileStore> {
         match self.directory(id) {
@@ -56,18 +57,17 @@ impl Sharing {
     }
 }
 
-/// The name that files and directories of the session `id` have (`SES-11`). It is one segment of a
-/// [`StorePath`] and at most 240 characters long.
+/// Returns the file name stem of the session `id` (`SES-11`). It is one segment of a [`StorePath`]
+/// and at most 240 characters long.
 ///
-/// No id and an empty one have the name of the id `default`.
+/// A missing and an empty ID have the stem of the ID `default`.
 #[must_use]
 pub fn session_stem(id: Option<&str>) -> String {
     let id = id.filter(|id| !id.is_empty()).unwrap_or(NO_ID);
     if is_plain(id) {
         return id.to_owned();
     }
-    // Eight characters for five bytes; a longer text need not be spelled out to be known for too
-    // long.
+    // Base32 uses eight characters for five bytes. The check by length avoids encoding long IDs.
     let spelled_bytes_max = SPELLED_MAX.saturating_sub(SPELLED.len()) * 5 / 8;
     if id.len() <= spelled_bytes_max {
         return format!("{SPELLED}{}", BASE32_NOPAD.encode(id.as_bytes()).to_ascii_lowercase());
@@ -116,8 +116,8 @@ mod tests {
         let pairs: Vec<_> = rows.iter().filter(|row| row["op"] == "different_stems").collect();
         assert!(!pairs.is_empty());
         for row in pairs {
-            // Row ses-066 has one id twice and asks for two stems, which no function gives; it
-            // means the Kelvin sign.
+            // Row ses-066 contains one ID twice and expects two stems, which no function can
+            // return; it means the Kelvin sign.
             if row["ids"][0] == row["ids"][1] {
                 assert_eq!(row["id"], "ses-066", "{row}");
                 continue;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn long_ids_are_hashed() {
-        // 106 bytes are 170 digits, 107 bytes 172: with `~session-` in front 179 and 181
+        // 106 bytes are 170 digits, 107 bytes 172: with the prefix `~session-` 179 and 181
         // characters.
         assert_eq!(session_stem(Some(&"A".repeat(106))).len(), 179);
         let hashed = session_stem(Some(&"A".repeat(107)));
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn letters_that_some_systems_take_for_one_another_have_stems_of_their_own() {
-        // The Kelvin sign and the long s have lower cases among the ASCII letters; the two é are
-        // one for macOS.
+        // The Kelvin sign and the long s have ASCII letters as lowercase; macOS takes the two é for
+        // the same character.
         for [one, other] in [
             ["K", "\u{212a}"],
             ["k", "\u{212a}"],
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Ids near the borders of the rules, and any others.
+    /// Generates IDs near the limits of the rules, and arbitrary ones.
     fn ids() -> impl Strategy<Value = String> {
         prop_oneof![
             "[a-zA-Z.~_-]{0,6}",
@@ -190,13 +190,13 @@ mod tests {
         let path = StorePath::file("a").unwrap();
         let ids = [Some("first"), Some("../first"), None];
         for id in ids {
-            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id);
+            let scoped = StoreSharing::PerSession.scope(Arc::clone(&store), id);
             scoped.write(&path, session_stem(id).into_bytes(), WriteMode::Create).await.unwrap();
         }
         for id in ids {
-            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id);
+            let scoped = StoreSharing::PerSession.scope(Arc::clone(&store), id);
             assert_eq!(scoped.read(&path, 99).await.unwrap(), session_stem(id).into_bytes());
-            let all = Sharing::Shared.scope(Arc::clone(&store), id);
+            let all = StoreSharing::Shared.scope(Arc::clone(&store), id);
             let listing = all.list(&StorePath::ROOT, Scope::Children).await.unwrap();
             let names: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
             assert_eq!(names, ["default", "first", "~session-fyxc6ztjojzxi"]);

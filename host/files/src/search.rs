@@ -1,22 +1,21 @@
-//! Searching the files of a store for a pattern (`FILE-28` to `FILE-33`).
+//! Searches the files of a store for a pattern (`FILE-28` to `FILE-33`).
 //!
 //! Patterns are regular expressions without look-around and back-references, so that a search takes
-//! time in proportion to pattern length times text length. Files are read in parts and searched on
-//! threads of the blocking pool, several at a time; the answer is the same as if it had been one
-//! after the other. Dropping the future stops the threads, each at the end of the part that it is
-//! at: 256 KiB or a line, and less for patterns that are slow (see [`cost`]), so that a part takes
+//! time proportional to pattern length times text length. Files are read in parts and searched on
+//! threads of the blocking pool, several at a time; the results are the same as if they were
+//! searched one after another. Dropping the future stops the threads, each at the end of its
+//! current part: 256 KiB or a line, and less for slow patterns (see [`cost`]), so that a part takes
 //! about a second at most.
 //!
-//! What it costs: for each thread a part of a file and the line at its end in memory, which is a
-//! few hundred KiB and never more than 17 MiB, and of what was found about twice as much as an
-//! answer holds.
+//! Costs: for each thread, a part of a file and the line at its end in memory, which is a few
+//! hundred KiB and never more than 17 MiB, and about twice as many matches as an answer holds.
 //!
-//! What is passed over, without a word: files that cannot be read, that are not UTF-8, and that
-//! have a line of more than 8 MiB. Since a line is searched in one go, shorter ones are too long
-//! for a pattern of more than about eight elements (characters, classes, anchors, choices; counted
-//! repetitions multiplied out): more than 64 MiB divided by their number, so 5 MiB for a word of
-//! ten letters and some hundred bytes for `(?:a?){60000}`. A file is never searched in part: what
-//! was found before that becomes clear is forgotten.
+//! Files are silently skipped if they cannot be read, are not UTF-8, or have a line of more than 8
+//! MiB. Since a line is searched in one go, shorter lines are too long for a pattern of more than
+//! about eight elements (characters, classes, anchors, choices; counted repetitions multiplied
+//! out). The limit is then 64 MiB divided by the number of elements: 5 MiB for a word of ten
+//! letters and some hundred bytes for `(?:a?){60000}`. A file is never searched in part: matches
+//! that were found before the limit is hit are discarded.
 
 mod candidate;
 mod cost;
@@ -30,27 +29,27 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::pattern::Pattern;
+use self::pattern::SearchPattern;
 use crate::{
     EntryKind, FileError, FileStore, Glob, GlobError, Listing, NotShown, Scope, StorePath,
 };
 
-/// What to search for.
+/// Pattern to search for, and the files to search.
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
-    pattern: Arc<Pattern>,
+    pattern: Arc<SearchPattern>,
     glob: Glob,
     scope: Scope,
     caps: SearchCaps,
 }
 
-/// How much a search may give (`FILE-33`).
+/// Limits of the results of a search (`FILE-33`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SearchCaps {
-    /// Matching lines of all files together.
+    /// Maximum number of matching lines in all files together.
     pub matches_max: u64,
-    /// Bytes of a line or a snippet before it is cut.
+    /// Maximum length of a line or a snippet, in bytes. Longer ones are truncated.
     pub line_bytes_max: usize,
 }
 
@@ -60,8 +59,8 @@ impl Default for SearchCaps {
     }
 }
 
-/// A text that is not a pattern. It displays as the exact text of `FILE-29`, or as that of the
-/// glob.
+/// Error for a string that is not a pattern. It displays as the exact message of `FILE-29`, or as
+/// that of the glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
@@ -71,44 +70,44 @@ pub enum SearchError {
          characters."
     )]
     TooLong {
-        /// How many it has.
+        /// Number of characters in the pattern.
         chars: usize,
     },
     /// The pattern needs backtracking.
     #[error("Invalid regex pattern: look-around and back-references are not supported.")]
     Unsupported,
-    /// The pattern is no regular expression.
+    /// The pattern is not a regular expression.
     #[error("Invalid regex pattern: {reason}")]
     Invalid {
-        /// Why, in one line.
+        /// Reason in one line.
         reason: String,
     },
-    /// The glob is not one.
+    /// The glob is invalid.
     #[error(transparent)]
     Glob(#[from] GlobError),
 }
 
-/// What a search has found.
+/// Results of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SearchResults {
-    /// The matching files, bytewise by name.
+    /// Matching files, sorted bytewise by name.
     pub files: Vec<FileMatches>,
-    /// What was left out, if anything.
+    /// Reason why results were left out, if any were.
     pub truncated: Option<Truncation>,
     /// Files and directories that were not searched because the store refuses their names.
     pub not_shown: NotShown,
 }
 
-/// A matching file, serialised as in `FILE-31`.
+/// A matching file, serialized as in `FILE-31`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FileMatches {
-    /// The path of the file from the root of the store.
+    /// Path of the file from the root of the store.
     pub file_name: String,
-    /// The text around the first match.
+    /// Text around the first match.
     pub snippet: String,
-    /// Every matching line.
+    /// All matching lines.
     pub matching_lines: Vec<MatchingLine>,
 }
 
@@ -116,28 +115,28 @@ pub struct FileMatches {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MatchingLine {
-    /// The number of the line, from 1.
+    /// Number of the line, starting at 1.
     pub line_number: u64,
     /// The line without its terminator.
     pub line: String,
 }
 
-/// Why something was left out.
+/// Reason why results were left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Truncation {
     /// There are more matching lines than [`SearchCaps::matches_max`].
     Matches,
-    /// There are more files than the store goes through.
+    /// There are more files than the store lists.
     Entries,
 }
 
 impl SearchQuery {
-    /// A search of everything below a directory for `pattern`, ignoring case unless
+    /// Creates a search for `pattern` in everything below a directory, ignoring case unless
     /// `is_case_sensitive`.
     ///
     /// # Errors
-    /// When `pattern` is too long, unsupported or invalid (`FILE-29`).
+    /// If `pattern` is too long, unsupported or invalid (`FILE-29`).
     pub fn new(pattern: &str, is_case_sensitive: bool) -> Result<Self, SearchError> {
         Ok(Self {
             pattern: Arc::new(pattern::compile(pattern, is_case_sensitive)?),
@@ -147,16 +146,16 @@ impl SearchQuery {
         })
     }
 
-    /// Looks only into files whose path, relative to the searched directory, matches `glob`.
+    /// Searches only files whose path, relative to the searched directory, matches `glob`.
     ///
     /// # Errors
-    /// When `glob` is not one.
+    /// If `glob` is invalid.
     pub fn with_glob(mut self, glob: Option<&str>) -> Result<Self, SearchError> {
         self.glob = Glob::new(glob)?;
         Ok(self)
     }
 
-    /// Looks this far down; everywhere unless said otherwise.
+    /// Sets the depth of the search. The default is [`Scope::Recursive`].
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
@@ -171,10 +170,10 @@ impl SearchQuery {
     }
 }
 
-/// Searches the files below `directory`; a missing one has none. Without a runtime it blocks.
+/// Searches the files below `directory`; a missing one has none. Blocks if there is no runtime.
 ///
 /// # Errors
-/// When `directory` cannot be listed; files that cannot be read are passed over.
+/// If `directory` cannot be listed; files that cannot be read are skipped.
 pub async fn search(
     store: &Arc<dyn FileStore>,
     directory: &StorePath,
@@ -191,7 +190,7 @@ pub async fn search(
     Ok(results)
 }
 
-/// The files to look into. The order of the listing is the one of the results.
+/// Returns the files to search. The order of the listing is that of the results.
 fn paths(listing: Listing, directory: &StorePath, query: &SearchQuery) -> Vec<StorePath> {
     let files = listing.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     let wanted = files.filter(|entry| query.glob.matches(&entry.name));

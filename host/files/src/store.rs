@@ -16,60 +16,62 @@ use crate::{Changes, FileError, NameRules, Quota, StorePath, Usage};
 
 /// Files and directories under [`StorePath`]s.
 ///
-/// The contract of every implementation (`FILE-10`: same results, same texts):
+/// The contract of every implementation (`FILE-10`: same results, same messages):
 ///
-/// * **Calls.** Any number at a time, from any thread, in any order. What is open is a
-///   [`FileReader`], until it is dropped.
+/// * **Calls.** Any number at a time, from any thread, in any order. Open files are
+///   [`FileReader`]s, until they are dropped.
 /// * **Blocking.** A future never blocks its thread on I/O; it may wait for other changes of the
 ///   same store. A path at which the host has a pipe, a socket or a device fails at once.
-/// * **Cancellation.** Dropping the future of a change leaves it done as a whole or not at all;
-///   which of the two is not told. Dropping any other future has no effect.
+/// * **Cancellation.** Dropping the future of a change leaves it done as a whole or not at all,
+///   without telling which. Dropping any other future has no effect.
 /// * **Failure.** A change that fails has changed nothing.
-/// * **Order of checks.** The path (links, then what is in the way), then existence, then quotas in
-///   the order of `FILE-19`. A read-only store refuses changes before anything else.
-/// * **Names.** What a [`StorePath`] cannot denote, and what is neither a regular file nor a
-///   directory, does not exist: it is not listed, not counted and "not found". A link is refused
-///   with [`FileError::Link`] by every operation.
+/// * **Order of checks.** The path (links, then obstacles on the way), then existence, then quotas
+///   in the order of `FILE-19`. A read-only store refuses changes before anything else.
+/// * **Names.** Names that a [`StorePath`] cannot denote, and entries that are neither regular
+///   files nor directories, do not exist: they are not listed, not counted and "not found". A link
+///   is refused with [`FileError::Link`] by every operation.
 #[async_trait]
 pub trait FileStore: Send + Sync {
-    /// Whether every change is refused (`FILE-20`). The answer never varies.
+    /// Returns whether every change is refused (`FILE-20`). The answer never changes.
     fn is_read_only(&self) -> bool {
         false
     }
 
-    /// The directory of the host that the store keeps its files in, if there is one: for comparing
-    /// it with directories that must stay out of reach. It must not reach a model, a guest or an
-    /// error text.
+    /// Returns the directory of the host in which the store keeps its files, if there is one. Use
+    /// it only to compare it with directories that must stay out of reach. It must not reach a
+    /// model, a guest or an error message.
     fn root_ambient(&self) -> Option<&Path> {
         None
     }
 
-    /// Returns where the file at `path` is, for telling whether two views show the same file. A
-    /// view of another store answers for that one.
+    /// Returns the location of the file at `path`, to find out whether two views show the same
+    /// file. A view of another store returns the location in that store.
     fn locate(&self, path: &StorePath) -> FileLocation {
         FileLocation::in_store(std::ptr::from_ref(self).cast::<()>().addr(), path)
     }
 
-    /// The names that the store takes. The answer never varies.
+    /// Returns the rules for names in this store. The answer never changes.
     fn names(&self) -> NameRules {
         NameRules::Portable
     }
 
-    /// A new file of the host without a name, beside the files of the store, that a
-    /// [`commit`](Self::commit) can give a name without copying it. It is gone when it is dropped
-    /// before that. `None` where there is no such thing. Does not count against the quota.
+    /// Creates an anonymous file of the host in the file system of the store, which a
+    /// [`commit`](Self::commit) can link under a name without copying it. Dropping it before that
+    /// deletes it. Returns `None` if the store does not support this. Does not count against the
+    /// quota.
     fn nameless_file(&self) -> Option<File> {
         None
     }
 
-    /// What is at `path`.
+    /// Returns the metadata of the file or directory at `path`.
     ///
     /// # Errors
     /// [`FileError::NotFound`], [`FileError::Link`].
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError>;
 
-    /// [`stat`](Self::stat) for someone who may want to create something at `path`: nothing is
-    /// `None`, and a place that is taken by what the store does not show is an error.
+    /// Like [`stat`](Self::stat), for callers that may create something at `path`: returns `None`
+    /// if nothing is there, and an error if the path is occupied by something that the store does
+    /// not show.
     ///
     /// # Errors
     /// [`FileError::Special`], [`FileError::Link`].
@@ -81,20 +83,21 @@ pub trait FileStore: Send + Sync {
         }
     }
 
-    /// The whole content of a file, or nothing of it when it is longer than `bytes_max`.
+    /// Reads the whole content of a file, or none of it if it is longer than `bytes_max`.
     ///
     /// # Errors
     /// [`FileError::NotFound`], also for a directory (`FILE-15`); [`FileError::TooLarge`];
     /// [`FileError::Link`].
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError>;
 
-    /// At most `length` bytes of a file from `offset` on: fewer where the file ends before, none
+    /// Reads at most `length` bytes of a file from `offset` on: fewer if the file ends before, none
     /// past its end.
     ///
-    /// Two calls may see two versions of the file. The caller chooses a `length` that it can hold.
+    /// Two calls may see two versions of the file. The caller chooses a `length` that fits in its
+    /// memory.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), without the limit.
+    /// Like [`read`](Self::read), without the limit.
     async fn read_range(
         &self,
         path: &StorePath,
@@ -102,16 +105,16 @@ pub trait FileStore: Send + Sync {
         length: u64,
     ) -> Result<Vec<u8>, FileError>;
 
-    /// Something to read the file at `path` with in several steps, which costs less than as many
-    /// calls of [`read_range`](Self::read_range). `None` when it would not, as in a store that has
-    /// nothing to open. Whether there is a file at all shows when it is read.
+    /// Returns a reader for the file at `path`, for reading in several steps at a lower cost than
+    /// as many calls of [`read_range`](Self::read_range). Returns `None` if the cost would be the
+    /// same, as in a store that has nothing to open. A missing file is an error of the first read.
     fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
         let _ = path;
         None
     }
 
     /// Writes the whole content of a file in one step and creates missing parents (`FILE-12`,
-    /// `FILE-13`): readers see what was there before or all of `content`.
+    /// `FILE-13`): readers see the previous content or all of `content`.
     ///
     /// # Errors
     /// [`FileError::AlreadyExists`] with [`WriteMode::Create`]; [`FileError::IsDirectory`],
@@ -130,7 +133,8 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::NotFound`], also for a directory; [`FileError::ReadOnly`], [`FileError::Link`].
     async fn delete(&self, path: &StorePath) -> Result<(), FileError>;
 
-    /// What is in a directory, in the order of `FILE-17`; nothing when it is missing or a file.
+    /// Lists a directory, in the order of `FILE-17`. The listing is empty if it is missing or a
+    /// file.
     ///
     /// # Errors
     /// [`FileError::Link`].
@@ -147,40 +151,40 @@ pub trait FileStore: Send + Sync {
     ///
     /// # Errors
     /// [`FileError::NotFound`], [`FileError::NotDirectory`], [`FileError::NotEmpty`],
-    /// [`FileError::Root`], [`FileError::ReadOnly`], [`FileError::Link`]. A directory in which
-    /// there is only what the store does not show is not empty either.
+    /// [`FileError::Root`], [`FileError::ReadOnly`], [`FileError::Link`]. A directory that only
+    /// contains entries that the store does not show is not empty either.
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError>;
 
-    /// Gives a file, or a directory with everything in it, another path in one step. A file that is
-    /// at the new path is replaced, and so is a directory by a directory, if it is empty. The
-    /// directory of the new path has to be there. Nothing happens when both paths are the same.
+    /// Moves a file, or a directory with everything in it, to another path in one step. Replaces a
+    /// file by a file, and an empty directory by a directory. The parent directory of `to` must
+    /// exist. Does nothing if both paths are the same.
     ///
     /// # Errors
-    /// [`FileError::NotFound`] when there is nothing at `from` or no directory to hold `to`;
-    /// [`FileError::ParentIsFile`], [`FileError::IsFile`], [`FileError::IsDirectory`],
+    /// [`FileError::NotFound`] if nothing is at `from` or the parent directory of `to` does not
+    /// exist; [`FileError::ParentIsFile`], [`FileError::IsFile`], [`FileError::IsDirectory`],
     /// [`FileError::NotEmpty`], [`FileError::IntoItself`], [`FileError::Root`],
     /// [`FileError::Quota`] (depth), [`FileError::ReadOnly`], [`FileError::Link`].
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
 
-    /// What the store may hold and what it holds. May have to look at every file, which is why
-    /// nobody asks before the first change.
+    /// Returns the limits and the usage of the store. May have to look at every file, so callers do
+    /// not ask before the first change.
     ///
     /// # Errors
     /// [`FileError::Host`].
     async fn room(&self) -> Result<Room, FileError>;
 
-    /// Makes the changes of a call, unless one of the changed paths is no longer what the call saw
-    /// (`FILE-23`). No other change of this store comes in between.
+    /// Makes the changes of a call, unless one of the changed paths is no longer as the call saw it
+    /// (`FILE-23`). No other change of this store happens in between.
     ///
     /// # Errors
     /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`],
     /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other
-    /// error a store that is not on this machine may hold a part of the changes.
+    /// error a store that is not on this machine may contain a part of the changes.
     async fn commit(&self, changes: Changes) -> Result<(), FileError>;
 }
 
-/// A file of the process, as a place to queue at. Equal locations may be two files; two locations
-/// are one file only where a bucket is opened twice or directories lie in each other.
+/// Key of the queue for a file in this process. Equal locations may be two files; two locations are
+/// the same file only if a bucket is opened twice or one store's directory contains another's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileLocation {
     store: u64,
@@ -188,7 +192,7 @@ pub struct FileLocation {
 }
 
 impl FileLocation {
-    /// The file at `path` of the store that `store` tells from others.
+    /// Creates the location of the file at `path` in the store that `store` identifies.
     pub(crate) fn in_store(store: impl Hash, path: &StorePath) -> Self {
         let mut hasher = DefaultHasher::new();
         store.hash(&mut hasher);
@@ -196,45 +200,44 @@ impl FileLocation {
     }
 }
 
-/// A file of a store that is being read. It may hold on to resources of the system until it is
-/// dropped.
+/// Reader of one file of a store. It may hold system resources until it is dropped.
 #[async_trait]
 pub trait FileReader: Send + Sync {
-    /// As [`FileStore::read_range`]. The file is the one that the first read has found, also when
-    /// it is replaced or deleted after that; the store may also be unable to keep it and read what
-    /// is there by then.
+    /// Like [`FileStore::read_range`]. Reads the file that the first read has found, even if it is
+    /// replaced or deleted after that; a store that cannot keep it open reads the current file
+    /// instead.
     ///
     /// # Errors
-    /// As for [`FileStore::read`], without the limit.
+    /// Like [`FileStore::read`], without the limit.
     async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError>;
 }
 
-/// What a store may hold, and what it holds.
+/// Limits and usage of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Room {
-    /// The limits.
+    /// Limits of the store.
     pub quota: Quota,
-    /// What counts against them.
+    /// Usage that counts against the limits.
     pub usage: Usage,
 }
 
-/// A state of what is at a path, to be compared for equality with another one. A file that is
-/// written, even with the content that it had, is in another state, and so is a directory that is
-/// created anew. What happens inside a directory leaves its own state as it is.
+/// Version of the file or directory at a path, to be compared for equality with another one.
+/// Writing a file changes its version, even if the content stays the same, and creating a directory
+/// again changes that of the directory. Changes inside a directory do not change its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version(pub(crate) u64);
 
-/// What to do about content that is there.
+/// Behavior of a write if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Fail: of several that create a file at a time exactly one succeeds.
+    /// Fails. If several callers create a file at the same time, exactly one succeeds.
     Create,
-    /// Take its place.
+    /// Replaces the file.
     Replace,
 }
 
-/// How far a listing goes.
+/// Depth of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The direct children.
@@ -243,87 +246,87 @@ pub enum Scope {
     Recursive,
 }
 
-/// Whether [`FileStore::create_directory`] had anything to do.
+/// Result of [`FileStore::create_directory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeDirectory {
-    /// It was not there before.
+    /// The directory did not exist before.
     Created,
-    /// It was there, like the root always is.
+    /// The directory existed, as the root always does.
     Existed,
 }
 
-/// The two kinds of entries.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
-    /// Listed first.
+    /// A directory. Listed first.
     Directory,
     /// A regular file.
     File,
 }
 
-/// What is at a path.
+/// Metadata of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
     /// File or directory.
     pub kind: EntryKind,
-    /// The length of a file; 0 for a directory.
+    /// Length of a file; 0 for a directory.
     pub bytes: u64,
-    /// When a file was last written, if the store knows.
+    /// Time of the last write to a file, if the store knows it.
     pub modified: Option<SystemTime>,
-    /// Which state of it this is.
+    /// Current version.
     pub version: Version,
 }
 
 impl Stat {
-    /// The root directory, which is always there and always the same.
+    /// Metadata of the root directory, which always exists and never changes.
     pub const ROOT: Self = Self::directory(Version(0));
 
-    /// A directory.
+    /// Creates the metadata of a directory.
     #[must_use]
     pub const fn directory(version: Version) -> Self {
         Self { kind: EntryKind::Directory, bytes: 0, modified: None, version }
     }
 
-    /// A file of `bytes`.
+    /// Creates the metadata of a file of `bytes`.
     #[must_use]
     pub fn file(bytes: u64, modified: Option<SystemTime>, version: Version) -> Self {
         Self { kind: EntryKind::File, bytes, modified, version }
     }
 }
 
-/// One line of a listing. It serialises as in `FILE-17`, and its order is the one of `FILE-17`.
+/// One entry of a listing. It is serialized as in `FILE-17`, and sorted in the order of `FILE-17`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
-    /// The path relative to the listed directory.
+pub struct ListingEntry {
+    /// Path relative to the listed directory.
     pub name: String,
     /// File or directory.
     #[serde(rename = "type")]
     pub kind: EntryKind,
 }
 
-impl Entry {
-    /// An entry of a listing.
+impl ListingEntry {
+    /// Creates an entry of a listing.
     pub fn new(name: impl Into<String>, kind: EntryKind) -> Self {
         Self { name: name.into(), kind }
     }
 }
 
-/// The entries of a directory.
+/// Contents of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Directories first, then files, each bytewise by name.
-    pub entries: Vec<Entry>,
-    /// Whether the store stopped looking before it had seen everything. That takes a directory into
-    /// which somebody else put far more than a quota allows.
+    /// Directories first, then files, each sorted bytewise by name.
+    pub entries: Vec<ListingEntry>,
+    /// True if the store stopped before it had listed everything. That only happens if others have
+    /// put far more into the directory than a quota allows.
     pub is_truncated: bool,
-    /// Whether something was passed over that no path denotes or that is neither a file nor a
+    /// True if entries were skipped because no path denotes them or they are neither a file nor a
     /// directory.
     pub hides_entries: bool,
-    /// The files and directories that are passed over because no path denotes them.
+    /// Files and directories that were skipped because no path denotes them.
     pub not_shown: NotShown,
 }
 
@@ -333,7 +336,7 @@ pub struct Listing {
 pub struct NotShown {
     /// Number of such entries.
     pub count: u64,
-    /// The first of them, [`NAMES_MAX`](Self::NAMES_MAX) at most.
+    /// The first of them, at most [`NAMES_MAX`](Self::NAMES_MAX).
     pub names: Vec<RefusedName>,
 }
 
@@ -341,19 +344,19 @@ pub struct NotShown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedName {
-    /// The path of its directory, relative to the listed one; empty for that one.
+    /// Path of its directory relative to the listed one; empty for the listed one itself.
     pub directory: String,
-    /// The name with everything escaped that is not printable.
+    /// The name, with everything escaped that is not printable.
     pub name: String,
-    /// The rule that it breaks.
+    /// Rule that the name breaks.
     pub reason: String,
 }
 
 impl NotShown {
-    /// Maximum number of names that are kept.
+    /// Maximum number of names that are stored.
     pub const NAMES_MAX: usize = 1000;
 
-    /// Counts a name, and keeps it if there is room.
+    /// Counts a name, and stores it if there is room.
     pub(crate) fn add(&mut self, name: impl FnOnce() -> RefusedName) {
         self.count = self.count.saturating_add(1);
         if self.names.len() < Self::NAMES_MAX {
@@ -361,7 +364,7 @@ impl NotShown {
         }
     }
 
-    /// Adds what a listing of `directory` has not shown.
+    /// Adds the entries that a listing of `directory` has skipped.
     pub(crate) fn add_below(&mut self, directory: &str, other: Self) {
         let unnamed =
             other.count.saturating_sub(u64::try_from(other.names.len()).unwrap_or(u64::MAX));
@@ -376,7 +379,7 @@ impl NotShown {
         }
     }
 
-    /// Forgets the names in directories that `is_kept` rules out.
+    /// Removes the names that `is_kept` rejects.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&RefusedName) -> bool) {
         let before = self.names.len();
         self.names.retain(is_kept);
@@ -386,13 +389,13 @@ impl NotShown {
 }
 
 impl RefusedName {
-    /// A name as the system gave it.
+    /// Creates a refused name from a name of the system.
     pub(crate) fn new(directory: &str, name: &OsStr, reason: impl Into<String>) -> Self {
         Self { directory: directory.to_owned(), name: printable(name), reason: reason.into() }
     }
 }
 
-/// `name` with everything escaped that is not printable, or not seen.
+/// Escapes everything in `name` that is not printable or not visible.
 fn printable(name: &OsStr) -> String {
     let mut shown = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {
@@ -412,9 +415,9 @@ fn printable(name: &OsStr) -> String {
 }
 
 impl Listing {
-    /// `entries` in the order of `FILE-17`.
+    /// Sorts `entries` in the order of `FILE-17`.
     #[must_use]
-    pub fn sorted(mut entries: Vec<Entry>, is_truncated: bool) -> Self {
+    pub fn sorted(mut entries: Vec<ListingEntry>, is_truncated: bool) -> Self {
         entries.sort_unstable_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
         Self { entries, is_truncated, ..Self::default() }
     }

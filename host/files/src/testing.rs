@@ -1,8 +1,8 @@
 //! The contract of file stores as tests, for every implementation.
 //!
-//! [`run`] checks one situation after the other, each on a fresh store. [`check_plan`] carries out
-//! any sequence of operations on a store and on a plain map and compares what both say, texts
-//! included; [`check_commits`] does most of it in overlays and commits them.
+//! [`run`] runs all checks, each on a fresh store. [`check_plan`] applies any sequence of
+//! operations to a store and to a plain map and compares the results, messages included;
+//! [`check_commits`] applies most of it to overlays and commits them.
 
 mod checks;
 mod model;
@@ -18,7 +18,7 @@ use crate::{FileStore, Quota, QuotaCounts};
 pub(crate) use plan::plan;
 pub use plan::{Operation, check_commits, check_plan};
 
-/// The limits of the stores that the suite asks for where a check does not say otherwise.
+/// Limits of the stores that the suite requests, unless a check needs others.
 pub const QUOTA: Quota = Quota {
     bytes_max: 64,
     entries_max: 8,
@@ -27,22 +27,22 @@ pub const QUOTA: Quota = Quota {
     counts: QuotaCounts::Total,
 };
 
-/// One situation in which every store behaves the same.
+/// A situation in which every store behaves the same.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What holds.
+    /// Name of the check, which states the expected behavior.
     pub name: &'static str,
     run: fn(Arc<dyn FileStore>) -> Running,
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<(), Mismatch>> + Send>>;
 
-/// Where a store differs from the contract.
+/// Error that describes how a store differs from the contract.
 #[derive(Debug)]
 pub struct Mismatch(String);
 
 impl Check {
-    /// Every check there is.
+    /// Returns all checks.
     #[must_use]
     pub fn all() -> &'static [Self] {
         checks::ALL
@@ -57,7 +57,7 @@ impl Check {
     }
 }
 
-/// Runs every check, each on an empty store from `fresh`, and gives their number.
+/// Runs every check, each on an empty store from `fresh`, and returns their number.
 ///
 /// # Errors
 /// The first difference.
@@ -76,7 +76,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// Fails unless both are equal.
+/// Fails unless `found` and `expected` are equal.
 fn expect<T: PartialEq + fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), Mismatch> {
     if found == expected {
         return Ok(());

@@ -1,12 +1,12 @@
-//! The files of one call and of the calls that it makes (`FILE-21`, `FILE-23`).
+//! Files of one call and of its inner calls (`FILE-21`, `FILE-23`).
 //!
-//! A call sees each store through an overlay, its *layer*. A call that another one makes has layers
-//! of its own over those of the outer call: it sees what the outer call has changed, its own
-//! changes become the outer call's when it succeeds, and are gone when it does not. Only the
-//! outermost call commits to the stores, so that all of it becomes visible together or not at all.
+//! A call sees each store through an overlay, its *layer*. An inner call has its own layers over
+//! those of the outer call: it sees the outer call's changes. Its own changes become the outer
+//! call's if it succeeds, and are dropped if it fails. Only the outermost call commits to the
+//! stores, so that all changes become visible together or not at all.
 //!
-//! What a call may do with a store is up to its own grant: a call that may only read can call a
-//! tool that may write.
+//! The permissions of a call are those of its own grant: a call that may only read can call a tool
+//! that may write.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,39 +16,39 @@ use cofferdam_tool::{ErrorType, FileAccess, ToolError};
 
 use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, Subtree, finish};
 
-/// The layers of one call. Clones are the same.
+/// The layers of one call. Clones share state.
 #[derive(Clone)]
 pub struct Transaction {
-    inner: Arc<Inner>,
+    inner: Arc<TransactionState>,
 }
 
-struct Inner {
+struct TransactionState {
     outer: Option<Transaction>,
     budget: Budget,
-    layers: Mutex<Vec<Layer>>,
+    layers: Mutex<Vec<OverlayLayer>>,
 }
 
-struct Layer {
-    /// Which store it lies over; `None` for a layer that inner calls do not share.
+struct OverlayLayer {
+    /// Store under the layer; `None` for a layer that inner calls do not share.
     store: Option<Arc<dyn FileStore>>,
-    /// Whether it lies over a part of another layer of the call, which takes its changes and tells
-    /// them.
+    /// True if it lies over a part of another layer of the call, which receives and reports its
+    /// changes.
     is_part: bool,
     name: String,
     overlay: Overlay,
 }
 
-/// A store whose changes could not be committed.
+/// Error for a store whose changes could not be committed.
 #[derive(Debug, thiserror::Error)]
 #[error("the changes in `{name}` could not be committed: {source}")]
 pub struct CommitError {
-    /// What the call knows the store as.
+    /// Name of the store in the call.
     pub name: String,
-    /// Why.
+    /// Cause of the failure.
     pub source: FileError,
 }
 
-/// A commit fails over what others did meanwhile, or because the host could not do it.
+/// A commit fails because of changes by others, or because the host could not make it.
 impl From<CommitError> for ToolError {
     fn from(error: CommitError) -> Self {
         let error_type = match error.source {
@@ -69,34 +69,39 @@ impl From<CommitError> for ToolError {
 }
 
 impl Transaction {
-    /// The files of a call whose changes, all stores together, may take what `budget` has.
+    /// Creates the transaction of a call whose changes, in all stores together, may use `budget`.
     #[must_use]
     pub fn new(budget: Budget) -> Self {
-        Self { inner: Arc::new(Inner { outer: None, budget, layers: Mutex::default() }) }
+        Self { inner: Arc::new(TransactionState { outer: None, budget, layers: Mutex::default() }) }
     }
 
-    /// The files of a call that is made by the one whose files are `self`.
+    /// Creates the transaction of an inner call made by the call of `self`.
     #[must_use]
     pub fn inner(&self, budget: Budget) -> Self {
         Self {
-            inner: Arc::new(Inner { outer: Some(self.clone()), budget, layers: Mutex::default() }),
+            inner: Arc::new(TransactionState {
+                outer: Some(self.clone()),
+                budget,
+                layers: Mutex::default(),
+            }),
         }
     }
 
-    /// What the call may see and do of `store`, which it knows as `name`.
+    /// Returns the call's view of `store`, named `name`, with the permissions of `access`.
     pub fn view(&self, name: &str, store: &Arc<dyn FileStore>, access: FileAccess) -> Overlay {
         match access {
             FileAccess::ReadWrite => self.layer(name, store),
             FileAccess::ReadOnly => self.layer(name, store).read_only(),
             FileAccess::CreateOnly => {
-                // What it takes is nobody else's to read, so inner calls have no part in it.
+                // No other call may read the created files, so inner calls do not share this layer.
                 let guarded = Arc::new(CreateOnly::new(self.below(name, store)));
                 self.add(None, false, name, Overlay::new(guarded, &self.inner.budget))
             }
         }
     }
 
-    /// The same of the directory `root` of `store`, which is seen as the whole store.
+    /// Like [`view`](Self::view), for the directory `root` of `store`, presented as the whole
+    /// store.
     pub fn view_below(
         &self,
         name: &str,
@@ -120,14 +125,14 @@ impl Transaction {
             let known = layers.iter().find(|layer| layer.store.as_ref().is_some_and(is_same));
             known.map(|layer| layer.overlay.clone())
         };
-        // A call has its views made one after another, so nobody adds the same layer in between.
+        // A call creates its views one after another, so the same layer cannot be added in between.
         known.unwrap_or_else(|| {
             let overlay = Overlay::new(self.below(name, store), &self.inner.budget);
             self.add(Some(Arc::clone(store)), false, name, overlay)
         })
     }
 
-    /// What the layer over `store` lies on: the outer call's, if there is one.
+    /// Returns the store under the layer over `store`: the outer call's layer, if there is one.
     fn below(&self, name: &str, store: &Arc<dyn FileStore>) -> Arc<dyn FileStore> {
         match &self.inner.outer {
             Some(outer) => Arc::new(outer.layer(name, store)),
@@ -142,14 +147,15 @@ impl Transaction {
         name: &str,
         overlay: Overlay,
     ) -> Overlay {
-        let layer = Layer { store, is_part, name: name.to_owned(), overlay: overlay.clone() };
+        let layer =
+            OverlayLayer { store, is_part, name: name.to_owned(), overlay: overlay.clone() };
         self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner).push(layer);
         overlay
     }
 
     /// Returns the store in which a change of this call was refused because another call had
-    /// committed first. Such a call ends as a conflict (`FILE-23`), whatever the guest has made of
-    /// the refusal. An inner call answers for itself.
+    /// committed first. Such a call ends as a conflict (`FILE-23`), however the guest handled the
+    /// refusal. An inner call's conflicts are its own.
     pub async fn conflict(&self) -> Option<CommitError> {
         let overlays: Vec<_> = {
             let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,12 +170,12 @@ impl Transaction {
     }
 
     /// Ends a call that has succeeded: its changes are made in the stores or become the outer
-    /// call's, and are told. For the outermost call `effects` says whether they are made at all.
-    /// One store comes after the other, and those before one that fails stay changed.
+    /// call's, and are returned. For the outermost call, `effects` decides whether they are made at
+    /// all. Stores are committed one after another, and those before a failure stay changed.
     ///
     /// # Errors
-    /// The [`conflict`](Self::conflict) of the call, if it has met one: then no store is changed.
-    /// Otherwise the first store that does not take the changes.
+    /// The [`conflict`](Self::conflict) of the call, if there is one: then no store is changed.
+    /// Otherwise the error of the first store that refuses the changes.
     pub async fn finish(&self, effects: FileEffects) -> Result<Vec<FileChange>, CommitError> {
         if let Some(conflict) = self.conflict().await {
             return Err(conflict);
@@ -178,13 +184,13 @@ impl Transaction {
             std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
         let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
-        for Layer { name, overlay, .. } in parts {
+        for OverlayLayer { name, overlay, .. } in parts {
             if let Err(source) = overlay.commit_changes().await {
                 return Err(CommitError { name, source });
             }
         }
         let mut changes = Vec::new();
-        for Layer { name, overlay, .. } in layers {
+        for OverlayLayer { name, overlay, .. } in layers {
             match finish(&overlay, &name, effects).await {
                 Ok(mut changed) => changes.append(&mut changed),
                 Err(source) => return Err(CommitError { name, source }),
@@ -197,7 +203,7 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryStore, OpenMode, Quota, Sharing, WriteMode};
+    use crate::{MemoryStore, OpenMode, Quota, StoreSharing, WriteMode};
 
     fn store() -> Arc<dyn FileStore> {
         Arc::new(MemoryStore::new(Quota::default()))
@@ -287,7 +293,7 @@ mod tests {
         let store = store();
         put(&*store, "shared", "x").await;
         for session in ["one", "../two", ""] {
-            let root = || Sharing::PerSession.directory(Some(session)).unwrap();
+            let root = || StoreSharing::PerSession.directory(Some(session)).unwrap();
             let outer = Transaction::new(budget());
             let mine = outer.view_below("data", &store, root(), FileAccess::ReadWrite);
             assert_eq!(get(&mine, "shared").await, None, "{session}");
@@ -312,8 +318,8 @@ mod tests {
     const WRITE: OpenMode =
         OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
 
-    /// Has `call` read the file `log` of `store`, has another call commit a longer one, and has the
-    /// append refused.
+    /// Reads the file `log` of `store` in `call`, commits a longer one in another call, and checks
+    /// that the append is refused.
     async fn lose_the_race(call: &Transaction, store: &Arc<dyn FileStore>) {
         let view = call.view("logs", store, FileAccess::ReadWrite);
         let file = view.open(&path("log"), WRITE).await.unwrap();
@@ -329,7 +335,7 @@ mod tests {
         put(&call.view("others", &others, FileAccess::ReadWrite), "a", "1").await;
         assert!(call.conflict().await.is_none());
         lose_the_race(&call, &logs).await;
-        // The guest passes over the error and works on.
+        // The guest ignores the error and continues.
         put(&call.view("logs", &logs, FileAccess::ReadWrite), "b", "2").await;
         let conflict = call.finish(FileEffects::default()).await.unwrap_err();
         assert_eq!(conflict.name, "logs");
@@ -343,7 +349,7 @@ mod tests {
         let store = store();
         put(&*store, "s/log", "").await;
         let call = Transaction::new(budget());
-        let root = Sharing::PerSession.directory(Some("s")).unwrap();
+        let root = StoreSharing::PerSession.directory(Some("s")).unwrap();
         let view = call.view_below("data", &store, root, FileAccess::ReadWrite);
         let file = view.open(&path("log"), WRITE).await.unwrap();
         put(&*store, "s/log", "a line of another call").await;
@@ -356,7 +362,7 @@ mod tests {
         let inner = outer.inner(budget());
         lose_the_race(&inner, &store).await;
         assert!(inner.finish(FileEffects::default()).await.is_err());
-        // The outer call was refused nothing: what becomes of it is its own decision.
+        // No change of the outer call was refused, so it may still commit.
         outer.finish(FileEffects::default()).await.unwrap();
         assert_eq!(get(&*store, "kept").await.as_deref(), Some("1"));
     }

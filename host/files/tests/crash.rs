@@ -1,9 +1,8 @@
-//! Hosts that are killed in the middle of commits, and hosts that commit to one directory at a
-//! time.
+//! Hosts that are killed during commits, and hosts that commit to one directory at the same time.
 //!
-//! The test runs itself as a child process, which makes one transaction after another and says
-//! after each that it is done; then it is killed. `COFFERDAM_CRASHES` says how often (30 times if
-//! it is not set).
+//! The test runs itself as a child process, which makes one transaction after another and reports
+//! each when it is done; then the child is killed. `COFFERDAM_CRASHES` is the number of kills (30
+//! by default).
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the message")]
 
@@ -20,12 +19,12 @@ use cofferdam_files::{
     StorePath, WriteMode,
 };
 
-/// What a child does, and in which directory.
+/// Environment variables with the work of a child and its directory.
 const WORK: &str = "COFFERDAM_CRASH_WORK";
 const ROOT: &str = "COFFERDAM_CRASH_ROOT";
-/// How many groups of files there are. Each transaction works on one of them.
+/// Number of groups of files. Each transaction works on one of them.
 const GROUPS: u64 = 3;
-/// Where a commit is prepared.
+/// Directory in which a commit is prepared.
 const COMMIT: &str = ".~cofferdam-commit";
 
 type Tree = BTreeMap<String, Option<String>>;
@@ -39,7 +38,7 @@ fn path(text: &str) -> StorePath {
     StorePath::file(text).unwrap()
 }
 
-/// What a group looks like after the transaction `last`, the last one that worked on it.
+/// Adds the state of a group after the transaction `last`, the last one that worked on it.
 fn group(number: u64, last: u64, into: &mut Tree) {
     let text = || Some(format!("{last}"));
     let mut put =
@@ -60,7 +59,8 @@ fn group(number: u64, last: u64, into: &mut Tree) {
     put("/swapped-2".into(), Some(even.into()));
 }
 
-/// What the directory looks like after the transaction `last`. The first ones make the groups.
+/// Returns the state of the directory after the transaction `last`. The first ones create the
+/// groups.
 fn expected(last: u64) -> Tree {
     let mut tree = Tree::new();
     for number in 0..GROUPS {
@@ -71,7 +71,7 @@ fn expected(last: u64) -> Tree {
     tree
 }
 
-/// The transaction `number`, not committed.
+/// Makes the changes of the transaction `number`, without committing them.
 async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
     let home = format!("g{}", number % GROUPS);
     let at = |rest: &str| path(&format!("{home}/{rest}"));
@@ -100,7 +100,7 @@ async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Every other transaction has its contents on disk from the first byte on: they get their names
+/// Every other transaction has its contents on disk from the first byte on, so that they are linked
 /// without a copy.
 fn budget(number: u64) -> Budget {
     if number.is_multiple_of(2) {
@@ -115,13 +115,13 @@ fn budget(number: u64) -> Budget {
 
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever started this process may be gone.
+    // The parent process may be gone.
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
         std::process::exit(1);
     }
 }
 
-/// Not a test by itself: what a child process does.
+/// Not a test by itself, but the work of a child process.
 #[tokio::test]
 async fn child() {
     let (Ok(work), Some(root)) = (std::env::var(WORK), std::env::var_os(ROOT)) else { return };
@@ -148,7 +148,7 @@ async fn child() {
     }
 }
 
-/// Adds one to the number in two files, unless another host has done that meanwhile.
+/// Adds one to the number in two files. Returns false if another host was faster.
 async fn add_one(store: &Arc<DirectoryStore>) -> bool {
     let overlay = Overlay::new(Arc::clone(store) as _, &Budget::new(1 << 20));
     let old = overlay.read(&path("sum"), 99).await.unwrap();
@@ -174,7 +174,7 @@ fn start(root: &Path, work: &str) -> Child {
         .unwrap()
 }
 
-/// Everything that the system shows in `root`.
+/// Collects everything that the system shows in `root`.
 fn look(root: &Path, prefix: &str, into: &mut Tree) {
     for entry in fs::read_dir(root).unwrap() {
         let entry = entry.unwrap();
@@ -188,7 +188,7 @@ fn look(root: &Path, prefix: &str, into: &mut Tree) {
     }
 }
 
-/// Random enough for when somebody is killed.
+/// Random enough to choose the moment of a kill.
 struct Dice(u64);
 
 impl Dice {
@@ -213,7 +213,7 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
     let root = directory.path();
     let started = Instant::now();
     let (mut last_done, mut prepared, mut recorded) = (None, 0, 0);
-    // Kills go on until enough of them have hit a commit: how long one takes differs between
+    // Repeat until enough kills have hit a commit: the duration of a commit differs between
     // machines.
     for crash in 0..crashes * 4 {
         if crash >= crashes && prepared + recorded >= crashes / 10 {
@@ -223,10 +223,10 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         let mut child = start(root, &format!("transact {from} {}", crash % 2 == 0));
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut heard = 0;
-        // Past the start of the process, to a random moment.
+        // Wait until the process has started, and then for a random time.
         let waits_for = dice.below(4);
         let mut done = |line: String| {
-            // The first comes after what the harness says.
+            // The first line follows output of the test harness.
             if let Some((_, number)) = line.split_once("done ") {
                 last_done = Some(number.parse::<u64>().unwrap());
                 heard += 1;
@@ -252,7 +252,7 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         drop(open(root, true));
         let mut found = Tree::new();
         look(root, "", &mut found);
-        // The one that was never acknowledged may be there or not.
+        // The last, unacknowledged transaction may exist or not.
         let last =
             if found == expected(acknowledged + 1) { acknowledged + 1 } else { acknowledged };
         assert_eq!(
@@ -268,7 +268,7 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         started.elapsed(),
         last_done.unwrap_or(0) + 1,
     );
-    // If they are all killed at other moments, this tests nothing.
+    // If no kill hits a commit, this tests nothing.
     assert!(prepared + recorded >= crashes / 10, "{prepared} + {recorded} of {crashes}");
 }
 

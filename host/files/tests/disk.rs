@@ -1,7 +1,7 @@
 //! Disks that are full or read-only, and file systems that are mounted inside of a store.
 //!
-//! The test runs itself in a mount namespace of its own, where it may mount what it needs. Where
-//! that is not allowed it says so and checks nothing.
+//! The test runs itself in its own mount namespace, in which it can mount file systems. If that is
+//! not permitted, it reports that and checks nothing.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
@@ -20,12 +20,12 @@ use cofferdam_files::{
     WriteMode,
 };
 
-/// Set in the namespace: the test that runs there.
+/// Environment variable that is set in the namespace to the name of the test that runs there.
 const INSIDE: &str = "COFFERDAM_DISK_INSIDE";
 const FULL: &str = "the file store failed: no storage space.";
 const READ_ONLY: &str = "the file store failed: read-only filesystem or storage medium.";
 
-/// Whether this is the namespace. If it is not, the test `name` has run there by the time that this
+/// Returns whether this process runs in the namespace. If not, runs the test `name` there before it
 /// returns.
 fn is_inside(name: &str) -> bool {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
@@ -36,7 +36,7 @@ fn is_inside(name: &str) -> bool {
         command.args(["--map-root-user", "--mount", "--"]).arg(program);
         command
     };
-    // Mounting is what may be forbidden.
+    // Mounting may be forbidden.
     let trial = tempfile::tempdir().unwrap();
     let is_allowed = namespace("mount".as_ref())
         .args(["-t", "tmpfs", "none"])
@@ -81,7 +81,7 @@ fn path(text: &str) -> StorePath {
     StorePath::file(text).unwrap()
 }
 
-/// Everything that the system shows, with the content of files.
+/// Returns everything that the system shows, with the content of files.
 fn snapshot(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
@@ -100,7 +100,7 @@ fn snapshot(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     all
 }
 
-/// A store's worth of files, and changes of every kind to them, with `bytes` of new content.
+/// Creates files in a store, and changes of every kind to them, with `bytes` of new content.
 async fn change_all(root: &Path, store: &Arc<DirectoryStore>, bytes: usize) -> Overlay {
     if !root.join("moved").exists() {
         fs::create_dir(root.join("moved")).unwrap();
@@ -129,7 +129,7 @@ async fn a_full_disk_leaves_the_store_as_it_was() {
         let store = open(root);
         let changed = change_all(root, &store, bytes).await;
         if options.contains("nr_inodes") {
-            // The last of the numbers for files, so that only a part of the new ones can be made.
+            // Take the last inodes, so that only a part of the new files can be created.
             (0..4).for_each(|number| fs::write(root.join(format!("filler{number}")), "").unwrap());
         }
         let before = snapshot(root);
@@ -144,7 +144,7 @@ async fn a_full_disk_leaves_the_store_as_it_was() {
             assert_eq!(refused.to_string(), FULL);
             assert_eq!(snapshot(root), before);
         }
-        // With room there again, all is as usual.
+        // With room again, everything works.
         (0..4).for_each(|number| drop(fs::remove_file(root.join(format!("filler{number}")))));
         change_all(root, &store, 1000).await.commit_changes().await.unwrap();
         assert_eq!(fs::read(root.join("elsewhere/kept")).unwrap(), b"moved/kept");

@@ -1,5 +1,5 @@
 //! Bucket stores on a server that speaks S3. `cargo xtask s3` starts one and runs these tests;
-//! without `COFFERDAM_S3_ENDPOINT` they say that they are skipped.
+//! without `COFFERDAM_S3_ENDPOINT` they report that they are skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use cofferdam_files::{
 
 const BUCKET: &str = "cofferdam-tests";
 
-/// Where the server is, with the bucket made; `None` when there is none.
+/// Returns the endpoint of the server, whose bucket has been created; `None` if there is no server.
 fn server() -> Option<&'static str> {
     static ENDPOINT: OnceLock<Option<String>> = OnceLock::new();
     let endpoint = ENDPOINT.get_or_init(|| {
@@ -36,12 +36,12 @@ fn server() -> Option<&'static str> {
     endpoint.as_deref()
 }
 
-/// The server of the tests asks for no signature.
+/// The test server requires no signature.
 fn make_bucket(endpoint: &str) {
     put_empty(endpoint, BUCKET);
 }
 
-/// Puts an empty object, as somebody else would.
+/// Puts an empty object, as another program would.
 fn put_empty(endpoint: &str, place: &str) {
     let host = endpoint.strip_prefix("http://").expect("the endpoint of the tests is plain HTTP");
     let mut connection = TcpStream::connect(host).unwrap();
@@ -65,7 +65,7 @@ fn options(endpoint: &str, quota: Quota) -> BucketOptions {
     }
 }
 
-/// A prefix that no other store has.
+/// Returns a prefix that no other store has.
 fn prefix() -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let nanoseconds = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
@@ -85,7 +85,7 @@ fn path(text: &str) -> StorePath {
     StorePath::file(text).unwrap()
 }
 
-/// Plans that are the same in every run.
+/// Returns plans that are the same in every run.
 fn plans(count: u64, operations: usize) -> impl Iterator<Item = Vec<Operation>> {
     (1..=count).map(move |seed| {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);

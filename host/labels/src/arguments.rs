@@ -1,9 +1,9 @@
 //! Variables in the arguments of a call (`LBL-6`).
 //!
-//! An argument refers to a variable if it is the reference that the model was shown (an object with
-//! `"type": "variable_reference"`) or the id itself, as a whole text; then the tool gets the text
-//! of the value in its place. An id in the middle of a text stays as it is, but the label of its
-//! variable counts as well.
+//! An argument refers to a variable if it is the reference object that the model was shown (with
+//! `"type": "variable_reference"`) or a string that is exactly the variable's id; the tool then
+//! gets the value as a string instead. An id inside a longer string stays as it is, but the label
+//! of its variable still counts.
 
 use std::collections::HashMap;
 
@@ -14,77 +14,81 @@ use serde_json::Value;
 
 use super::store::Store;
 
-/// What ids begin with (`LBL-7`).
+/// Prefix of variable ids (`LBL-7`).
 pub(super) const ID_START: &str = "var_";
-/// How many hexadecimal digits come then.
+/// Number of hexadecimal digits after the prefix.
 const ID_DIGITS: usize = 16;
-/// What a reference says of itself.
+/// Value of `type` in a reference.
 pub(super) const REFERENCE: &str = "variable_reference";
-/// All values that are put into the arguments of one call together, in bytes.
+/// Maximum total size, in bytes, of all values inserted into the arguments of one call.
 const BYTES_MAX: usize = 16 << 20;
 
-/// What arguments are with regard to variables.
+/// Arguments with their variables resolved.
 #[derive(Debug, Default)]
-pub(super) struct Resolved {
-    /// The arguments with the values in the place of references; `None` if there are no references.
+pub(super) struct ResolvedArguments {
+    /// Arguments with references replaced by values; `None` if there are no references.
     pub(super) arguments: Option<CallArguments>,
-    /// The labels of all variables that are named, combined.
+    /// Combined label of all variables that the arguments name.
     pub(super) label: Label,
 }
 
-/// Why arguments cannot be resolved.
+/// Error returned by [`resolve`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unresolved {
-    /// A reference is to nothing that the session has (`LBL-14`).
+pub(super) enum UnresolvedVariables {
+    /// A reference names a variable that the session does not have (`LBL-14`).
     #[error("Unknown variable '{id}'")]
     Unknown { id: String },
-    /// The values are too large together.
+    /// The values are too large in total.
     #[error("The variables in the arguments have more than {BYTES_MAX} bytes together.")]
     TooLarge,
 }
 
-/// Puts values into arguments.
-pub(super) fn resolve(arguments: &CallArguments, store: &Store) -> Result<Resolved, Unresolved> {
+/// Replaces references in arguments by the values of their variables.
+pub(super) fn resolve(
+    arguments: &CallArguments,
+    store: &Store,
+) -> Result<ResolvedArguments, UnresolvedVariables> {
     let mut value = match arguments {
         CallArguments::Value(value) if names_some(value) => value.clone(),
         CallArguments::Text(text) if is_worth_reading(text) => match parse_json(text) {
             Ok(value) => value,
-            // It is no JSON, and no tool gets it.
+            // Not JSON, so no tool will receive it.
             Err(_) => Value::String(text.clone()),
         },
-        _ => return Ok(Resolved::default()),
+        _ => return Ok(ResolvedArguments::default()),
     };
     let is_json = matches!(value, Value::Object(_) | Value::Array(_));
     let known = store.labels();
-    let mut found = Found { store, known, label: Label::default(), bytes: 0, is_changed: false };
+    let mut found =
+        VariableUse { store, known, label: Label::default(), bytes: 0, is_changed: false };
     found.resolve(&mut value)?;
     let arguments = (is_json && found.is_changed).then_some(CallArguments::Value(value));
-    Ok(Resolved { arguments, label: found.label })
+    Ok(ResolvedArguments { arguments, label: found.label })
 }
 
-/// The label of the variables that arguments name.
+/// Returns the combined label of the variables that arguments name.
 pub(super) fn label(arguments: &str, store: &Store) -> Label {
     match resolve(&CallArguments::Text(arguments.to_owned()), store) {
         Ok(resolved) => resolved.label,
-        // The call fails before a tool runs.
+        // The call will fail before a tool runs.
         Err(_) => Label::default(),
     }
 }
 
-struct Found<'s> {
+struct VariableUse<'s> {
     store: &'s Store,
-    /// The labels of all variables; read once, for a text may name a million.
+    /// Labels of all variables, read once because a string may name a million of them.
     known: HashMap<String, Label>,
     label: Label,
     bytes: usize,
     is_changed: bool,
 }
 
-impl Found<'_> {
-    fn resolve(&mut self, value: &mut Value) -> Result<(), Unresolved> {
+impl VariableUse<'_> {
+    fn resolve(&mut self, value: &mut Value) -> Result<(), UnresolvedVariables> {
         match value {
             Value::String(text) if is_id(text) => {
-                // A text that only looks like an id is none.
+                // A string that only looks like an id is left as it is.
                 if let Some(known) = self.value(text)? {
                     *text = known;
                 }
@@ -99,7 +103,7 @@ impl Found<'_> {
                     .to_owned();
                 *value = match self.value(&id)? {
                     Some(known) => Value::String(known),
-                    None => return Err(Unresolved::Unknown { id }),
+                    None => return Err(UnresolvedVariables::Unknown { id }),
                 };
             }
             Value::Object(members) => {
@@ -111,19 +115,19 @@ impl Found<'_> {
         Ok(())
     }
 
-    fn value(&mut self, id: &str) -> Result<Option<String>, Unresolved> {
+    fn value(&mut self, id: &str) -> Result<Option<String>, UnresolvedVariables> {
         let Some(label) = self.known.get(id) else { return Ok(None) };
         let Some(value) = self.store.value(id) else { return Ok(None) };
         self.label.add(label);
         self.bytes = self.bytes.saturating_add(value.text.len());
         if self.bytes > BYTES_MAX {
-            return Err(Unresolved::TooLarge);
+            return Err(UnresolvedVariables::TooLarge);
         }
         self.is_changed = true;
         Ok(Some(value.text))
     }
 
-    /// Counts the labels of variables that a text names.
+    /// Adds the labels of variables that a string mentions.
     fn note(&mut self, text: &str) {
         for (start, _) in text.match_indices(ID_START) {
             let id = text.get(start..start.saturating_add(ID_START.len() + ID_DIGITS));
@@ -134,7 +138,7 @@ impl Found<'_> {
     }
 }
 
-/// Whether a text can name a variable. Escapes may hide the name of one.
+/// Returns whether a string may name a variable. JSON escapes may hide an id.
 fn is_worth_reading(text: &str) -> bool {
     text.contains(ID_START) || text.contains(REFERENCE) || text.contains('\\')
 }
@@ -152,7 +156,7 @@ fn names_some(value: &Value) -> bool {
     }
 }
 
-/// Whether a text is an id and nothing else.
+/// Returns whether a string is exactly one variable id.
 pub(super) fn is_id(text: &str) -> bool {
     text.strip_prefix(ID_START).is_some_and(|digits| {
         digits.len() == ID_DIGITS

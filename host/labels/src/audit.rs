@@ -1,58 +1,58 @@
-//! What was decided, for people (`LBL-15`).
+//! Audit of the policy's decisions (`LBL-15`).
 
 use cofferdam_tool::label::Label;
 use serde_json::{Map, Value, json};
 
 use super::Violation;
 
-/// Is told of every decision. Called from within the run: it must not block.
+/// Receives every decision of a policy. The run calls it synchronously, so it must not block.
 pub trait LabelAudit: Send + Sync {
-    /// Takes one.
+    /// Handles one decision.
     fn decided(&self, decision: &LabelDecision<'_>);
 }
 
-/// What was decided.
+/// Kind of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Decided {
-    /// A result has got a label.
+pub enum AuditDecision {
+    /// A result was labeled.
     Labelled,
-    /// It was hidden in a variable.
+    /// A result was hidden in a variable.
     Hidden,
-    /// It was to be hidden and was too large for that; nobody gets it.
+    /// A result had to be hidden but was too large, so it was discarded.
     Discarded,
-    /// The call was not made.
+    /// A call was blocked.
     Blocked,
-    /// A person is asked about the call instead.
+    /// The user is asked about the call instead.
     ApprovalRequested,
-    /// The call was made because a person has said so, and only therefore.
+    /// A call was made only because the user approved it.
     Approved,
 }
 
-/// One decision. It never holds a value.
+/// One decision of the policy. It never contains a value.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LabelDecision<'d> {
-    /// What was decided.
-    pub decided: Decided,
-    /// The tool.
+    /// Kind of the decision.
+    pub decided: AuditDecision,
+    /// Name of the tool.
     pub tool: &'d str,
-    /// The model's id of the call; of a call that another tool has made, the host's.
+    /// Id of the call: the model's, or the host's for a call made by another tool.
     pub call_id: &'d str,
-    /// The session, if there is one.
+    /// Id of the session, if there is one.
     pub session: Option<&'d str>,
-    /// The label of what it is about: of the result, or of what would have gone into the call.
+    /// Label of the result, or of the data that would have gone into the call.
     pub label: &'d Label,
-    /// The label that the context has by now.
+    /// Current label of the context.
     pub context: &'d Label,
-    /// The variable that the result is hidden in.
+    /// Id of the variable that hides the result.
     pub variable: Option<&'d str>,
-    /// What speaks against the call.
+    /// Violations found in the call.
     pub violations: &'d [Violation],
 }
 
-impl Decided {
-    /// The decision in one word.
+impl AuditDecision {
+    /// Returns the decision as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Decided {
 }
 
 impl LabelDecision<'_> {
-    /// The decision as one line of a log. Keys without a value are left out.
+    /// Returns the decision as one JSON object for a log. Keys without a value are left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let reasons: Vec<_> = self.violations.iter().map(Violation::message).collect();

@@ -1,4 +1,4 @@
-//! The policy at work in one call: its arguments on the way in, its result on the way out.
+//! Applies the policy to one call: checks its arguments before it runs and labels its result after.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,41 +13,41 @@ use cofferdam_tool::label::Label;
 use cofferdam_tool::{Output, ToolFailure, Toolset};
 use serde_json::json;
 
-use super::arguments::{self, Resolved, Unresolved};
+use super::arguments::{self, ResolvedArguments, UnresolvedVariables};
 use super::check::{self, violations};
-use super::ended::Ended;
+use super::ended::CompletedCall;
 use super::flow::{Flow, RESULT_LABEL, RESULT_VARIABLE, is_own};
-use super::inner::{Given, Inner};
-use super::store::Hidden;
-use super::{Decided, Violation};
+use super::inner::{GrantedVariables, LabeledInnerCalls};
+use super::store::HiddenValue;
+use super::{AuditDecision, Violation};
 
-/// The policy at work in one batch.
+/// State of the policy during one batch.
 pub(super) struct BatchFlow {
     pub(super) flow: Arc<Flow>,
-    /// The context's label when the batch began: none of its calls was asked for in view of another
-    /// one's result.
+    /// Label of the context when the batch began. The model requested all calls of the batch before
+    /// it saw any of their results.
     pub(super) context: Label,
 }
 
-/// The policy at work in one call.
+/// State of the policy during one call.
 pub(super) struct CallFlow {
     pub(super) flow: Arc<Flow>,
-    /// The tools that the call is one of; without one no tool is called.
+    /// Toolset that holds the called tool; `None` if no tool is called.
     toolset: Option<Toolset>,
-    /// The context's label when the batch began.
+    /// Label of the context when the batch began.
     batch: Label,
     /// Violations that the user has seen and approved.
     waived: Vec<Violation>,
-    /// What the tool may do with other tools.
-    pub(super) inner: Arc<Inner>,
-    /// The label that the result has got, and the variable that it is hidden in.
+    /// Checks the calls that the tool makes to other tools.
+    pub(super) inner: Arc<LabeledInnerCalls>,
+    /// Label of the result, and id of the variable that hides it.
     decided: Mutex<Option<(Label, Option<String>)>>,
 }
 
 impl BatchGuard for BatchFlow {
     fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard> {
         let (flow, batch) = (Arc::clone(&self.flow), self.context.clone());
-        let inner = Arc::new(Inner::new(Arc::clone(&flow)));
+        let inner = Arc::new(LabeledInnerCalls::new(Arc::clone(&flow)));
         let (toolset, waived, decided) =
             (toolset.cloned(), check::waived(waived), Mutex::default());
         Box::new(CallFlow { flow, toolset, batch, waived, inner, decided })
@@ -63,23 +63,24 @@ impl CallFlow {
         *self.decided() = Some((label, variable));
     }
 
-    /// Hides a value. The error is what is shown instead when that cannot be done.
+    /// Hides a value in a variable. The error is the text shown instead if the value cannot be
+    /// stored.
     pub(super) fn hide(
         &self,
         (tool, call_id): (&str, &str),
-        value: &Hidden,
+        value: &HiddenValue,
         label: &Label,
     ) -> Result<serde_json::Value, String> {
         match self.flow.store.hide(value, label) {
             Ok(id) => {
-                self.flow.tell(Decided::Hidden, tool, call_id, label, Some(&id), &[]);
+                self.flow.tell(AuditDecision::Hidden, tool, call_id, label, Some(&id), &[]);
                 let reference = reference(&id, label, tool);
                 self.decide(label.clone(), Some(id));
                 Ok(reference)
             }
             Err(not_kept) => {
-                self.flow.tell(Decided::Discarded, tool, call_id, label, None, &[]);
-                // What is shown instead is the host's own word.
+                self.flow.tell(AuditDecision::Discarded, tool, call_id, label, None, &[]);
+                // The text shown instead is the host's own.
                 self.decide(Label::default(), None);
                 Err(not_kept.to_string())
             }
@@ -92,8 +93,8 @@ impl CallGuard for CallFlow {
         Some(Arc::clone(&self.inner) as Arc<_>)
     }
 
-    /// Writes the label that a result has got into its record, where it is for users and for later
-    /// turns. A result that no tool has given is the host's own text.
+    /// Writes the label of the result into its record, for users and for later turns. A result that
+    /// no tool returned is the host's own text.
     fn finish(&self, result: &mut FunctionResult) {
         let (label, variable) = self.decided().take().unwrap_or_default();
         result.extra.insert(RESULT_LABEL.to_owned(), json!(label));
@@ -118,54 +119,55 @@ impl Middleware<FunctionContext> for CallFlow {
         let (labels, is_own) =
             (flow.labels_of(&context.tool, source.as_ref()), is_own(source.as_ref()));
         let resolved = match is_own {
-            true => Ok(Resolved::default()),
+            true => Ok(ResolvedArguments::default()),
             false => arguments::resolve(&context.arguments, &flow.store),
         };
         let resolved = resolved.map_err(unresolved)?;
         let data = Label::combine([&self.batch, &resolved.label]);
         let found = violations(&labels, &data);
         if let Some(first) = found.iter().find(|violation| !self.waived.contains(violation)) {
-            flow.tell(Decided::Blocked, &name, &context.call_id, &data, None, &found);
+            flow.tell(AuditDecision::Blocked, &name, &context.call_id, &data, None, &found);
             let shown = FunctionValue::Error(Output::Value(first.result(&name)));
             return Err(FunctionSignal::Terminate(Some(shown)));
         }
         if !found.is_empty() {
-            flow.tell(Decided::Approved, &name, &context.call_id, &data, None, &found);
+            flow.tell(AuditDecision::Approved, &name, &context.call_id, &data, None, &found);
         }
-        self.inner.begin(Given {
+        self.inner.begin(GrantedVariables {
             context: self.batch.clone(),
             tool: labels.result.clone(),
             data: resolved.label,
         });
         let is_filled = resolved.arguments.is_some();
-        let mut inside = Inside::enter(context, resolved.arguments);
+        let mut inside = LabeledCall::enter(context, resolved.arguments);
         let mut ended = next.run(inside.context).await;
         inside.is_over = true;
         drop(inside);
         if is_filled
             && matches!(ended, Err(FunctionSignal::Error(FunctionError::InvalidArguments(_))))
         {
-            // What is wrong with arguments is said with their values.
+            // Errors about invalid arguments quote them, which would reveal the hidden values.
             let said = "The values of the variables do not fit the arguments that they stand for.";
             ended = Err(FunctionError::Failure(ToolFailure::new(said)).into());
         }
         let by = source.states_for();
-        Ended { call: self, name: &name, labels: &labels, by, is_own }.finish(context, &mut ended);
+        CompletedCall { call: self, name: &name, labels: &labels, by, is_own }
+            .finish(context, &mut ended);
         ended
     }
 }
 
-/// A call that goes on, with values in its arguments. However it ends, also when whoever waits for
-/// it does not any more, what is outside finds the arguments as the model wrote them: values there
-/// would be without their labels, in another try as well.
-struct Inside<'c> {
+/// Scope of a call whose arguments contain values of variables. On drop, including when the caller
+/// stops waiting, the arguments become what the model wrote again: outside of this scope, and in a
+/// retry, the values would appear without their labels.
+struct LabeledCall<'c> {
     context: &'c mut FunctionContext,
     written: Option<CallArguments>,
-    /// Whether it came to its end. Otherwise nobody gets what there is of a result.
+    /// True if the inner call has ended. Otherwise drop discards a partial result.
     is_over: bool,
 }
 
-impl<'c> Inside<'c> {
+impl<'c> LabeledCall<'c> {
     fn enter(context: &'c mut FunctionContext, filled: Option<CallArguments>) -> Self {
         let written = filled.map(|filled| std::mem::replace(&mut context.arguments, filled));
         (context.record, context.result) = (None, None);
@@ -173,7 +175,7 @@ impl<'c> Inside<'c> {
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for LabeledCall<'_> {
     fn drop(&mut self) {
         if let Some(written) = self.written.take() {
             self.context.arguments = written;
@@ -184,14 +186,14 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// A failure in the words of the contract (`LBL-14`).
-fn unresolved(error: Unresolved) -> FunctionSignal {
+/// Returns the failure that `LBL-14` prescribes.
+fn unresolved(error: UnresolvedVariables) -> FunctionSignal {
     let value = Some(json!(error.to_string()));
     FunctionError::Failure(ToolFailure { value, ..ToolFailure::new(error.to_string()) }).into()
 }
 
-/// What a model sees of a hidden result (`LBL-7`). The tool's name is the host's word; nothing in
-/// here is the tool's.
+/// Returns the reference that the model sees instead of a hidden result (`LBL-7`). The tool's name
+/// is the one that the host knows; nothing in the reference was written by the tool.
 fn reference(id: &str, label: &Label, tool: &str) -> serde_json::Value {
     json!({
         "type": arguments::REFERENCE,

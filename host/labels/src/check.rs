@@ -1,29 +1,29 @@
-//! Whether a call may be made (`LBL-3`, `LBL-9`, `LBL-10`).
+//! Checks whether a call may be made (`LBL-3`, `LBL-9`, `LBL-10`).
 
 use cofferdam_agent::guard::Objection;
 use cofferdam_tool::label::{Confidentiality, Integrity, Label, ToolLabels};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Why a call is not made.
+/// Reason why a call is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Violation {
-    /// The tool takes nothing that is untrusted, and the context, or a variable in the arguments,
-    /// is (`LBL-9`).
+    /// The tool does not accept untrusted data, and the context or a variable in the arguments is
+    /// untrusted (`LBL-9`).
     Integrity,
-    /// The tool takes data out that may not go there (`LBL-10`).
+    /// The tool would send the data to a destination that may not have it (`LBL-10`).
     Confidentiality {
-        /// How confidential the data is.
+        /// Confidentiality of the data.
         context: Confidentiality,
-        /// What the tool may have.
+        /// Maximum confidentiality that the destination may receive.
         max: Confidentiality,
     },
 }
 
 impl Violation {
-    /// What the model is told, beside the function.
+    /// Returns the message for the model, without the function's name.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -38,7 +38,7 @@ impl Violation {
         }
     }
 
-    /// The result of the call that is not made.
+    /// Returns the result of the blocked call.
     #[must_use]
     pub fn result(&self, function: &str) -> Value {
         json!({ "error": self.message(), "function": function })
@@ -47,14 +47,14 @@ impl Violation {
 
 impl From<&Violation> for Objection {
     fn from(violation: &Violation) -> Self {
-        // Words: this cannot fail, and if it did the objection would be recognised as none that is
-        // waived.
+        // Plain words, so this cannot fail. If it did, the objection would never match a waived
+        // one.
         let data = serde_json::to_value(violation).unwrap_or_default();
         Self { message: violation.message(), data }
     }
 }
 
-/// Returns the violations among objections that a user has waived.
+/// Returns the violations among the objections that a user has waived.
 pub(super) fn waived(objections: Vec<Objection>) -> Vec<Violation> {
     objections
         .into_iter()
@@ -62,7 +62,7 @@ pub(super) fn waived(objections: Vec<Objection>) -> Vec<Violation> {
         .collect()
 }
 
-/// Everything that speaks against a call with data of this label, integrity first (`LBL-10`).
+/// Returns all violations of a call with data of this label, integrity first (`LBL-10`).
 pub(super) fn violations(tool: &ToolLabels, data: &Label) -> Vec<Violation> {
     let mut found = Vec::new();
     if data.integrity == Integrity::Untrusted && !tool.accepts_untrusted {

@@ -1,4 +1,4 @@
-//! What becomes of the result of a call: its label, and whether it is hidden (`LBL-6` to `LBL-8`).
+//! Labels the result of a call, and hides it if the policy says so (`LBL-6` to `LBL-8`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,22 +8,22 @@ use cofferdam_tool::label::{Integrity, Label, StatedBy, ToolLabels};
 use cofferdam_tool::{Content as ToolContent, Output, ToolError, ToolFailure};
 use serde_json::{Value, json};
 
-use super::Decided;
+use super::AuditDecision;
 use super::call::CallFlow;
-use super::store::Hidden;
+use super::store::HiddenValue;
 
-/// A call that has ended.
-pub(super) struct Ended<'c> {
+/// A call that has ended, with what is needed to label its result.
+pub(super) struct CompletedCall<'c> {
     pub(super) call: &'c CallFlow,
     pub(super) name: &'c str,
     pub(super) labels: &'c ToolLabels,
     pub(super) by: StatedBy,
-    /// Whether the tool is one of the policy's own.
+    /// True if the tool is one of the policy's own.
     pub(super) is_own: bool,
 }
 
-impl Ended<'_> {
-    /// Labels what the call gave, and hides it or taints the context with it.
+impl CompletedCall<'_> {
+    /// Labels the result, then hides it or taints the context with it.
     pub(super) fn finish(
         &self,
         context: &mut FunctionContext,
@@ -49,13 +49,13 @@ impl Ended<'_> {
             Err(FunctionSignal::Error(FunctionError::Tool(error))) if error.has_own_value() => {
                 *error = self.error(error.clone(), &label, call_id);
             }
-            // The text of any other error is the host's own.
+            // All other errors have texts written by the host.
             Err(_) => {}
         }
     }
 
-    /// The tool's own label, what its source says of this result, and the variables that went into
-    /// it (`LBL-6`, `LBL-12`).
+    /// Combines the tool's own label, the label that its source gave this result, and the labels of
+    /// the variables and inner calls that went into it (`LBL-6`, `LBL-12`).
     fn label(&self, context: &FunctionContext) -> Label {
         let said = context.record.as_ref().and_then(|record| record.label.as_ref());
         if self.is_own {
@@ -88,7 +88,7 @@ impl Ended<'_> {
         }
     }
 
-    /// A failure that a tool has reported, in its words.
+    /// Hides the words of a failure reported by a tool, if necessary.
     fn failure(&self, failure: ToolFailure, label: &Label, call_id: &str) -> ToolFailure {
         if !self.is_hidden(label, call_id) {
             return failure;
@@ -98,7 +98,7 @@ impl Ended<'_> {
         ToolFailure { value, transient: failure.transient, ..ToolFailure::new(message) }
     }
 
-    /// An error of which somebody else has written the text, such as a server.
+    /// Hides the words of an error whose text a third party wrote, such as a server, if necessary.
     fn error(&self, error: ToolError, label: &Label, call_id: &str) -> ToolError {
         if !self.is_hidden(label, call_id) {
             return error;
@@ -108,13 +108,14 @@ impl Ended<'_> {
     }
 
     fn hidden_words(&self, words: Value, label: &Label, call_id: &str) -> Value {
-        let value = Hidden::text(words.to_string());
+        let value = HiddenValue::text(words.to_string());
         let hidden = self.call.hide((self.name, call_id), &value, label);
         hidden.unwrap_or_else(|text| json!({ "message": text }))
     }
 
-    /// Gives the result its label. What is not hidden is seen, and taints the context (`LBL-8`,
-    /// `LBL-9`). What a person asks for by `inspect_variable` is never hidden again (`LBL-13`).
+    /// Records the label of the result and returns whether to hide it. A visible result taints the
+    /// context (`LBL-8`, `LBL-9`). The result of `inspect_variable` is never hidden again
+    /// (`LBL-13`).
     fn is_hidden(&self, label: &Label, call_id: &str) -> bool {
         let is_inspected = self.is_own && self.name == super::tools::INSPECT;
         let hides = self.call.flow.policy.auto_hide_untrusted && !is_inspected;
@@ -123,13 +124,13 @@ impl Ended<'_> {
             self.call.flow.store.taint(label);
             self.call.decide(label.clone(), None);
         }
-        self.call.flow.tell(Decided::Labelled, self.name, call_id, label, None, &[]);
+        self.call.flow.tell(AuditDecision::Labelled, self.name, call_id, label, None, &[]);
         is_hidden
     }
 }
 
-/// A result as it is kept.
-fn hidden(value: &FunctionValue) -> Hidden {
+/// Converts a result to the form in which it is stored.
+fn hidden(value: &FunctionValue) -> HiddenValue {
     let items = match value {
         FunctionValue::Output(Output::Contents(contents))
         | FunctionValue::Error(Output::Contents(contents)) => {
@@ -138,7 +139,7 @@ fn hidden(value: &FunctionValue) -> Hidden {
         FunctionValue::Finished(result) => result.items.clone(),
         _ => Vec::new(),
     };
-    Hidden { text: value.text(), items }
+    HiddenValue { text: value.text(), items }
 }
 
 fn blob(content: &ToolContent) -> Option<Data> {

@@ -1,10 +1,11 @@
-//! The policy at work in one run: what the context has seen, and what a call would be given.
+//! State of the policy during one run: the context's label and the checks of calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_agent::guard::{BatchGuard, GuardedRun, Objection, RunGuard};
 use cofferdam_agent::{
-    ChatClient, Content, FunctionCall, FunctionResult, Message, Reply, TokenBudget, TokenUsage,
+    ChatClient, FunctionCall, FunctionResult, Message, MessageContent, Reply, TokenBudget,
+    TokenUsage,
 };
 use cofferdam_tool::label::{Label, StatedBy, ToolLabels};
 use cofferdam_tool::{ToolDefinition, ToolSource, Toolset};
@@ -14,28 +15,29 @@ use super::call::BatchFlow;
 use super::check::violations;
 use super::store::Store;
 use super::tools::VariableTools;
-use super::{Decided, LabelDecision, LabelPolicy, Violation};
+use super::{AuditDecision, LabelDecision, LabelPolicy, Violation};
 
-/// The field of a result's record that its label stands in. No model sees it.
+/// Field of a result's record that holds its label. The model does not see it.
 pub(super) const RESULT_LABEL: &str = "security_label";
-/// The field that the variable stands in that a result is hidden in.
+/// Field of a result's record that holds the id of the variable that hides the result.
 pub(super) const RESULT_VARIABLE: &str = "variable_id";
 
-/// The policy at work in one run.
+/// State of the policy during one run.
 pub(super) struct Flow {
     pub(super) policy: LabelPolicy,
     pub(super) store: Store,
-    /// The id of the caller's session, if there is one.
+    /// Id of the caller's session, if there is one.
     session: Option<String>,
     pub(super) client: Arc<dyn ChatClient>,
     pub(super) budgets: Vec<TokenBudget>,
-    /// What quarantined model calls have used, and the response does not say yet.
+    /// Token usage of quarantined model calls that has not been added to a response yet.
     pub(super) used: Mutex<Option<TokenUsage>>,
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
 impl Flow {
-    /// The policy for a run of a session; for this run alone without one.
+    /// Applies the policy to a run, with the state of its session or, without one, for this run
+    /// only.
     pub(super) fn new(policy: &LabelPolicy, run: GuardedRun<'_>) -> Self {
         Self {
             policy: policy.clone(),
@@ -48,12 +50,12 @@ impl Flow {
         }
     }
 
-    /// The label of the context by now.
+    /// Returns the current label of the context.
     fn context(&self) -> Label {
         self.store.context()
     }
 
-    /// Returns the violations of a call of a batch that has not begun.
+    /// Returns the violations of a call in a batch that has not begun.
     fn violations(
         &self,
         call: &FunctionCall,
@@ -67,13 +69,20 @@ impl Flow {
         }
         let found = violations(&labels, &data);
         if !found.is_empty() {
-            self.tell(Decided::ApprovalRequested, &call.name, &call.call_id, &data, None, &found);
+            self.tell(
+                AuditDecision::ApprovalRequested,
+                &call.name,
+                &call.call_id,
+                &data,
+                None,
+                &found,
+            );
         }
         found
     }
 
-    /// What counts of a tool. The policy's own may be called with anything: what they give has the
-    /// label of what went in.
+    /// Returns the labels of a tool. The policy's own tools accept anything: their results get the
+    /// labels of their inputs.
     pub(super) fn labels_of(&self, tool: &ToolDefinition, source: &dyn ToolSource) -> ToolLabels {
         match is_own(source) {
             true => ToolLabels { accepts_untrusted: true, ..ToolLabels::default() },
@@ -81,10 +90,10 @@ impl Flow {
         }
     }
 
-    /// Tells whoever wants to know of a decision (`LBL-15`).
+    /// Reports a decision to the log and to all audits (`LBL-15`).
     pub(super) fn tell(
         &self,
-        decided: Decided,
+        decided: AuditDecision,
         tool: &str,
         call_id: &str,
         label: &Label,
@@ -125,10 +134,10 @@ impl RunGuard for Flow {
         Some(Arc::new(VariableTools::new(self, definitions)))
     }
 
-    /// Taints the context with the results that a run begins with. Those of earlier turns have
-    /// their labels beside them, which counts where the session has lost its state. Those without
-    /// one are of turns without the policy, of the caller, or of a service: where they are from is
-    /// not known.
+    /// Taints the context with the results that a run begins with. Results of earlier turns carry
+    /// their labels, which count if the session has lost its state. Results without a label come
+    /// from turns without the policy, from the caller, or from a service; their origin is unknown,
+    /// so they are untrusted.
     fn begins_with(&self, messages: &[Arc<Message>]) {
         let label = |result: &FunctionResult| match result.extra.get(RESULT_LABEL) {
             Some(_) if result.extra.contains_key(RESULT_VARIABLE) => Label::default(),
@@ -145,10 +154,10 @@ impl RunGuard for Flow {
         }
     }
 
-    /// Taints the context with a reply that holds results: a service may have made calls itself
+    /// Taints the context with a reply that contains results: a service may have made calls itself
     /// (`LOOP-6`).
     fn replied(&self, reply: &Reply) {
-        let is_result = |content: &Content| content.as_result().is_some();
+        let is_result = |content: &MessageContent| content.as_result().is_some();
         if reply.messages.iter().flat_map(|message| &message.contents).any(is_result) {
             self.store.taint(&Label::untrusted());
         }
@@ -158,8 +167,9 @@ impl RunGuard for Flow {
         self.policy.approval_on_violation
     }
 
-    /// Returns what a user has to be asked about before a call of a batch that has not begun
-    /// (`LBL-11`). Nothing if the policy does not ask: then the call is blocked when it is made.
+    /// Returns the objections to a call in a batch that has not begun, for the user to decide about
+    /// (`LBL-11`). Returns none if the policy does not ask; the call is then blocked when it is
+    /// made.
     fn objections(
         &self,
         call: &FunctionCall,
@@ -181,13 +191,13 @@ impl RunGuard for Flow {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// A detail may be written by a third party, and has no label.
+    /// A third party may have written the detail, and it has no label.
     fn hides_details(&self) -> bool {
         true
     }
 }
 
-/// Whether a source is the policy's own. Its name is one that no plugin, server or store can have.
+/// Returns whether a source is the policy's own. No plugin, server or store can have its name.
 pub(super) fn is_own(source: &dyn ToolSource) -> bool {
     source.name() == super::tools::NAME && source.states_for() == StatedBy::Program
 }

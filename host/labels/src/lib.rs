@@ -1,13 +1,13 @@
-//! Information-flow labels for agents: which results of tools can be relied on, who may have them,
-//! and which calls are therefore not made (`LBL-1` to `LBL-15`).
+//! Information-flow labels for agents: track which tool results are trustworthy and who may read
+//! them, and block the calls that would violate this (`LBL-1` to `LBL-15`).
 //!
-//! A [`LabelPolicy`] is a [guard](cofferdam_agent::guard) of an agent, and off unless the agent is
-//! [built](cofferdam_agent::AgentBuilder::guard) with one. With it every result of a call gets a
-//! [`Label`]; an untrusted result is hidden in a variable, or taints the context; and a tool is
-//! called only if the context, and the variables that its arguments refer to, may go into it. It is
-//! inside of all middleware except an invoker: it checks the arguments that the tool really gets
-//! and hides the result that it really returned, before anything else sees it. Two tools are added,
-//! `inspect_variable` and `quarantined_llm`.
+//! A [`LabelPolicy`] is a [guard](cofferdam_agent::guard) of an agent. It is off unless the agent
+//! is [built](cofferdam_agent::AgentBuilder::guard) with one. With it, every result of a call gets
+//! a [`Label`]; an untrusted result is either hidden in a variable or taints the context; and a
+//! tool is called only if it accepts the label of the context and of the variables that its
+//! arguments refer to. The policy runs inside of all middleware except an invoker: it checks the
+//! arguments that the tool really receives and hides the result that the tool really returned,
+//! before anything else sees it. It adds two tools, `inspect_variable` and `quarantined_llm`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,7 +42,7 @@
 //! # }
 //! ```
 //!
-//! The decisions and their limits are described in `docs/labels.md`.
+//! `docs/labels.md` describes the design and its limits.
 
 mod arguments;
 mod audit;
@@ -58,7 +58,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-pub use audit::{Decided, LabelAudit, LabelDecision};
+pub use audit::{AuditDecision, LabelAudit, LabelDecision};
 pub use check::Violation;
 pub use cofferdam_tool::label::{Confidentiality, Integrity, Label, StatedBy, StatedLabels};
 pub use policy::LabelPolicy;

@@ -1,4 +1,4 @@
-//! What a program or a person sets about labels.
+//! Configuration of labels by the program or the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use cofferdam_tool::{ToolDefinition, ToolName, ToolSource};
 use super::flow::Flow;
 use super::{LabelAudit, tools};
 
-/// The rules that calls of an agent are checked by. Clones share the audit and the quarantined
-/// model.
+/// Rules that the calls of an agent are checked against. Clones share the audits and the
+/// quarantined model.
 ///
-/// By default untrusted results are hidden (`LBL-7`), no tool may be called in an untrusted context
-/// (`LBL-9`), and a violation is an error for the model and the end of the loop. What is stated
-/// here counts as given (`LBL-5`).
+/// By default, untrusted results are hidden (`LBL-7`), no tool may be called in an untrusted
+/// context (`LBL-9`), and a violation is reported to the model as an error and ends the loop.
+/// Labels stated here are taken as true (`LBL-5`).
 #[derive(Clone)]
 pub struct LabelPolicy {
     pub(super) auto_hide_untrusted: bool,
@@ -44,68 +44,68 @@ impl Default for LabelPolicy {
 }
 
 impl LabelPolicy {
-    /// A policy with the defaults.
+    /// Creates a policy with the defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether an untrusted result is hidden in a variable, so that the model never sees it unless
-    /// it inspects it. On by default. Without it the result is shown, and the context is untrusted
-    /// from then on.
+    /// Sets whether an untrusted result is hidden in a variable, so that the model sees it only if
+    /// it inspects the variable. On by default. If off, the result is shown and the context is
+    /// untrusted from then on.
     #[must_use]
     pub fn auto_hide_untrusted(mut self, hides: bool) -> Self {
         self.auto_hide_untrusted = hides;
         self
     }
 
-    /// Whether a person is asked about a violation instead of the call being blocked (`LBL-11`). It
-    /// needs a session, as all approvals do. What is found only while a batch runs is blocked
-    /// either way.
+    /// Sets whether the user is asked about a violation instead of the call being blocked
+    /// (`LBL-11`). Requires a session, as all approvals do. Violations found while a batch runs are
+    /// always blocked.
     #[must_use]
     pub fn approval_on_violation(mut self, asks: bool) -> Self {
         self.approval_on_violation = asks;
         self
     }
 
-    /// Lets a tool be called in an untrusted context and with untrusted variables (`LBL-9`).
+    /// Allows calls of a tool in an untrusted context and with untrusted variables (`LBL-9`).
     #[must_use]
     pub fn allow_untrusted_tool(mut self, tool: impl Into<String>) -> Self {
         self.allow_untrusted_tools.insert(tool.into());
         self
     }
 
-    /// States labels of one tool, by the name that the model calls it by.
+    /// States labels of one tool, by the name under which the model calls it.
     #[must_use]
     pub fn tool(mut self, tool: impl Into<String>, labels: StatedLabels) -> Self {
         self.tools.insert(tool.into(), labels);
         self
     }
 
-    /// States labels of all tools of a source, by the name of the source. What is stated of a
-    /// single tool comes before it.
+    /// States labels of all tools of a source, by the name of the source. Labels stated for a
+    /// single tool take precedence.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>, labels: StatedLabels) -> Self {
         self.sources.insert(source.into(), labels);
         self
     }
 
-    /// The model that sees hidden values for `quarantined_llm` (`LBL-13`). Without one it is the
-    /// agent's own.
+    /// Sets the model that sees hidden values for `quarantined_llm` (`LBL-13`). Defaults to the
+    /// agent's model.
     #[must_use]
     pub fn quarantine(mut self, client: impl ChatClient + 'static) -> Self {
         self.quarantine = Some(Arc::new(client));
         self
     }
 
-    /// Adds somebody who is told of every decision (`LBL-15`).
+    /// Adds a receiver of every decision (`LBL-15`).
     #[must_use]
     pub fn audit(mut self, audit: impl LabelAudit + 'static) -> Self {
         self.audits.push(Arc::new(audit));
         self
     }
 
-    /// What counts of a tool.
+    /// Returns the effective labels of a tool.
     #[must_use]
     pub fn labels_of(&self, tool: &ToolName, source: &dyn ToolSource) -> ToolLabels {
         let of_tool = self.tools.get(tool.as_str()).cloned().unwrap_or_default();

@@ -29,7 +29,7 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// A value that no model sees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Hidden {
+pub(super) struct HiddenValue {
     /// The text of the result (`RES-16`).
     pub(super) text: String,
     /// Parts of it that are no text.
@@ -40,11 +40,11 @@ pub(super) struct Hidden {
 /// A variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Variable {
-    pub(super) value: Hidden,
+    pub(super) value: HiddenValue,
     pub(super) label: Label,
 }
 
-/// Why a value is not kept.
+/// Error of storing a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotKept {
     #[error(
@@ -57,22 +57,22 @@ pub(super) enum NotKept {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct State {
+struct VariableState {
     #[serde(default)]
     context: Label,
     /// The oldest first.
     #[serde(default)]
-    variables: Vec<Entry>,
+    variables: Vec<VariableEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct VariableEntry {
     id: String,
     bytes: usize,
     label: Label,
 }
 
-/// What labels know of one session; of one run where there is no session.
+/// Labels and variables of one session, or of one run without a session.
 pub(super) struct Store {
     session: Session,
     /// Calls of one batch may end at the same time.
@@ -93,12 +93,14 @@ pub fn taint(session: &Session, label: &Label) {
     }
 }
 
-fn state(session: &Session) -> State {
+fn state(session: &Session) -> VariableState {
     match session.part(PART) {
-        Value::Null => State::default(),
+        Value::Null => VariableState::default(),
         // What cannot be read was not written here.
-        other => serde_json::from_value(other)
-            .unwrap_or_else(|_| State { context: Label::untrusted(), ..State::default() }),
+        other => serde_json::from_value(other).unwrap_or_else(|_| VariableState {
+            context: Label::untrusted(),
+            ..VariableState::default()
+        }),
     }
 }
 
@@ -117,7 +119,7 @@ impl Store {
     }
 
     /// Keeps a value and gives the id that stands for it.
-    pub(super) fn hide(&self, value: &Hidden, label: &Label) -> Result<String, NotKept> {
+    pub(super) fn hide(&self, value: &HiddenValue, label: &Label) -> Result<String, NotKept> {
         if value.bytes() > VALUE_BYTES_MAX {
             return Err(NotKept::TooLarge);
         }
@@ -138,7 +140,7 @@ impl Store {
                 self.session.set_part(&part(&oldest.id), Value::Null);
             }
             self.session.set_part(&part(&id), written);
-            state.variables.push(Entry { id: id.clone(), bytes, label: label.clone() });
+            state.variables.push(VariableEntry { id: id.clone(), bytes, label: label.clone() });
         });
         Ok(id)
     }
@@ -150,7 +152,7 @@ impl Store {
     }
 
     /// The value of a variable.
-    pub(super) fn value(&self, id: &str) -> Option<Hidden> {
+    pub(super) fn value(&self, id: &str) -> Option<HiddenValue> {
         serde_json::from_value(self.session.part(&part(id))).ok()
     }
 
@@ -160,7 +162,7 @@ impl Store {
         variables.into_iter().map(|entry| (entry.id, entry.label)).collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut VariableState)) {
         // The state is read and written as a whole: what a panicking thread left is whole.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = state(&self.session);
@@ -172,7 +174,7 @@ impl Store {
     }
 }
 
-impl Hidden {
+impl HiddenValue {
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), items: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! The program that the official conformance suite drives: it connects to the address that is its
-//! last argument, lists the tools, and calls each of them (or those that the suite names) through a
+//! Client that the official conformance suite runs. It connects to the address in its last
+//! argument, lists the tools, and calls each of them (or those that the suite names) through a
 //! toolset, as any host would.
 
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use cofferdam_mcp::client::{
-    Browser, Endpoint, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings,
-    RemoteServer, SamplingHandler, ServerSettings,
+    Browser, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings, RemoteServer,
+    SamplingHandler, ServerEndpoint, ServerSettings,
 };
 use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
 use cofferdam_tool::{CallContext, Outcome, ToolDefinition, ToolSource as _, Toolset};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use url::Url;
 
-/// What the suite lets a client know beforehand.
+/// Parameters that the suite passes to a client.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Given {
@@ -36,7 +36,8 @@ struct GivenCall {
     arguments: Map<String, Value>,
 }
 
-/// The suite kills a client after 30 seconds; a server that never answers is one of its scenarios.
+/// Time limit. The suite kills a client after 30 seconds, and a server that never answers is one of
+/// its scenarios.
 const TIME: Duration = Duration::from_secs(25);
 
 #[tokio::main]
@@ -52,7 +53,7 @@ async fn main() -> anyhow::Result<()> {
 async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow::Result<()> {
     let mut settings = ServerSettings::new("suite", endpoint(url, scenario, &given)?);
     settings.sampling = Some(Arc::new(Canned));
-    // What the suite asks for is one of the two; what a person would have is the third.
+    // The suite requests one of the two generations; by default, users have the third setting.
     settings.generation = match revision {
         _ if std::env::var_os("CONFORMANCE_GENERATION")
             .is_some_and(|generation| generation == "auto") =>
@@ -65,7 +66,7 @@ async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow:
     };
     let server = Arc::new(RemoteServer::connect(settings).await?);
     let mut tools = Toolset::new();
-    // The suite wants to see again what was listed.
+    // The suite expects the listed schema to be reported back.
     let schema_of = |name: &str| {
         let definitions = server.definitions();
         let tool = definitions.iter().find(|tool| tool.name.as_str() == name);
@@ -94,10 +95,10 @@ async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow:
     failed.map_or(Ok(()), |error| bail!("a call failed: {error}"))
 }
 
-fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<Endpoint> {
+fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<ServerEndpoint> {
     let endpoint = HttpEndpoint::new(url)?;
     if !scenario.starts_with("auth/") {
-        return Ok(Endpoint::Http(endpoint));
+        return Ok(ServerEndpoint::Http(endpoint));
     }
     let registered = given.client_id.clone().map(|id| (id, given.client_secret.clone()));
     let client = match (scenario, registered) {
@@ -116,10 +117,10 @@ fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<Endpoint
         store: Arc::new(MemoryCredentials::default()),
         allows_private_addresses: false,
     };
-    Ok(Endpoint::Http(endpoint.with_oauth(oauth)?))
+    Ok(ServerEndpoint::Http(endpoint.with_oauth(oauth)?))
 }
 
-/// Something of the right type for everything that is required.
+/// Fills every required argument with a value of the right type.
 fn arguments(tool: &ToolDefinition) -> Map<String, Value> {
     let schema = tool.input.published();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -139,7 +140,7 @@ fn filler(schema: &Value) -> Value {
     }
 }
 
-/// Fills forms with their defaults.
+/// Accepts forms with their default values.
 struct Defaults;
 
 #[async_trait]
@@ -177,7 +178,7 @@ impl SamplingHandler for Canned {
     }
 }
 
-/// A person who agrees to everything: the authorization servers of the suite redirect at once.
+/// User who agrees to everything: the authorization servers of the suite redirect at once.
 struct Headless;
 
 #[async_trait]

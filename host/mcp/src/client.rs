@@ -1,11 +1,12 @@
-//! Tools of remote MCP servers as a source of tools.
+//! Remote MCP servers as a source of tools.
 //!
-//! A server is not trusted. What it says about its tools selects no value of the host (`MCP-2`),
-//! and it cannot take the name of another tool (`MCP-12`). Everything that it can make grow has a
-//! limit in `limits.rs`, looked at before anything is kept. No reference in a schema is ever
-//! fetched. Questions that it asks reach nobody but the one whose call it is working on.
+//! A server is not trusted. Nothing that it says about its tools selects a value of the host
+//! (`MCP-2`), and it cannot take the name of another tool (`MCP-12`). Everything that a server can
+//! make grow has a limit in `limits.rs`, which is checked before anything is stored. References in
+//! schemas are never fetched. Its questions only reach the caller of the call that the server is
+//! working on.
 //!
-//! The rules for one call (`plain.rs`, `task.rs`) know a connection only as a [`Remote`], which
+//! The rules for one call (`plain.rs`, `task.rs`) see a connection only as a [`Remote`], which
 //! answers JSON with JSON, so that the same code runs against a script and against a server.
 
 mod admission;
@@ -48,30 +49,30 @@ mod task_state;
 pub mod testing;
 
 pub use crate::web::ClientError;
-pub use admission::{Admission, Admitted, DuplicateName};
+pub use admission::{Admission, AdmittedTool, DuplicateName};
 pub use answer::CallAnswer;
 pub use approval::{Always, ApprovalMode};
 pub use call::{Calls, TaskSupport};
 pub use call_error::CallError;
 pub use connect_error::{AuthorizationError, ConnectError, HandshakeError};
 pub use extras::Extras;
-pub use forward::{Forwarded, ToolTable};
+pub use forward::{ForwardedArguments, ToolTable};
 pub use item::{Item, ItemKind, SelectionMode, into_output};
-pub use listing::{Listing, ListingError, PromptListed, ToolListed};
+pub use listing::{ListingError, PromptListed, ServerListing, ToolListed};
 pub use meta::{MetaError, joined_meta};
 pub use name::{local_name, prefixed_name};
 pub use oauth::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
     OAuthSettings,
 };
-pub use passed::Passed;
+pub use passed::PassedItems;
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
 pub use review::{LeftOut, Review, Statements};
-pub use sampling::{Sampling, SamplingHandler, SamplingRefused};
+pub use sampling::{SamplingHandler, SamplingLimits, SamplingRefused};
 pub use schema::{PromptArgument, input_schema, prompt_schema};
 pub use server::RemoteServer;
-pub use settings::{Endpoint, Generation, HttpEndpoint, InvalidEndpoint, ServerSettings};
+pub use settings::{Generation, HttpEndpoint, InvalidEndpoint, ServerEndpoint, ServerSettings};
 pub use stdio::{INHERITED, StdioCommand};
 pub use task_options::{TaskOptions, TaskOptionsError, poll_delay};
 

@@ -1,9 +1,10 @@
-//! MCP over HTTP: who may connect, how much a connection may take, and who a request is from.
+//! MCP over HTTP: checks that a client may connect, limits each connection, and authenticates
+//! requests.
 //!
-//! A request passes, in this order: the limits of its connection, its address, its token, its rate,
-//! its principal's share of connections and sessions, the limits of its body, and the `Host` and
-//! `Origin` checks of the SDK. Only then it is parsed. Nothing here decides what a principal may
-//! use; that is the catalogue's business.
+//! A request passes these checks in order: the limits of its connection, its address, its token,
+//! its rate, its principal's share of connections and sessions, the limits of its body, and the
+//! SDK's `Host` and `Origin` checks. Only then is it parsed. This module does not decide which
+//! tools a principal may use; the catalog does.
 
 mod batch;
 mod connections;
@@ -37,46 +38,47 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::connections::{Connections, Place};
+use self::connections::{ConnectionPermit, Connections};
 pub use self::guard::{Access, InvalidAccess, TokenAccess};
-use self::guard::{Denied, Guard};
+use self::guard::{DeniedRequest, Guard};
 pub use self::jwt::{OAuth, SubjectAccess};
 use self::origins::Origins;
 pub use self::rate::Rate;
 use self::sessions::{Sessions, session_id};
 pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
-use crate::server::{Closing, Handler, STOPPING, Server};
+use crate::server::{CloseSignals, Handler, STOPPING, Server};
 
-/// Where MCP is spoken.
+/// Path of the MCP endpoint.
 pub const PATH: &str = "/mcp";
-/// Where an OAuth client finds out who issues tokens (RFC 9728).
+/// Path of the metadata that names the token issuers for an OAuth client (RFC 9728).
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
-/// How long the head of a request may take.
+/// Maximum time to receive the head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
-/// How long the body of a request may take.
+/// Maximum time to receive the body of a request.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
-/// Longest head, in bytes.
+/// Maximum size of a request head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// Most lines of a head.
+/// Maximum number of lines in a request head.
 const HEAD_LINES_MAX: usize = 64;
 
-/// How a server behaves on HTTP.
+/// Configuration of an HTTP endpoint.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Who may call.
+    /// Clients that may call.
     pub access: Access,
-    /// Names by which the server may be addressed (`Host`), beside the loopback ones.
+    /// Names by which clients may address the server (`Host`), in addition to the loopback names.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may call, as `https://app.example:443`, beside the server's own
-    /// address. A browser lets their pages read the answers (CORS). Requests of any other page are
-    /// answered with 403.
+    /// Origins of web pages that may call, such as `https://app.example:443`, in addition to the
+    /// server's own address. Browsers let these pages read the responses (CORS). Requests from
+    /// other pages are answered with 403.
     pub origins: Vec<String>,
-    /// Longest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes_max: usize,
-    /// Most connections at the same time. One principal can have half of them; connections on which
-    /// no request has been authenticated yet can be half of them, and a quarter from one address.
+    /// Maximum number of simultaneous connections. One principal can have half of them. Connections
+    /// without an authenticated request so far can take up half of them, and a quarter from one
+    /// address.
     pub connections_max: usize,
-    /// How often one principal may call.
+    /// Maximum request rate of one principal.
     pub rate: Rate,
 }
 
@@ -94,10 +96,11 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Refuses options with which [`Server::serve_http`] would not serve at `address`.
+    /// Checks that [`Server::serve_http`] accepts these options for `address`.
     ///
     /// # Errors
-    /// [`InvalidAccess`] if they would let anybody in from another machine, or nobody at all.
+    /// [`InvalidAccess`] if the options admit unauthenticated clients from other machines, or no
+    /// client at all.
     pub fn check(&self, address: SocketAddr) -> Result<(), InvalidAccess> {
         Guard::new(self.access.clone(), self.rate, address).map(|_| ())
     }
@@ -105,25 +108,25 @@ impl HttpOptions {
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// One HTTP endpoint.
-struct Endpoint {
+/// State of one HTTP endpoint.
+struct HttpService {
     mcp: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Sessions,
     origins: Origins,
     guard: Guard,
     body_bytes_max: usize,
     stop: CancellationToken,
-    /// Requests that are being answered.
+    /// Tracks requests that are being answered.
     answering: TaskTracker,
 }
 
 impl Server {
-    /// Serves clients that connect to `listener`, until `stop`. Calls in flight then have ten
+    /// Serves clients that connect to `listener`, until `stop` fires. Calls in flight then have ten
     /// seconds to end; other requests are answered with 503.
     ///
     /// # Errors
-    /// [`InvalidAccess`] if the options would let anybody in from another machine, or nobody at
-    /// all.
+    /// [`InvalidAccess`] if the options admit unauthenticated clients from other machines, or no
+    /// client at all.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -134,11 +137,11 @@ impl Server {
         let guard = Guard::new(options.access.clone(), options.rate, address)?;
         let sessions = Arc::new(LocalSessionManager::default());
         let shared = Arc::clone(&self.shared);
-        // The streams of the SDK end with this token, and not with `stop`: it answers 500 for a
-        // call that it interrupts.
+        // The streams of the SDK end with this token rather than with `stop`, because the SDK
+        // answers 500 for a call that it interrupts.
         let end = CancellationToken::new();
-        let closing = Closing::with(stop.clone());
-        let endpoint = Arc::new(Endpoint {
+        let closing = CloseSignals::with(stop.clone());
+        let endpoint = Arc::new(HttpService {
             mcp: StreamableHttpService::new(
                 move || Ok(Handler::new(Arc::clone(&shared), closing.clone())),
                 Arc::clone(&sessions),
@@ -154,7 +157,7 @@ impl Server {
         let drained = async {
             stop.cancelled().await;
             self.shared.drained().await;
-            // Their answers are on the way.
+            // The responses of drained calls may still be on their way.
             endpoint.answering.close();
             let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.answering.wait()).await;
         };
@@ -162,7 +165,7 @@ impl Server {
         let connections = Connections::new(options.connections_max);
         let open = TaskTracker::new();
         loop {
-            // A connection that finds no room waits in the backlog, where it costs nothing.
+            // A connection without a free slot waits in the backlog, where it costs nothing.
             let (stream, address) = tokio::select! {
                 () = &mut drained => break,
                 accepted = async {
@@ -171,18 +174,18 @@ impl Server {
                 } => match accepted {
                     Some(accepted) => accepted,
                     None => {
-                        // Out of file handles, mostly: not a reason to end, nor to spin.
+                        // Mostly a lack of file handles: neither a reason to end nor to spin.
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     }
                 },
             };
-            // An answer is several writes; waiting to join them costs 40 ms each.
+            // A response takes several writes; joining them (Nagle's algorithm) costs 40 ms each.
             let _ = stream.set_nodelay(true);
             let (endpoint, stop) = (Arc::clone(&endpoint), stop.clone());
             let place = connections.place(address.ip());
-            // One that comes while the server is stopping is told so, and is not closed before it
-            // has asked.
+            // A connection opened while the server is stopping gets a 503 response, so it stays
+            // open until its first request.
             let is_late = stop.is_cancelled();
             open.spawn(async move {
                 let closed = place.closed.clone();
@@ -212,7 +215,7 @@ impl Server {
         }
         self.stop();
         open.close();
-        // Connections that only have an answer to write.
+        // The remaining connections only have a response to write.
         if tokio::time::timeout(Duration::from_millis(200), open.wait()).await.is_err() {
             end.cancel();
             let _ = tokio::time::timeout(Duration::from_secs(1), open.wait()).await;
@@ -227,7 +230,8 @@ fn config(
     stop: CancellationToken,
 ) -> StreamableHttpServerConfig {
     let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    // A page that this very server delivered; on the same machine, another port is another site.
+    // Origin of a page that this server itself delivered. On the same machine, another port is
+    // another site.
     let port = address.port();
     let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}"));
     StreamableHttpServerConfig::default()
@@ -239,16 +243,21 @@ fn config(
         .with_cancellation_token(stop)
 }
 
-impl Endpoint {
-    async fn answer(&self, place: &Arc<Place>, request: Request<Incoming>) -> Response<Body> {
+impl HttpService {
+    async fn answer(
+        &self,
+        place: &Arc<ConnectionPermit>,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
         let origin = self.origins.allowed(request.headers());
         let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let mut response = self.route(place, request, origin.is_some()).await;
         if let Some(origin) = origin {
             origins::expose(origin, &mut response);
         }
-        // A `Content-Length` beside it is not seen here. What another reader of the connection
-        // takes for the next request is not read (RFC 9112, section 6.1).
+        // A `Content-Length` header next to it is not visible here. Closing the connection ensures
+        // that nothing another parser would take for the next request is read (RFC 9112, section
+        // 6.1).
         if is_chunked {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -257,7 +266,7 @@ impl Endpoint {
 
     async fn route(
         &self,
-        place: &Arc<Place>,
+        place: &Arc<ConnectionPermit>,
         request: Request<Incoming>,
         is_allowed_origin: bool,
     ) -> Response<Body> {
@@ -269,7 +278,7 @@ impl Endpoint {
         if !is_metadata && path != PATH {
             return refusal(StatusCode::NOT_FOUND, "MCP is spoken at /mcp");
         }
-        // A browser asks without the token.
+        // A browser sends a preflight request without the token.
         if is_allowed_origin && origins::is_preflight(&request) {
             return self.preflight(request.into_parts().0).await;
         }
@@ -305,7 +314,7 @@ impl Endpoint {
         {
             return refusal(StatusCode::NOT_FOUND, "there is no such session");
         }
-        // The token has done its work; nothing behind this line needs it.
+        // The token has served its purpose; nothing after this line needs it.
         parts.headers.remove(header::AUTHORIZATION);
         parts.extensions.insert(principal);
         head::widen_accept(&mut parts.headers);
@@ -332,7 +341,7 @@ impl Endpoint {
                 "too many sessions; end some or try again later",
             );
         }
-        // The request is in flight until its answer has been sent.
+        // The request is in flight until its response has been sent.
         response.map(|body| {
             body.map_frame(move |frame| {
                 let _ = &in_flight;
@@ -342,10 +351,11 @@ impl Endpoint {
         })
     }
 
-    /// The answer to a browser that asks whether a page of an allowed origin may send a request.
+    /// Answers a browser that asks whether a page of an allowed origin may send a request.
     async fn preflight(&self, parts: Parts) -> Response<Body> {
         let asked = parts.headers.clone();
-        // The SDK checks `Host`, and then has no answer to this method.
+        // The SDK checks `Host` and then rejects this method, which means that the check has
+        // passed.
         let checked = self.mcp.handle(Request::from_parts(parts, Full::new(Bytes::new()))).await;
         if checked.status() != StatusCode::METHOD_NOT_ALLOWED {
             return checked;
@@ -356,7 +366,7 @@ impl Endpoint {
     }
 }
 
-fn denied_response(denied: &Denied) -> Response<Body> {
+fn denied_response(denied: &DeniedRequest) -> Response<Body> {
     let mut response = refusal(denied.status, denied.message);
     if let Some(challenge) = &denied.challenge
         && let Ok(challenge) = HeaderValue::from_str(challenge)
@@ -369,7 +379,7 @@ fn denied_response(denied: &Denied) -> Response<Body> {
     response
 }
 
-/// A refusal that comes before there is a JSON-RPC request to answer.
+/// Returns an error response for a request that is refused before its JSON-RPC message is read.
 fn refusal(status: StatusCode, message: &str) -> Response<Body> {
     let error = json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": message}});
     answer(status, error.to_string())
@@ -385,7 +395,7 @@ fn answer(status: StatusCode, json: String) -> Response<Body> {
     response
 }
 
-/// Whether an address can be reached from this machine alone.
+/// Returns true if only this machine can reach the address.
 #[must_use]
 pub fn is_local(address: SocketAddr) -> bool {
     address.ip().is_loopback()

@@ -1,12 +1,12 @@
-//! How much a line matters, in the words of MCP and of the host.
+//! Severity of a log line: conversion between the levels of MCP and those of the host.
 
-// Logging belongs to the earlier revision, which is spoken in both directions.
+// Logging belongs to the earlier revisions, which are supported in both directions.
 #![expect(deprecated, reason = "servers and clients of the handshake era log")]
 
 use cofferdam_tool::ask::LogLevel;
 use rmcp::model::LoggingLevel;
 
-/// The word for a level on the wire.
+/// Converts a level to its form on the wire.
 pub(crate) fn to_wire(level: LogLevel) -> LoggingLevel {
     match level {
         LogLevel::Debug => LoggingLevel::Debug,
@@ -20,7 +20,7 @@ pub(crate) fn to_wire(level: LogLevel) -> LoggingLevel {
     }
 }
 
-/// The level that a word on the wire means.
+/// Converts a level from its form on the wire.
 pub(crate) fn from_wire(level: LoggingLevel) -> LogLevel {
     match level {
         LoggingLevel::Debug => LogLevel::Debug,

@@ -1,9 +1,9 @@
-//! MCP in both directions: tools served to clients, and tools of remote servers as a source of
-//! tools.
+//! MCP in both directions: serves tools to clients, and uses the tools of remote servers as a
+//! source of tools.
 //!
-//! The behaviour is fixed by numbered rules, cited as `MCP-1`. [`Server`] offers a toolset over
-//! standard input and output or over HTTP. [`client`] connects to servers, which are not trusted.
-//! The SDK behind both is `rmcp`; no type of it is part of this crate's interface.
+//! Numbered rules, cited as `MCP-1`, define the behavior. [`Server`] offers a toolset over standard
+//! input and output or over HTTP. [`client`] connects to servers, which are not trusted. Both use
+//! the SDK `rmcp`; none of its types is part of this crate's interface.
 
 pub mod client;
 mod http;
@@ -16,7 +16,7 @@ pub use http::{
     TokenFileError, digest, is_local, new_token, read_or_create,
 };
 pub use server::{
-    Agent, AgentTool, Decision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource,
+    Agent, AgentTool, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource,
     MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
     ResourceSource, ServeError, Server, ServerOptions, SourceFacts, ToolPattern, renamed,
 };

@@ -1,13 +1,13 @@
-//! Tools served over MCP (`MCP-37`): both revisions of the protocol, on standard input and output
+//! Serves tools over MCP (`MCP-37`): both generations of the protocol, on standard input and output
 //! or over HTTP.
 //!
-//! A [`Server`] answers from a snapshot of what is on offer ([`Offer`]), which can be replaced
-//! while clients are connected. It keeps no state per client beyond what the earlier revision of
-//! the protocol asks for: a call's state travels with its request, and a task belongs to a
-//! principal and not to a connection.
+//! A [`Server`] answers from a snapshot of the catalog ([`Offer`]), which can be replaced while
+//! clients are connected. It keeps no state per client beyond what the earlier revisions of the
+//! protocol require: the state of a call travels with its request, and a task belongs to a
+//! principal, not to a connection.
 
-// Logging, sampling, roots and subscriptions to one resource belong to the earlier revision, which
-// is served as well.
+// Logging, sampling, roots and subscriptions to single resources belong to the earlier revisions,
+// which are served as well.
 #![expect(deprecated, reason = "clients of the handshake era use them")]
 
 mod agent;
@@ -54,12 +54,12 @@ pub use self::agent::{Agent, AgentTool, InvalidAgent};
 use self::catalog::Catalog;
 pub use self::catalog::{Offer, PolicyDigest, SourceFacts, renamed};
 use self::changes::Changes;
-pub use self::grants::{Decision, Grantor, MissingGrant};
+pub use self::grants::{GrantDecision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
 pub(crate) use self::handler::STOPPING;
 use self::keep::Keep;
-pub(crate) use self::lines::Closing;
-use self::lines::Lines;
+pub(crate) use self::lines::CloseSignals;
+use self::lines::LineTransport;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
 pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
 pub use self::prompts::PromptOffer;
@@ -68,40 +68,41 @@ pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::rounds::Seal;
 use self::tasks::Tasks;
 
-/// Maximum time for calls in flight when the server is told to stop.
+/// Maximum time for calls in flight when the server is asked to stop.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// Maximum time for calls in flight when a client has ended its input. It waits for the process to
-/// end, and most clients kill it after two seconds.
+/// Maximum time for calls in flight once a client has closed its input. Such a client is waiting
+/// for the process to end, and most clients kill it after two seconds.
 const LEFT_MAX: Duration = Duration::from_secs(1);
-/// Maximum time after the start in which a list waits for sources that are being loaded.
+/// Maximum time after the start for which a list request waits for sources that are still loading.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
-/// How a server behaves towards its clients.
+/// Configuration of a server's behavior towards its clients.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The name that programs know the server by.
+    /// Name of the server for programs.
     pub name: String,
-    /// The name that people know it by.
+    /// Name of the server for display.
     pub title: String,
-    /// Its version.
+    /// Version of the server.
     pub version: String,
-    /// Most items of one page of a list.
+    /// Maximum number of items in one page of a list.
     pub page_size: usize,
-    /// Longest text of a result, in bytes; a longer one is cut, and the whole of it can be read as
-    /// a resource for an hour.
+    /// Maximum size of a result's text, in bytes. A longer text is cut, and the whole can be read
+    /// as a resource for an hour.
     pub text_bytes_max: usize,
-    /// Receipts that results carry in `_meta`.
+    /// Receipts to attach to results in `_meta`.
     pub receipts: Receipts,
-    /// Whether a client sees two tools that find and call the others, instead of the others.
+    /// True if clients see two tools that find and call the others, instead of the others
+    /// themselves.
     pub searches: bool,
-    /// Whether a person is asked, through the client, before a tool runs that needs approval.
-    /// Otherwise that is left to the client.
+    /// True if the server asks the user, through the client, before running a tool that needs
+    /// approval. Otherwise approval is left to the client.
     pub asks_approval: bool,
-    /// Form in which clients see the schemas of tools. Arguments are decoded by the declaration
-    /// itself in any case.
+    /// Dialect in which clients see the schemas of tools. Arguments are always decoded by the
+    /// declaration itself.
     pub dialect: Dialect,
-    /// Tools that are not called for a client which cannot take a task: it would wait longer than
-    /// clients do.
+    /// Tools that are only run for clients that accept tasks. Other clients would time out before
+    /// the call ends.
     pub only_as_task: BTreeSet<String>,
 }
 
@@ -122,14 +123,14 @@ impl Default for ServerOptions {
     }
 }
 
-/// Serves tools to MCP clients. Clones are the same server.
+/// MCP server for a set of tools. Cloning is cheap; clones share state.
 #[derive(Clone)]
 pub struct Server {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ServerShared>,
 }
 
-/// What all connections share.
-pub(crate) struct Shared {
+/// State shared by all connections.
+pub(crate) struct ServerShared {
     catalog: watch::Sender<Arc<Catalog>>,
     options: ServerOptions,
     server_info: Value,
@@ -138,20 +139,21 @@ pub(crate) struct Shared {
     tasks: Tasks,
     calls: AtomicU64,
     started: Instant,
-    /// True if a client was told that there are prompts. It may then list them, even if there is
+    /// True if a client was told that there are prompts. It may then list them even if there are
     /// none.
     announced_prompts: AtomicBool,
     stopped: CancellationToken,
-    /// Calls that run.
+    /// Tracks the running calls.
     in_flight: TaskTracker,
     grantor: OnceLock<Arc<dyn Grantor>>,
 }
 
-/// Why a server does not start or ended early.
+/// Error that keeps a server from starting or ends it early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The operating system gives no random numbers, which states and addresses are sealed with.
+    /// The operating system provides no random numbers, which the keys of states and resource
+    /// addresses need.
     #[error("the system has no random numbers")]
     NoRandomNumbers,
     /// The connection broke before the first request was answered.
@@ -160,7 +162,7 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// A server of what is on offer now.
+    /// Creates a server for the given offer.
     ///
     /// # Errors
     /// [`ServeError::NoRandomNumbers`].
@@ -170,7 +172,7 @@ impl Server {
         let seal = Seal::new(key).map_err(|_| ServeError::NoRandomNumbers)?;
         let server_info =
             json!({"name": options.name, "title": options.title, "version": options.version});
-        let shared = Shared {
+        let shared = ServerShared {
             catalog: watch::Sender::new(Arc::new(Catalog::new(offer, options.dialect))),
             options,
             server_info,
@@ -187,25 +189,26 @@ impl Server {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Lets clients ask their person for grants that sources lack. Without it a source stays as it
-    /// is. The first one counts.
+    /// Lets the server ask users, through their clients, for grants that sources are missing.
+    /// Without a grantor, the grants of a source do not change. Only the first grantor that is set
+    /// takes effect.
     pub fn set_grantor(&self, grantor: Arc<dyn Grantor>) {
         let _ = self.shared.grantor.set(grantor);
     }
 
-    /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen
-    /// are told which lists have changed.
+    /// Replaces the offer. Calls in flight finish with the offer that they started with; subscribed
+    /// clients are notified of the lists that have changed.
     pub fn publish(&self, offer: Offer) {
         self.shared
             .catalog
             .send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
     }
 
-    /// Serves one client on standard input and output until it closes them, or until `stop`. At the
-    /// end of the input calls in flight have one second, and are canceled then; tasks end at once.
-    /// After `stop` calls and tasks in flight have ten seconds to end, and no new one is begun. The
-    /// client has ten more seconds to read its answers. Standard output belongs to the protocol
-    /// from then on.
+    /// Serves one client on standard input and output until the client closes them or `stop` fires.
+    /// At the end of the input, calls in flight have one second before they are canceled; tasks end
+    /// at once. After `stop`, calls and tasks in flight have ten seconds to end, and no new ones
+    /// start; the client then has ten more seconds to read its responses. The protocol owns
+    /// standard output from this call on.
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -217,7 +220,7 @@ impl Server {
     }
 
     /// Serves one client that writes lines to `input` and reads them from `output`, until it closes
-    /// them, or until `stop` as [`Server::serve_stdio`] does. Whoever can write there is
+    /// them or `stop` fires, as [`Server::serve_stdio`] does. The client acts as
     /// [`Principal::local`].
     ///
     /// # Errors
@@ -228,18 +231,18 @@ impl Server {
         output: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
-        let closing = Closing::with(stop.clone());
+        let closing = CloseSignals::with(stop.clone());
         let last = closing.last.clone();
         let handler = Handler::new(Arc::clone(&self.shared), closing.clone());
         let end = CancellationToken::new();
-        // Whatever happens here, the connection does not outlive this function.
+        // The connection does not outlive this function, however it returns.
         let _end = end.clone().drop_guard();
-        let lines = Lines::new(input, output, closing);
+        let lines = LineTransport::new(input, output, closing);
         let flush = lines.flush();
         let serving = async {
             let running = match serve_server_with_ct(handler, lines, end).await {
                 Ok(running) => running,
-                // The client left, or the user ended the program, before there was a request.
+                // The client disconnected, or the user ended the program, before the first request.
                 Err(
                     ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled,
                 ) => {
@@ -249,7 +252,7 @@ impl Server {
             };
             let ended = running.waiting().await;
             if stop.is_cancelled() {
-                // Tasks run without a request.
+                // Tasks outlive their requests.
                 self.shared.drained().await;
             }
             ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
@@ -263,8 +266,8 @@ impl Server {
             if stop.is_cancelled() {
                 return std::future::pending().await;
             }
-            // A call whose plugin is still being loaded has not begun; the SDK waits five seconds
-            // for it.
+            // A call whose plugin is still loading has not started; the SDK waits five seconds for
+            // it.
             self.shared.catalog_when(DRAIN_MAX, |_| false).await;
             tokio::time::sleep(LEFT_MAX).await;
         };
@@ -273,8 +276,8 @@ impl Server {
             () = overdue => Ok(()),
             () = left => Ok(()),
         };
-        // A client that reads slowly gets the answers that there are. One that has gone does not
-        // hold this up.
+        // A slow reader still gets the responses that are ready. A client that is gone does not
+        // delay this.
         let _ = tokio::time::timeout(DRAIN_MAX, flush).await;
         served
     }
@@ -286,19 +289,19 @@ impl Server {
     }
 }
 
-impl Shared {
+impl ServerShared {
     fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.borrow())
     }
 
-    /// The catalog for a list: sources that are being loaded are waited for shortly after the
-    /// start, because not every client follows changes.
+    /// Returns the catalog for a list request. Shortly after the start it waits for sources that
+    /// are still loading, because not every client follows changes.
     async fn listed_catalog(&self) -> Arc<Catalog> {
         let wait = LIST_WAIT.saturating_sub(self.started.elapsed());
         self.catalog_when(wait, |_| false).await
     }
 
-    /// The catalog as soon as it is `enough`, all sources are loaded, or `wait` has passed.
+    /// Returns the catalog once it is `enough`, all sources are loaded, or `wait` has passed.
     async fn catalog_when(
         &self,
         wait: Duration,
@@ -307,16 +310,16 @@ impl Shared {
         let mut changes = self.catalog.subscribe();
         let enough = |catalog: &Arc<Catalog>| !catalog.is_loading() || enough(catalog);
         if !wait.is_zero() && !enough(&changes.borrow()) {
-            // Without an answer in time, the list is what it is now.
+            // On a timeout, the list is built from the current state.
             let _ = tokio::time::timeout(wait, changes.wait_for(enough)).await;
         }
         self.catalog()
     }
 
-    /// Waits until no call runs, at most [`DRAIN_MAX`].
+    /// Waits until no call is running, for at most [`DRAIN_MAX`].
     pub(crate) async fn drained(&self) {
         self.in_flight.close();
-        // What runs longer is cut off.
+        // Calls that take longer are cut off.
         let _ = tokio::time::timeout(DRAIN_MAX, self.in_flight.wait()).await;
     }
 

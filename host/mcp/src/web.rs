@@ -1,5 +1,5 @@
-//! The HTTP client of both directions: one TLS provider, Mozilla's roots, nothing of the
-//! environment.
+//! HTTP client shared by both directions: one TLS provider, Mozilla's root certificates, and no
+//! settings from the environment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use futures_util::StreamExt;
 use rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
-/// How long a connection may take to open.
+/// Maximum time to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a document may take.
+/// Maximum time to fetch a document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no client.
+/// Error returned when an HTTP client cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// TLS cannot be set up, or an authority's certificate is none.
+    /// TLS cannot be set up, or the certificate of an authority is invalid.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
     /// The client cannot be built.
@@ -25,8 +25,8 @@ pub enum ClientError {
     Client(#[from] reqwest::Error),
 }
 
-/// Returns a builder with the settings that all clients share. Servers are trusted by Mozilla's
-/// list of authorities.
+/// Returns a builder with the settings that all clients share. It trusts Mozilla's list of
+/// certificate authorities.
 pub(crate) fn builder() -> Result<reqwest::ClientBuilder, ClientError> {
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -38,13 +38,13 @@ pub(crate) fn builder() -> Result<reqwest::ClientBuilder, ClientError> {
     Ok(builder.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true))
 }
 
-/// A client for documents, which follows no redirect.
+/// Returns a client for documents. It follows no redirects.
 pub(crate) fn client() -> Result<reqwest::Client, ClientError> {
     let builder = builder()?.timeout(DOCUMENT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
     Ok(builder.build()?)
 }
 
-/// Fetches a document of at most `bytes_max` bytes; `None` if that fails in any way.
+/// Fetches a document of at most `bytes_max` bytes. Returns `None` if that fails in any way.
 pub(crate) async fn get(client: &reqwest::Client, url: Url, bytes_max: usize) -> Option<Vec<u8>> {
     let response = client.get(url).send().await.ok()?;
     if !response.status().is_success() {

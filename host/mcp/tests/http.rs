@@ -1,4 +1,4 @@
-//! MCP over HTTP, as programs, pages and strangers try to use it.
+//! MCP over HTTP, with requests of programs, web pages and unauthorized clients.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
@@ -31,7 +31,7 @@ use self::issuer::Issuer;
 const TOKEN: &str = "a-token-that-nobody-guesses";
 const NARROW: &str = "a-token-for-one-source-alone";
 
-/// One tool that answers with its source's name.
+/// Source with one tool that answers with the source's name.
 struct Named(&'static str);
 
 #[async_trait]
@@ -58,7 +58,7 @@ impl ToolSource for Named {
     }
 }
 
-/// A server with the sources `red` and `blue`.
+/// Server with the sources `red` and `blue`.
 struct Running {
     address: SocketAddr,
     client: Client,
@@ -82,7 +82,7 @@ impl Running {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move { server.serve_http(listener, options, stopped).await.unwrap() });
-        // Only the first of several tests does it.
+        // Only the first of several tests succeeds.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Self {
             address,
@@ -231,7 +231,7 @@ async fn a_token_is_needed_and_decides_what_is_there() {
 async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
     let server = Running::start(open()).await;
     let port = server.address.port();
-    // What a browser sends of its own accord when a page fetches across sites.
+    // Headers that a browser adds on its own when a page fetches across sites.
     let from = |origin: &str| {
         server
             .request("tools/call", json!({"name": "who_red", "arguments": {}}))
@@ -245,7 +245,7 @@ async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
     {
         assert_eq!(from(origin).send().await.unwrap().status(), StatusCode::FORBIDDEN, "{origin}");
     }
-    // A form can be sent without asking; it is no JSON.
+    // A browser sends forms without a preflight, but a form is not JSON.
     let form = server
         .client
         .post(format!("http://{}/mcp", server.address))
@@ -262,11 +262,11 @@ async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
     let preflight = preflight.send().await.unwrap();
     assert!(!preflight.status().is_success());
     assert!(!preflight.headers().contains_key("access-control-allow-origin"));
-    // A name that the page's owner lets point here.
+    // Host name that the page's owner points at this server (DNS rebinding).
     let rebound =
         server.request("tools/list", json!({})).header("host", format!("evil.example:{port}"));
     assert_eq!(rebound.send().await.unwrap().status(), StatusCode::FORBIDDEN);
-    // Its own pages, and programs, may.
+    // The server's own pages, and programs, may call.
     let own = from(&format!("http://127.0.0.1:{port}")).send().await.unwrap();
     assert_eq!(own.status(), StatusCode::OK);
     assert_eq!(server.list(None).await.status(), StatusCode::OK);

@@ -1,7 +1,7 @@
-//! Messages of Anthropic.
+//! Anthropic's Messages API.
 
 mod reply;
 mod request;
 
-pub(super) use reply::Decoder;
+pub(super) use reply::AnthropicDecoder;
 pub(super) use request::{fields, tool};

@@ -1,35 +1,35 @@
-//! What every interface is asked, whatever it calls the fields.
+//! Parts of a request that are the same for every API.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use cofferdam_agent::{ChatRequest, Content, Data, Message, Pairing, Position};
+use cofferdam_agent::{ChatRequest, Data, Message, MessageContent, Pairing, Position};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::ProviderSettings;
-use super::names::Names;
+use super::names::NameMap;
 use super::tools::WrittenTools;
 
-/// Longest id of a call, at the provider that is strictest about it.
+/// Maximum length of a call id at the strictest provider.
 const ID_CHARS_MAX: usize = 40;
 
-/// A request with everything that is needed to write it.
-pub(super) struct Asked<'r> {
+/// A request with everything that is needed to serialize it.
+pub(super) struct PreparedRequest<'r> {
     pub(super) request: &'r ChatRequest,
-    /// The messages of the request, each call with an id of its own.
+    /// Messages of the request, in which each call has a unique id.
     pub(super) messages: Cow<'r, [Arc<Message>]>,
     pub(super) settings: &'r ProviderSettings,
     pub(super) tools: &'r WrittenTools,
-    pub(super) names: Arc<Names>,
-    pub(super) ids: Names,
+    pub(super) names: Arc<NameMap>,
+    pub(super) ids: NameMap,
     pub(super) streams: bool,
-    /// Whether the provider is not to be asked for what it once refused to give.
+    /// True if reasoning is not requested, because the provider rejected that before.
     pub(super) is_plain: bool,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> PreparedRequest<'r> {
     pub(super) fn new(
         request: &'r ChatRequest,
         settings: &'r ProviderSettings,
@@ -37,17 +37,17 @@ impl<'r> Asked<'r> {
         streams: bool,
     ) -> Self {
         let mut names = Arc::clone(&tools.names);
-        let mut ids = Names::new(ID_CHARS_MAX);
+        let mut ids = NameMap::new(ID_CHARS_MAX);
         let messages = with_unique_ids(&request.messages);
         for content in messages.iter().flat_map(|message| &message.contents) {
             let id = match content {
-                Content::FunctionCall(call) => {
+                MessageContent::FunctionCall(call) => {
                     if names.needs(&call.name) {
                         Arc::make_mut(&mut names).add(&call.name);
                     }
                     &call.call_id
                 }
-                Content::FunctionResult(result) => &result.call_id,
+                MessageContent::FunctionResult(result) => &result.call_id,
                 _ => continue,
             };
             if ids.needs(id) {
@@ -57,25 +57,25 @@ impl<'r> Asked<'r> {
         Self { request, messages, settings, tools, names, ids, streams, is_plain: false }
     }
 
-    /// The ids of the calls of the conversation.
+    /// Returns the ids of all calls in the conversation.
     pub(super) fn taken_ids(&self) -> HashSet<String> {
         let calls =
             self.request.messages.iter().chain(&*self.messages).flat_map(|message| message.calls());
         calls.map(|call| call.call_id.clone()).collect()
     }
 
-    /// Most tokens of the reply.
+    /// Returns the maximum number of tokens of the reply.
     pub(super) fn max_tokens(&self) -> Option<u64> {
         self.request.options.max_output_tokens.or(self.settings.max_output_tokens)
     }
 
-    /// Whether functions are advertised. Without any, a provider refuses to be told how to choose
-    /// among them.
+    /// Returns whether functions are advertised. Without any, a provider rejects a tool choice.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.json.is_some()
     }
 
-    /// The body: `fields`, the tools, and what the caller adds for this provider.
+    /// Serializes the body: `fields`, the tools, and the fields that the caller adds for this
+    /// provider.
     pub(super) fn body(
         &self,
         mut fields: Map<String, Value>,
@@ -107,9 +107,9 @@ impl Serialize for WithTools<'_> {
     }
 }
 
-/// Returns the messages with another id for each call whose id an earlier call has, and for its
-/// result. A conversation may hold an id more than once, and providers refuse that or take the
-/// results for those of the first call.
+/// Returns the messages with a new id for each call whose id an earlier call has, and for its
+/// result. A conversation may contain an id more than once; providers reject that or attribute the
+/// results to the first call.
 fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     let mut taken = HashSet::new();
     let ids =
@@ -142,26 +142,26 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
             .get_mut(index)
             .and_then(|message| Arc::make_mut(message).contents.get_mut(place));
         match content {
-            Some(Content::FunctionCall(call)) => call.call_id = id,
-            Some(Content::FunctionResult(result)) => result.call_id = id,
+            Some(MessageContent::FunctionCall(call)) => call.call_id = id,
+            Some(MessageContent::FunctionResult(result)) => result.call_id = id,
             _ => {}
         }
     }
     Cow::Owned(messages)
 }
 
-/// A `data:` address.
+/// Returns data as a `data:` URL.
 pub(super) fn data_url(data: &Data) -> String {
     format!("data:{};base64,{}", data.media_type, data.data)
 }
 
-/// What a model is told of bytes that its provider cannot show it.
+/// Returns the text that a model sees instead of data that its provider cannot show.
 pub(super) fn not_shown(data: &Data) -> String {
     format!("[data of the type {} that cannot be shown here]", data.media_type)
 }
 
-/// The arguments of a call that goes back to a provider which takes them as text. None is an empty
-/// object: some read the text.
+/// Returns the arguments of a call as text for a provider. Empty arguments become an empty object,
+/// because some providers parse the text.
 pub(super) fn arguments_text(arguments: &str) -> &str {
     if arguments.trim().is_empty() { "{}" } else { arguments }
 }

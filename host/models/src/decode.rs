@@ -1,26 +1,26 @@
-//! What reads a reply of one interface.
+//! Interface of the decoders of replies.
 
-use super::fault::Broken;
+use super::fault::ReplyError;
 use super::fields::Fields;
 use super::pieces::Pieces;
 use cofferdam_sse::Event;
 
-/// The event after which OpenAI Chat sends nothing. Gateways put it behind the streams of the other
-/// interfaces too, where it means nothing.
+/// Data of the event that ends a stream of Chat Completions. Gateways append it to streams of the
+/// other APIs too, where it means nothing.
 pub(super) const DONE: &str = "[DONE]";
 
-/// Reads one reply, whole or event by event. What it reads goes into [`Pieces`], so both ways give
-/// the same.
+/// Decodes one reply, whole or event by event. Both ways fill [`Pieces`], so they give the same
+/// result.
 pub(super) trait Decode: Send {
-    /// A whole reply. That it does not report an error was checked.
-    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken>;
+    /// Decodes a whole reply, which the caller has checked not to be an error.
+    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), ReplyError>;
 
-    /// The next event of a stream.
-    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), Broken>;
+    /// Decodes the next event of a stream.
+    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), ReplyError>;
 
-    /// Whether the reply is all there, so that the stream may end however it likes.
+    /// Returns whether the reply is complete, so that the stream may end in any way.
     fn is_complete(&self) -> bool;
 
-    /// Whether nothing can follow that matters.
+    /// Returns whether nothing relevant can follow.
     fn is_over(&self) -> bool;
 }

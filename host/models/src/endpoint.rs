@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
-use super::fault::{self, Broken, Fault, Said};
+use super::fault::{self, Fault, ProviderMessage, ReplyError};
 use super::{Provider, ProviderSettings, retry};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -28,19 +28,19 @@ const ANTHROPIC_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 /// The revision of the interface that is spoken here.
 const ANTHROPIC_REVISION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// What a provider's own clients obey as well.
+/// Header that a provider's own clients obey as well.
 const SHOULD_RETRY: &str = "x-should-retry";
-/// How much is read of an answer that is an error, in bytes.
+/// Maximum bytes of an error response that are read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Shortest part of a key, or of a header's value, that is taken out of texts, in bytes: a shorter
 /// one stands in too many texts by chance.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// Where requests go, and with what.
-pub(super) struct Endpoint {
+/// Endpoint of requests, with its credentials.
+pub(super) struct ModelEndpoint {
     client: Client,
     url: Url,
-    /// What is shown of the address.
+    /// The part of the address that may be shown.
     origin: String,
     headers: HeaderMap,
     redactor: Redactor,
@@ -48,20 +48,20 @@ pub(super) struct Endpoint {
 }
 
 /// One request, with all its tries.
-pub(super) struct Sending<'s> {
+pub(super) struct OutgoingRequest<'s> {
     pub(super) body: Bytes,
     pub(super) streams: bool,
     pub(super) deadline: Instant,
     pub(super) cancellation: &'s CancellationToken,
 }
 
-/// What came back.
-pub(super) enum Answer {
+/// Response of the provider.
+pub(super) enum EndpointResponse {
     Whole(String),
     Events(Body),
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     pub(super) fn new(settings: Arc<ProviderSettings>) -> Result<Self, ChatError> {
         let url = url(&settings)?;
         let origin = url.origin().ascii_serialization();
@@ -81,7 +81,10 @@ impl Endpoint {
     }
 
     /// Sends a request until there is an answer that is no failure, or no hope.
-    pub(super) async fn send(&self, sending: &Sending<'_>) -> Result<Answer, Fault> {
+    pub(super) async fn send(
+        &self,
+        sending: &OutgoingRequest<'_>,
+    ) -> Result<EndpointResponse, Fault> {
         let mut tries = 0_u32;
         loop {
             tries = tries.saturating_add(1);
@@ -114,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    async fn attempt(&self, sending: &Sending<'_>) -> Result<Answer, Fault> {
+    async fn attempt(&self, sending: &OutgoingRequest<'_>) -> Result<EndpointResponse, Fault> {
         let timeouts = self.settings.timeouts.bounded();
         let first_byte = Instant::now() + timeouts.first_byte;
         let accept = if sending.streams { EVENTS } else { JSON };
@@ -133,7 +136,7 @@ impl Endpoint {
         let is_json = has_type(response.headers(), "application/json");
         let is_page = has_type(response.headers(), "text/html");
         if is_page {
-            return Err(self.fault(&Broken::Malformed("an HTML page instead of JSON")));
+            return Err(self.fault(&ReplyError::Malformed("an HTML page instead of JSON")));
         }
         let limits = self.settings.limits;
         // Some servers do not stream, or do nothing else, whatever they are asked.
@@ -142,28 +145,29 @@ impl Endpoint {
                 .until_first(first_byte, timeouts.first_byte)
                 .read(limits.reply_bytes_max, timeouts.pause);
             let body = body.await.map_err(|broken| self.interrupted(&broken, true))?;
-            let text = String::from_utf8(body).map_err(|_| Broken::Malformed("what is not UTF-8"));
-            return text.map(Answer::Whole).map_err(|broken| self.fault(&broken));
+            let text =
+                String::from_utf8(body).map_err(|_| ReplyError::Malformed("what is not UTF-8"));
+            return text.map(EndpointResponse::Whole).map_err(|broken| self.fault(&broken));
         }
         let mut body = Body::new(response).until_first(first_byte, timeouts.first_byte);
         body.begin(limits.stream_bytes_max, timeouts.pause)
             .await
             .map_err(|broken| self.interrupted(&broken, true))?;
-        Ok(Answer::Events(body))
+        Ok(EndpointResponse::Events(body))
     }
 
     async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Fault {
         let origin = &self.origin;
         if status.is_redirection() {
             let message = format!(
-                "{origin} sends requests elsewhere (HTTP {}), where none goes: set the base URL \
-                 to where it is",
+                "{origin} redirects to another address (HTTP {}); redirects are not followed, so set the \
+                 base URL to the final address",
                 status.as_u16()
             );
             return Fault::new(ChatErrorKind::Configuration, message);
         }
         let body = body.read_part(ERROR_BYTES_MAX, self.settings.timeouts.bounded().pause).await;
-        let said = Said::read(&String::from_utf8_lossy(&body));
+        let said = ProviderMessage::read(&String::from_utf8_lossy(&body));
         let kind = fault::kind_of_status(status.as_u16()).unwrap_or(ChatErrorKind::Malformed);
         let text = self.shown(&said.text);
         let separator = if text.is_empty() { "" } else { ": " };
@@ -217,44 +221,44 @@ impl Endpoint {
         )
     }
 
-    /// Why no more of a body comes.
+    /// Returns the fault for a body that ended early.
     pub(super) fn interrupted(
         &self,
-        interrupted: &super::body::Interrupted,
+        interrupted: &super::body::Interruption,
         is_retried: bool,
     ) -> Fault {
-        use super::body::Interrupted;
+        use super::body::Interruption;
         match interrupted {
-            Interrupted::Silent(time) => self.silent(*time),
-            Interrupted::TooLarge => self.fault(&Broken::TooLarge("the reply is")),
-            Interrupted::Broken(error) => Fault { is_retried, ..self.unreached(error) },
+            Interruption::Silent(time) => self.silent(*time),
+            Interruption::TooLarge => self.fault(&ReplyError::TooLarge("the reply is")),
+            Interruption::Broken(error) => Fault { is_retried, ..self.unreached(error) },
         }
     }
 
-    /// Why what came cannot be used.
-    pub(super) fn fault(&self, broken: &Broken) -> Fault {
+    /// Returns the fault for a response that cannot be used.
+    pub(super) fn fault(&self, broken: &ReplyError) -> Fault {
         let origin = &self.origin;
         match broken {
-            Broken::Said(said) => {
+            ReplyError::Said(said) => {
                 let kind = said.kind.unwrap_or(ChatErrorKind::Server);
                 let text = self.shown(&said.text);
                 Fault::new(kind, format!("{origin} reports an error: {text}"))
             }
-            Broken::Malformed(what) => {
+            ReplyError::Malformed(what) => {
                 Fault::new(ChatErrorKind::Malformed, format!("{origin} sent {what}"))
             }
-            Broken::TooLarge(what) => Fault::new(
+            ReplyError::TooLarge(what) => Fault::new(
                 ChatErrorKind::TooLarge,
                 format!("{origin}: {what} larger than the limit"),
             ),
-            Broken::CutOff => {
+            ReplyError::CutOff => {
                 let message = format!("{origin} ended the stream before the reply was complete");
                 Fault::new(ChatErrorKind::Connection, message)
             }
         }
     }
 
-    /// Words of the provider, for a person.
+    /// Words of the provider, for the user.
     fn shown(&self, text: &str) -> String {
         fault::shown(text, |text| {
             let mut text = self.redactor.text(text).into_owned();
@@ -287,7 +291,7 @@ fn refused(message: impl Into<String>) -> ChatError {
 /// The address of the interface. No message shows what was given: it may hold a key.
 fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
     let mut url = Url::parse(&settings.base_url)
-        .map_err(|error| refused(format!("the base URL is none: {error}")))?;
+        .map_err(|error| refused(format!("invalid base URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused(
             "the base URL has a user or a password in it: pass a key or a header instead",

@@ -1,7 +1,7 @@
-//! What is said when there is no reply.
+//! Errors of requests and replies.
 //!
-//! The provider's own words are shown: nobody else knows which model it does not have. They are cut
-//! to a length, keys are taken out of them, and characters that could drive a terminal are escaped.
+//! Messages quote the provider, because only it knows, for example, which model it lacks. Quotes
+//! are truncated, keys are redacted, and characters that could control a terminal are escaped.
 
 use std::time::Duration;
 
@@ -10,51 +10,52 @@ use cofferdam_tool::text::is_hostile_char;
 
 use super::fields::{self, Fields};
 
-/// Most characters that are shown of what a provider says.
+/// Maximum number of characters shown of a provider's message.
 const SAID_CHARS_MAX: usize = 600;
-/// What OpenAI says to somebody whose money is used up; waiting does not help.
+/// OpenAI's code for an exhausted balance; waiting does not help.
 const OUT_OF_MONEY: &str = "insufficient_quota";
 
-/// Why a reply cannot be read.
+/// Reason why a reply cannot be used.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// The provider says itself that it failed.
-    Said(Said),
-    /// It is not what the interface says.
+pub(super) enum ReplyError {
+    /// The provider reports an error.
+    Said(ProviderMessage),
+    /// The reply does not have the form that the API defines.
     Malformed(&'static str),
-    /// It is larger than a limit. What is, with its verb.
+    /// Something exceeds a limit. Holds its name and a verb.
     TooLarge(&'static str),
-    /// It ends before it is complete.
+    /// The reply ends before it is complete.
     CutOff,
 }
 
-/// What a provider says about a failure.
+/// Error as reported by a provider.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ProviderMessage {
     pub(super) kind: Option<ChatErrorKind>,
     pub(super) text: String,
-    /// The field of the request that it is about.
+    /// Field of the request that the error is about.
     pub(super) parameter: Option<String>,
-    /// Whether the same request will fail again, although its kind is one that passes.
+    /// True if the same request would fail again, although errors of this kind are usually
+    /// transient.
     pub(super) is_lasting: bool,
 }
 
-/// A failure, with what is known about trying again.
+/// An error, and whether to retry.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) error: ChatError,
     pub(super) is_retried: bool,
-    /// The field of the request that the provider complains about.
+    /// Field of the request that the provider complains about.
     pub(super) parameter: Option<String>,
 }
 
 impl Fault {
-    /// A failure that is not tried again.
+    /// Creates an error that is not retried.
     pub(super) fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
         Self { error: ChatError::new(kind, message), is_retried: false, parameter: None }
     }
 
-    /// A failure that may pass.
+    /// Creates a transient error, which is retried.
     pub(super) fn passing(kind: ChatErrorKind, message: impl Into<String>) -> Self {
         Self { is_retried: true, ..Self::new(kind, message) }
     }
@@ -71,15 +72,15 @@ impl From<ChatError> for Fault {
     }
 }
 
-impl Said {
-    /// What a body that reports a failure says.
+impl ProviderMessage {
+    /// Reads the error from a body.
     pub(super) fn read(body: &str) -> Self {
         Fields::read(body)
             .and_then(|body| Self::in_body(&body))
             .unwrap_or_else(|| Self::plain(body))
     }
 
-    /// The error in an object, if it is one that reports an error.
+    /// Returns the error in an object, if the object reports one.
     pub(super) fn in_object(body: &Fields<'_>) -> Option<Self> {
         let is_error = body.raw("error").is_some()
             || ["type", "object"].iter().any(|key| body.text(key).as_deref() == Some("error"));
@@ -117,12 +118,12 @@ impl Said {
     }
 }
 
-/// Whether a text is for a browser.
+/// Returns whether a string is HTML or XML.
 pub(super) fn is_page(text: &str) -> bool {
     text.trim_start().starts_with('<')
 }
 
-/// The kind of failure that a status stands for; `None` for one that is none.
+/// Returns the kind of error for an HTTP status; `None` if the status is not an error.
 pub(super) fn kind_of_status(status: u16) -> Option<ChatErrorKind> {
     Some(match status {
         401 | 403 => ChatErrorKind::Unauthorized,
@@ -134,7 +135,7 @@ pub(super) fn kind_of_status(status: u16) -> Option<ChatErrorKind> {
     })
 }
 
-/// The kind of failure that a provider's own word stands for.
+/// Returns the kind of error for a provider's error code.
 fn kind_of_word(word: &str) -> Option<ChatErrorKind> {
     Some(match word {
         "authentication_error" | "permission_error" | "invalid_api_key" => {
@@ -152,7 +153,7 @@ fn kind_of_word(word: &str) -> Option<ChatErrorKind> {
     })
 }
 
-/// Words of others, for a person: without keys, on one line, and not long.
+/// Returns third-party text for display: without keys, on one line, and truncated.
 pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String {
     let text = without_keys(text);
     let mut shown = String::new();
@@ -169,7 +170,7 @@ pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String
     shown
 }
 
-/// The innermost cause of an error, which is the one that says something.
+/// Returns the innermost cause of an error, which is the most specific one.
 pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -178,18 +179,18 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// The text of an event that is JSON, or the failure that it reports.
-pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, Broken> {
+/// Parses a JSON object, or returns the error that it reports.
+pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, ReplyError> {
     let what =
         if is_page(json) { "an HTML page instead of JSON" } else { "what is not a JSON object" };
-    let fields = Fields::read(json).ok_or(Broken::Malformed(what))?;
-    match Said::in_object(&fields) {
-        Some(said) => Err(Broken::Said(said)),
+    let fields = Fields::read(json).ok_or(ReplyError::Malformed(what))?;
+    match ProviderMessage::in_object(&fields) {
+        Some(said) => Err(ReplyError::Said(said)),
         None => Ok(fields),
     }
 }
 
-/// A text of a field that is a text or an object, as it was written.
+/// Returns a string field's value, or the JSON of any other field as it was written.
 pub(super) fn text_or_json(raw: &str) -> String {
     fields::text(raw).unwrap_or_else(|| raw.to_owned())
 }
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     fn said(body: &str) -> (String, Option<ChatErrorKind>) {
-        let said = Said::read(body);
+        let said = ProviderMessage::read(body);
         (said.text, said.kind)
     }
 
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(said(r#"{"detail":[{"loc":["body"]}]}"#), kinds(r#"[{"loc":["body"]}]"#, None));
         assert_eq!(said("<html><body>502</body></html>"), kinds("an HTML page", None));
         assert_eq!(said(" upstream\n"), kinds("upstream", None));
-        assert!(Said::read(r#"{"error":{"code":"insufficient_quota"}}"#).is_lasting);
+        assert!(ProviderMessage::read(r#"{"error":{"code":"insufficient_quota"}}"#).is_lasting);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! JSON of a server, read field by field.
+//! Reading of a server's JSON, field by field.
 //!
-//! Nothing is read but what is asked for, and a field of another type than expected counts as
-//! absent: servers that call themselves compatible differ in everything but the few fields that
-//! matter. What is not asked for is not kept, so memory stays within the size of the text, and
-//! numbers that fit no type of ours do no harm.
+//! Only requested fields are read, and a field of an unexpected type counts as absent: servers that
+//! claim compatibility differ in everything but the few fields that matter. Other fields are not
+//! stored, so memory stays within the size of the text, and numbers that fit none of our types do
+//! no harm.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,47 +13,47 @@ use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Most members of an object. Those of the three interfaces have some twenty.
+/// Maximum number of members of an object. Those of the three APIs have about twenty.
 const MEMBERS_MAX: usize = 1024;
-/// Most elements of a list.
+/// Maximum number of elements of a list.
 const ELEMENTS_MAX: usize = 16 * 1024;
 
-/// An object.
+/// Members of a JSON object.
 #[derive(Default)]
 pub(super) struct Fields<'j>(HashMap<String, &'j RawValue>);
 
-/// A list.
+/// Elements of a JSON list.
 struct List<'j>(Vec<&'j RawValue>);
 
-/// A text. A surrogate without its other half, which is what is left when a server cuts a character
-/// in two, is replaced.
+/// A JSON string. A lone surrogate, which remains when a server cuts a character in two, is
+/// replaced.
 struct Lossy(String);
 
 impl<'j> Fields<'j> {
-    /// Reads a text that is an object.
+    /// Parses a JSON object.
     pub(super) fn read(json: &'j str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// The JSON of a field as it was written; `None` for null.
+    /// Returns the JSON of a field as it was written; `None` for null.
     pub(super) fn raw(&self, key: &str) -> Option<&'j str> {
         self.0.get(key).map(|raw| raw.get()).filter(|raw| *raw != "null")
     }
 
-    /// A text.
+    /// Returns a string field.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         self.raw(key).and_then(text)
     }
 
-    /// A text that says something.
+    /// Returns a string field that is not empty.
     pub(super) fn some_text(&self, key: &str) -> Option<String> {
         self.text(key).filter(|text| !text.is_empty())
     }
 
-    /// A number that counts something.
+    /// Returns a number field as a count.
     pub(super) fn count(&self, key: &str) -> Option<u64> {
         let raw = self.raw(key)?;
-        // Some write `12.0`.
+        // Some servers write `12.0`.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -63,37 +63,37 @@ impl<'j> Fields<'j> {
         raw.parse().ok().or_else(rounded)
     }
 
-    /// An object.
+    /// Returns an object field.
     pub(super) fn object(&self, key: &str) -> Option<Fields<'j>> {
         self.raw(key).and_then(Fields::read)
     }
 
-    /// The elements of a list as they were written; `None` if it is none.
+    /// Returns the elements of a list field as they were written; `None` if it is not a list.
     pub(super) fn list(&self, key: &str) -> Option<Vec<&'j str>> {
         let List(elements) = serde_json::from_str(self.raw(key)?).ok()?;
         Some(elements.into_iter().map(RawValue::get).collect())
     }
 
-    /// The objects in a list.
+    /// Returns the objects in a list field.
     pub(super) fn objects(&self, key: &str) -> impl Iterator<Item = Fields<'j>> + use<'j> {
         self.list(key).unwrap_or_default().into_iter().filter_map(Fields::read)
     }
 }
 
-/// The text that a JSON text is.
+/// Parses a JSON string.
 pub(super) fn text(raw: &str) -> Option<String> {
     serde_json::from_str(raw).ok().map(|Lossy(text)| text)
 }
 
-/// A JSON text as a value.
+/// Parses any JSON value.
 pub(super) fn value(raw: &str) -> Option<Value> {
     serde_json::from_str(raw).ok()
 }
 
 impl<'de: 'j, 'j> Deserialize<'de> for Fields<'j> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct FieldMap;
+        impl<'de> Visitor<'de> for FieldMap {
             type Value = Fields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,7 @@ impl<'de: 'j, 'j> Deserialize<'de> for Fields<'j> {
                 Ok(Fields(fields))
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(FieldMap)
     }
 }
 
@@ -142,8 +142,8 @@ impl<'de: 'j, 'j> Deserialize<'de> for List<'j> {
 
 impl<'de> Deserialize<'de> for Lossy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct TextField;
+        impl Visitor<'_> for TextField {
             type Value = Lossy;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,8 +154,8 @@ impl<'de> Deserialize<'de> for Lossy {
                 Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
             }
         }
-        // Bytes, because a text with half a character in it is an error as text.
-        deserializer.deserialize_bytes(Text)
+        // Read as bytes, because serde_json rejects half a character in a string.
+        deserializer.deserialize_bytes(TextField)
     }
 }
 

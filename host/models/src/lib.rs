@@ -1,8 +1,7 @@
-//! Chat clients for the interfaces of OpenAI and Anthropic, and for servers of other makes that
-//! speak the same.
+//! Chat clients for the APIs of OpenAI and Anthropic, and for compatible servers.
 //!
 //! A [`ProviderClient`] is a [`ChatClient`] for an [agent](cofferdam_agent::Agent). Each family of
-//! interfaces is a feature: `openai` (Chat Completions, Responses) and `anthropic` (Messages).
+//! APIs is a feature: `openai` (Chat Completions, Responses) and `anthropic` (Messages).
 //!
 //! ```
 //! use cofferdam_agent::Agent;
@@ -21,16 +20,16 @@
 //!
 //! # Implementation
 //!
-//! The wire formats are written and read here, without a crate for them. `genai` loses a whole
-//! reply when the arguments of one call are not JSON, which models do get wrong and which the loop
-//! answers (`LOOP-13`); `async-openai` speaks one of the three interfaces and fails on servers that
-//! leave out the index of a call. What is needed of the formats is small; what matters is what
-//! becomes of replies that are not as they should be. So requests are JSON values, and replies are
-//! read field by field.
+//! This crate writes and reads the wire formats itself. `genai` loses a whole reply when the
+//! arguments of one call are not JSON, which models do get wrong and which the loop handles
+//! (`LOOP-13`); `async-openai` supports one of the three APIs and fails on servers that omit the
+//! index of a call. The crate needs only a small part of each format; what matters is how it
+//! handles replies that deviate from it. So requests are JSON values, and replies are read field by
+//! field.
 //!
-//! A reply is read within limits of bytes and of time, whole or streamed. The text of arguments is
-//! handed on as the model wrote it, whatever it is. A reply that is not complete is an error, and
-//! so is one that reports an error.
+//! Limits on bytes and time apply to every reply, whole or streamed. Arguments of calls are passed
+//! on as the model wrote them, valid or not. An incomplete reply is an error, and so is one that
+//! reports an error.
 
 #![cfg_attr(
     not(all(feature = "anthropic", feature = "openai")),
@@ -75,57 +74,56 @@ use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use asked::Asked;
+use asked::PreparedRequest;
 use body::Body;
 use cofferdam_sse::EventReader;
 use decode::Decode;
-use endpoint::{Answer, Endpoint, Sending};
+use endpoint::{EndpointResponse, ModelEndpoint, OutgoingRequest};
 use fault::{Fault, checked};
-use interface::Interface;
+use interface::ModelInterface;
 use pieces::Pieces;
 pub use settings::{Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider};
-use stream::Streaming;
+use stream::StreamedReply;
 use tools::ToolCache;
 
-/// The field that asks for reasoning to send back. Models that do not reason refuse it.
+/// Field that requests reasoning in a form to send back. Models that do not reason reject it.
 const INCLUDE: &str = "include";
 
-/// A model behind a provider's interface.
+/// Client of a model behind a provider's API.
 ///
-/// Connections are kept and used again; a client is to be made once and shared. It keeps nothing of
-/// a conversation.
+/// Create a client once and share it: it reuses its connections. It keeps no state of a
+/// conversation.
 pub struct ProviderClient {
-    interface: Interface,
-    endpoint: Arc<Endpoint>,
+    interface: ModelInterface,
+    endpoint: Arc<ModelEndpoint>,
     tools: ToolCache,
-    /// The provider has refused to send reasoning that can go back to it: the model does not
-    /// reason.
+    /// True if the provider rejected [`INCLUDE`] because the model does not reason.
     is_plain: AtomicBool,
 }
 
-/// What reads a reply.
-struct Reading {
+/// State of reading one reply.
+struct ReplyReader {
     decoder: Box<dyn Decode>,
     pieces: Pieces,
     deadline: Instant,
 }
 
 impl ProviderClient {
-    /// A client. Nothing is sent yet.
+    /// Creates a client. Sends nothing yet.
     ///
     /// # Errors
-    /// [`ChatErrorKind::Configuration`] if the address is none, or is `http:` on another machine
-    /// without being allowed to be, or if the key or a header cannot be sent, or if the feature of
-    /// the provider's interface is off.
+    /// [`ChatErrorKind::Configuration`] if the base URL is invalid, or is `http:` on another
+    /// machine without permission; if the key or a header cannot be sent; or if the feature of the
+    /// provider's API is off.
     pub fn new(settings: ProviderSettings) -> Result<Self, ChatError> {
         let provider = settings.provider;
-        let interface = Interface::of(provider).ok_or_else(|| {
+        let interface = ModelInterface::of(provider).ok_or_else(|| {
             let message = format!(
                 "this program was built without the interface of the provider `{provider}`"
             );
             ChatError::new(ChatErrorKind::Configuration, message)
         })?;
-        let endpoint = Arc::new(Endpoint::new(Arc::new(settings))?);
+        let endpoint = Arc::new(ModelEndpoint::new(Arc::new(settings))?);
         Ok(Self {
             interface,
             endpoint,
@@ -138,7 +136,7 @@ impl ProviderClient {
         &self,
         request: &ChatRequest,
         streams: bool,
-    ) -> Result<(Answer, Reading), ChatError> {
+    ) -> Result<(EndpointResponse, ReplyReader), ChatError> {
         let settings = self.endpoint.settings();
         if request.conversation_id.is_some() && settings.provider != Provider::OpenAiResponses {
             let message = format!(
@@ -149,7 +147,7 @@ impl ProviderClient {
         }
         let dialect = settings.provider.dialect(request.options.strict_schemas);
         let tools = self.tools.written(self.interface.tool, dialect, &request.tools)?;
-        let mut asked = Asked::new(request, settings, &tools, streams);
+        let mut asked = PreparedRequest::new(request, settings, &tools, streams);
         asked.is_plain = self.is_plain.load(Ordering::Relaxed);
         let deadline = self.endpoint.deadline();
         let answer = match self.send(&asked, deadline).await {
@@ -164,10 +162,14 @@ impl ProviderClient {
         let answer = answer.map_err(|fault| fault.error)?;
         let decoder = (self.interface.decoder)(settings.store);
         let pieces = Pieces::new(Arc::clone(&asked.names), settings.limits, asked.taken_ids());
-        Ok((answer, Reading { decoder, pieces, deadline }))
+        Ok((answer, ReplyReader { decoder, pieces, deadline }))
     }
 
-    async fn send(&self, asked: &Asked<'_>, deadline: Instant) -> Result<Answer, Fault> {
+    async fn send(
+        &self,
+        asked: &PreparedRequest<'_>,
+        deadline: Instant,
+    ) -> Result<EndpointResponse, Fault> {
         let fields = (self.interface.fields)(asked);
         let refused = |error| {
             Fault::new(
@@ -177,22 +179,26 @@ impl ProviderClient {
         };
         let body = asked.body(fields).map_err(refused)?;
         let cancellation = &asked.request.cancellation;
-        let sending =
-            Sending { body: Bytes::from(body), streams: asked.streams, deadline, cancellation };
+        let sending = OutgoingRequest {
+            body: Bytes::from(body),
+            streams: asked.streams,
+            deadline,
+            cancellation,
+        };
         self.endpoint.send(&sending).await
     }
 }
 
-/// Whether a model that does not reason was asked for its reasoning.
-fn is_about_reasoning(refused: &Fault, asked: &Asked<'_>) -> bool {
+/// Returns whether a request failed because it asked for reasoning of a model that does not reason.
+fn is_about_reasoning(refused: &Fault, asked: &PreparedRequest<'_>) -> bool {
     !asked.is_plain
         && asked.settings.provider == Provider::OpenAiResponses
         && refused.parameter.as_deref().is_some_and(|parameter| parameter.starts_with(INCLUDE))
 }
 
-impl Reading {
-    /// A reply that came whole.
-    fn whole(mut self, endpoint: &Endpoint, body: &str) -> Result<Reply, ChatError> {
+impl ReplyReader {
+    /// Reads a reply that arrived as a whole.
+    fn whole(mut self, endpoint: &ModelEndpoint, body: &str) -> Result<Reply, ChatError> {
         let read = checked(body).and_then(|fields| self.decoder.whole(&fields, &mut self.pieces));
         read.map_err(|broken| endpoint.fault(&broken).error)?;
         let mut builder = ReplyBuilder::default();
@@ -200,14 +206,14 @@ impl Reading {
         Ok(builder.build())
     }
 
-    /// A reply that comes in events.
+    /// Reads a reply that arrives as a stream of events.
     fn events(
         self,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &Arc<ModelEndpoint>,
         body: Body,
         cancellation: CancellationToken,
     ) -> ReplyStream {
-        let streaming = Streaming {
+        let streaming = StreamedReply {
             endpoint: Arc::clone(endpoint),
             cancellation,
             deadline: self.deadline,
@@ -235,8 +241,8 @@ impl ChatClient for ProviderClient {
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
         let (answer, reading) = self.ask(&request, false).await?;
         match answer {
-            Answer::Whole(body) => reading.whole(&self.endpoint, &body),
-            Answer::Events(body) => {
+            EndpointResponse::Whole(body) => reading.whole(&self.endpoint, &body),
+            EndpointResponse::Events(body) => {
                 let mut updates = reading.events(&self.endpoint, body, request.cancellation);
                 let mut builder = ReplyBuilder::default();
                 while let Some(update) = updates.next().await {
@@ -250,8 +256,12 @@ impl ChatClient for ProviderClient {
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
         let (answer, reading) = self.ask(&request, true).await?;
         match answer {
-            Answer::Whole(body) => reading.whole(&self.endpoint, &body).map(ReplyStream::from),
-            Answer::Events(body) => Ok(reading.events(&self.endpoint, body, request.cancellation)),
+            EndpointResponse::Whole(body) => {
+                reading.whole(&self.endpoint, &body).map(ReplyStream::from)
+            }
+            EndpointResponse::Events(body) => {
+                Ok(reading.events(&self.endpoint, body, request.cancellation))
+            }
         }
     }
 }

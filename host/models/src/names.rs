@@ -1,27 +1,27 @@
-//! Names that a provider takes.
+//! Translation of names into ones that a provider accepts.
 //!
-//! Names of functions and ids of calls are made of `A-Z a-z 0-9 _ -` at every provider, and have a
-//! length limit; ours may have dots and 128 characters, and an id may come from any model. A name
-//! that does not fit is replaced in the request and put back in the reply. A name that fits goes
-//! out as it is, so that a conversation reads the same for every model.
+//! Every provider restricts names of functions and ids of calls to `A-Z a-z 0-9 _ -` and a maximum
+//! length. Our names may have dots and 128 characters, and an id may come from any model. A name
+//! that does not fit is replaced in the request and restored in the reply. A name that fits is sent
+//! unchanged, so that a conversation reads the same for every model.
 
 use std::collections::HashMap;
 
-/// Names and what stands for them.
+/// Table of names and their replacements.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct NameMap {
     chars_max: usize,
     to_wire: HashMap<String, String>,
     to_ours: HashMap<String, String>,
 }
 
-impl Names {
-    /// A table for names of at most `chars_max` characters.
+impl NameMap {
+    /// Creates a table for names of at most `chars_max` characters.
     pub(super) fn new(chars_max: usize) -> Self {
         Self { chars_max, to_wire: HashMap::new(), to_ours: HashMap::new() }
     }
 
-    /// Names that are of the same rank: those that fit keep themselves, whatever the order.
+    /// Adds names of equal rank: those that fit stay unchanged, whatever the order.
     pub(super) fn add_all<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone) {
         let chars_max = self.chars_max;
         let (fitting, others) = (names.clone(), names);
@@ -29,14 +29,14 @@ impl Names {
         others.filter(|name| !fits(name, chars_max)).for_each(|name| self.add(name));
     }
 
-    /// Whether [`add`](Self::add) would change anything that matters: a name that fits and stands
-    /// for no other is itself.
+    /// Returns whether [`add`](Self::add) would have an effect: a name that fits and does not
+    /// replace another needs no entry.
     pub(super) fn needs(&self, name: &str) -> bool {
         !self.to_wire.contains_key(name)
             && (!fits(name, self.chars_max) || self.to_ours.contains_key(name))
     }
 
-    /// Finds a name that stands for `name`.
+    /// Finds a replacement for `name` and stores it.
     pub(super) fn add(&mut self, name: &str) {
         if self.to_wire.contains_key(name) {
             return;
@@ -55,13 +55,13 @@ impl Names {
         self.to_wire.insert(name.to_owned(), wire);
     }
 
-    /// What stands for a name.
+    /// Returns the replacement of a name, or the name itself.
     pub(super) fn wire<'n>(&'n self, name: &'n str) -> &'n str {
         self.to_wire.get(name).map_or(name, String::as_str)
     }
 
-    /// What a name of the provider's stands for. A name that stands for nothing is the model's own
-    /// invention, and stays.
+    /// Returns the name that a provider's name replaces. An unknown name is the model's invention
+    /// and is returned unchanged.
     pub(super) fn ours<'n>(&'n self, wire: &'n str) -> &'n str {
         self.to_ours.get(wire).map_or(wire, String::as_str)
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_name_that_fits_is_itself_whatever_else_there_is() {
-        let mut names = Names::new(64);
+        let mut names = NameMap::new(64);
         names.add_all(["files.read", "files_read", "plain", "files:read"].into_iter());
         let wires: Vec<_> = ["files_read", "plain", "files.read", "files:read"]
             .iter()
@@ -107,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_name_fits_and_leads_back(names in proptest::collection::vec("[a._é-]{0,6}|[ab]{60,140}", 1..40)) {
-            let mut table = Names::new(64);
+            let mut table = NameMap::new(64);
             table.add_all(names.iter().map(String::as_str));
             for name in &names {
                 let wire = table.wire(name);

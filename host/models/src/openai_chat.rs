@@ -1,7 +1,7 @@
-//! Chat Completions of OpenAI, and of the many servers that are nearly compatible.
+//! OpenAI's Chat Completions API, and the many servers that are nearly compatible.
 
 mod reply;
 mod request;
 
-pub(super) use reply::Decoder;
+pub(super) use reply::ChatDecoder;
 pub(super) use request::{fields, tool};

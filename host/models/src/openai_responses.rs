@@ -1,7 +1,7 @@
-//! Responses of OpenAI.
+//! OpenAI's Responses API.
 
 mod reply;
 mod request;
 
-pub(super) use reply::Decoder;
+pub(super) use reply::ResponsesDecoder;
 pub(super) use request::{fields, tool};

@@ -1,10 +1,10 @@
-//! What a reply has cost, as both interfaces of OpenAI say it.
+//! Token usage as both APIs of OpenAI report it.
 
 use cofferdam_agent::TokenUsage;
 
 use super::fields::Fields;
 
-/// Reads the tokens. `input` and `output` are what the interface calls the two sides.
+/// Reads the token usage. `input` and `output` are the API's names of the two sides.
 pub(super) fn read(usage: &Fields<'_>, input: &str, output: &str) -> TokenUsage {
     let count = |side: &str| usage.count(&format!("{side}_tokens")).unwrap_or(0);
     let detail = |side: &str, key| {

@@ -1,6 +1,6 @@
-//! What has been read of a reply: pieces that go on to the caller, within limits.
+//! Pieces read of a reply, within limits, on their way to the caller.
 //!
-//! Whole and streamed replies are read into the same pieces, so that they give the same.
+//! Whole and streamed replies are read into the same pieces, so that both give the same result.
 
 use cofferdam_agent::{Delta, FinishReason, FunctionCall, Reasoning, TokenUsage, Update};
 use data_encoding::HEXLOWER;
@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fault::Broken;
+use super::fault::ReplyError;
 use super::fields;
-use super::names::Names;
+use super::names::NameMap;
 use super::settings::ReplyLimits;
 
-/// Most parts of reasoning in a row. There are one or two.
+/// Maximum number of reasoning parts in a row. Usually there are one or two.
 const SEALED_MAX: usize = 256;
 
 /// Pieces of one reply.
 pub(super) struct Pieces {
-    names: Arc<Names>,
+    names: Arc<NameMap>,
     limits: ReplyLimits,
-    /// Ids that a new call cannot have: those of the conversation, and those of the calls before
-    /// it.
+    /// Ids that a new call cannot have: those of the conversation, and those of earlier calls in
+    /// the reply.
     taken: HashSet<String>,
     bytes: usize,
     calls: Vec<OpenCall>,
-    /// What the provider wants back of the reasoning that came last. Reasoning that follows
-    /// reasoning is one content with us.
+    /// Opaque parts of the latest reasoning, to be sent back to the provider. Consecutive parts of
+    /// reasoning form one content.
     sealed: Vec<Value>,
     new: Vec<Delta>,
     usage: Option<TokenUsage>,
@@ -43,8 +43,8 @@ struct OpenCall {
 }
 
 impl Pieces {
-    /// For a reply to a conversation that has these ids.
-    pub(super) fn new(names: Arc<Names>, limits: ReplyLimits, taken: HashSet<String>) -> Self {
+    /// Creates the pieces of a reply to a conversation that uses these call ids.
+    pub(super) fn new(names: Arc<NameMap>, limits: ReplyLimits, taken: HashSet<String>) -> Self {
         Self {
             names,
             limits,
@@ -59,18 +59,18 @@ impl Pieces {
         }
     }
 
-    /// Takes note of text that is kept elsewhere until it is whole.
-    pub(super) fn count(&mut self, text: &str) -> Result<(), Broken> {
+    /// Counts text that is stored elsewhere until it is complete.
+    pub(super) fn count(&mut self, text: &str) -> Result<(), ReplyError> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > self.limits.reply_bytes_max {
-            Err(Broken::TooLarge("the reply is"))
+            Err(ReplyError::TooLarge("the reply is"))
         } else {
             Ok(())
         }
     }
 
-    /// More text.
-    pub(super) fn text(&mut self, text: String) -> Result<(), Broken> {
+    /// Adds text.
+    pub(super) fn text(&mut self, text: String) -> Result<(), ReplyError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -80,8 +80,8 @@ impl Pieces {
         Ok(())
     }
 
-    /// More of what may be shown of the reasoning.
-    pub(super) fn thought(&mut self, text: String) -> Result<(), Broken> {
+    /// Adds reasoning that may be shown.
+    pub(super) fn thought(&mut self, text: String) -> Result<(), ReplyError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -90,24 +90,25 @@ impl Pieces {
         Ok(())
     }
 
-    /// A part of the reasoning that goes back to the provider as it is, in JSON.
-    pub(super) fn sealed(&mut self, json: &str) -> Result<(), Broken> {
+    /// Adds a part of the reasoning, in JSON, that goes back to the provider unchanged.
+    pub(super) fn sealed(&mut self, json: &str) -> Result<(), ReplyError> {
         self.count(json)?;
         if self.sealed.len() >= SEALED_MAX {
-            return Err(Broken::TooLarge("the number of parts of the reasoning is"));
+            return Err(ReplyError::TooLarge("the number of parts of the reasoning is"));
         }
-        let part = fields::value(json).ok_or(Broken::Malformed("reasoning that is not JSON"))?;
+        let part =
+            fields::value(json).ok_or(ReplyError::Malformed("reasoning that is not JSON"))?;
         self.sealed.push(part);
         let opaque = Some(Value::Array(self.sealed.clone()));
         self.new.push(Delta::Reasoning(Reasoning { opaque, ..Reasoning::default() }));
         Ok(())
     }
 
-    /// Another call; its number is returned. What is not known yet is empty.
-    pub(super) fn call(&mut self, id: &str, name: &str) -> Result<usize, Broken> {
+    /// Adds a call and returns its number. An unknown id or name is empty.
+    pub(super) fn call(&mut self, id: &str, name: &str) -> Result<usize, ReplyError> {
         let number = self.calls.len();
         if number >= self.limits.calls_max {
-            return Err(Broken::TooLarge("the number of function calls is"));
+            return Err(ReplyError::TooLarge("the number of function calls is"));
         }
         self.calls.push(OpenCall::default());
         self.sealed.clear();
@@ -116,8 +117,8 @@ impl Pieces {
         Ok(number)
     }
 
-    /// Id and name of a call, if they were missing. An id that another call has is none.
-    pub(super) fn label(&mut self, number: usize, id: &str, name: &str) -> Result<(), Broken> {
+    /// Sets the id and name of a call if they are missing. An id that another call has is ignored.
+    pub(super) fn label(&mut self, number: usize, id: &str, name: &str) -> Result<(), ReplyError> {
         self.count(id)?;
         self.count(name)?;
         let Some(call) = self.calls.get_mut(number) else { return Ok(()) };
@@ -133,33 +134,33 @@ impl Pieces {
         Ok(())
     }
 
-    /// More of the arguments of a call.
-    pub(super) fn arguments(&mut self, number: usize, text: String) -> Result<(), Broken> {
+    /// Adds to the arguments of a call.
+    pub(super) fn arguments(&mut self, number: usize, text: String) -> Result<(), ReplyError> {
         let Some(call) = self.calls.get_mut(number) else { return Ok(()) };
         if text.is_empty() {
             return Ok(());
         }
         call.argument_bytes = call.argument_bytes.saturating_add(text.len());
         if call.argument_bytes > self.limits.arguments_bytes_max {
-            return Err(Broken::TooLarge("the arguments of a function call are"));
+            return Err(ReplyError::TooLarge("the arguments of a function call are"));
         }
         self.count(&text)?;
         self.push_call(number, FunctionCall { arguments: text, ..FunctionCall::default() });
         Ok(())
     }
 
-    /// Whether a call has arguments so far.
+    /// Returns whether a call has any arguments yet.
     pub(super) fn has_arguments(&self, number: usize) -> bool {
         self.calls.get(number).is_some_and(|call| call.argument_bytes > 0)
     }
 
-    /// Whether there are calls.
+    /// Returns whether there are calls.
     pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
     fn push_call(&mut self, index: usize, call: FunctionCall) {
-        // What is known of a call at once goes on at once.
+        // Id and name that become known together go into one delta.
         match self.new.last_mut() {
             Some(Delta::Call { index: last, call: known })
                 if *last == index && call.arguments.is_empty() =>
@@ -171,28 +172,28 @@ impl Pieces {
         }
     }
 
-    /// What the reply cost, in place of what was said before.
+    /// Sets the token usage of the reply, replacing an earlier one.
     pub(super) fn usage(&mut self, usage: TokenUsage) {
         self.usage = Some(usage);
     }
 
-    /// The conversation that the service keeps.
+    /// Sets the id of the conversation that the service keeps, if given.
     pub(super) fn conversation(&mut self, id: Option<String>) {
         self.conversation_id = id.or(self.conversation_id.take());
     }
 
-    /// Why the model stopped.
+    /// Sets the reason why the model stopped.
     pub(super) fn finish(&mut self, finish: FinishReason) {
         self.finish = Some(finish);
     }
 
-    /// What is new, if anything is.
+    /// Returns what is new since the last call, if anything.
     pub(super) fn take(&mut self) -> Option<Update> {
         let deltas = std::mem::take(&mut self.new);
         (!deltas.is_empty()).then(|| Update { deltas, ..Update::default() })
     }
 
-    /// The last update. Calls that got no id get one.
+    /// Returns the last update. Calls without an id get one.
     pub(super) fn end(&mut self) -> Update {
         for number in 0..self.calls.len() {
             if self.calls.get(number).is_some_and(|call| !call.has_id) {
@@ -215,7 +216,7 @@ impl Pieces {
 
 fn fresh_id(number: usize) -> String {
     let mut bytes = [0; 12];
-    // Without randomness the number still tells the calls of a reply apart.
+    // Without randomness the number still distinguishes the calls of a reply.
     let _no_matter = getrandom::fill(&mut bytes);
     format!("call_{}{number}", HEXLOWER.encode(&bytes))
 }

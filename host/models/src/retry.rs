@@ -1,14 +1,14 @@
-//! Pauses before a request is sent again.
+//! Pauses before retries.
 
 use std::time::{Duration, SystemTime};
 
 use cofferdam_tool::retry::Backoff;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// The same as [`RETRY_AFTER`] in milliseconds, of OpenAI's invention.
+/// OpenAI's variant of [`RETRY_AFTER`], in milliseconds.
 const RETRY_AFTER_MS: &str = "retry-after-ms";
 
-/// How long an answer asks to wait.
+/// Returns the pause that a response asks for.
 pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok();
@@ -23,8 +23,8 @@ pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// Returns the pause after so many attempts; `None` if no retry is left, or the provider asks for a
-/// longer one than the maximum.
+/// Returns the pause after this number of attempts; `None` if no retry is left or the provider asks
+/// for more than the maximum.
 pub(super) fn pause(retries: &Backoff, attempts: u32, asked: Option<Duration>) -> Option<Duration> {
     let pause = retries.pause_after(attempts)?;
     match asked {
@@ -33,10 +33,10 @@ pub(super) fn pause(retries: &Backoff, attempts: u32, asked: Option<Duration>) -
     }
 }
 
-/// Something between 0 and 1, so that clients that were refused together do not come back together.
+/// Returns a random number from 0 to 1, so that clients that failed together do not retry together.
 fn share() -> f64 {
     let mut byte = [0];
-    // Without randomness the wait is a full one.
+    // Without randomness the full pause applies.
     let _no_matter = getrandom::fill(&mut byte);
     f64::from(u8::from_ne_bytes(byte)) / 256.0
 }

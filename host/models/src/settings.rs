@@ -1,4 +1,4 @@
-//! How a provider is reached, how long it may take, and how much it may send.
+//! Address, timeouts and limits of a provider.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::schema::Dialect;
 use reqwest::header::{HeaderName, HeaderValue};
 
-/// Longest time of any kind: more is as good as no limit, and sums stay in range.
+/// Maximum of every timeout: more is as good as no limit, and sums stay in range.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A provider's interface. Most servers of other makes speak the first one.
+/// API of a provider. Most compatible servers implement the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Provider {
-    /// Chat Completions of OpenAI, and of everybody who is compatible with it.
+    /// Chat Completions of OpenAI and of compatible servers.
     OpenAiChat,
     /// Responses of OpenAI.
     OpenAiResponses,
@@ -25,85 +25,84 @@ pub enum Provider {
     Anthropic,
 }
 
-/// A name that is no provider's.
+/// Error returned when parsing an unknown provider name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider `{name}`; known are openai, responses, anthropic")]
 pub struct UnknownProvider {
-    /// What was asked for.
+    /// The unknown name.
     pub name: String,
 }
 
-/// How a [`ProviderClient`](crate::ProviderClient) is set up. `Debug` shows neither keys, nor
-/// values of headers, nor more of the address than its origin.
+/// Settings of a [`ProviderClient`](crate::ProviderClient). `Debug` shows neither keys nor header
+/// values, and only the origin of the address.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderSettings {
-    /// Which interface is spoken.
+    /// API to use.
     pub provider: Provider,
-    /// What the model is called there.
+    /// Name of the model at the provider.
     pub model: String,
-    /// The address that the paths of the interface are appended to, as the provider's own clients
-    /// take it: with `/v1` for OpenAI, without for Anthropic.
+    /// Address that the API's paths are appended to, in the form that the provider's own clients
+    /// take: with `/v1` for OpenAI, without it for Anthropic.
     pub base_url: String,
-    /// Whether a key and a conversation may go over `http:` to another machine.
+    /// True if a key and a conversation may go over `http:` to another machine.
     pub allow_plain_http: bool,
-    /// The key, unless the server wants none.
+    /// API key, unless the server requires none.
     pub key: Option<SecretText>,
     /// Headers of every request. They do not replace those that the client sets; their values are
     /// treated like keys.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Certificates (DER) of authorities that are believed beside Mozilla's.
+    /// Certificates (DER) of authorities trusted besides Mozilla's.
     pub authorities: Vec<Vec<u8>>,
-    /// How long things may take.
+    /// Timeouts of requests.
     pub timeouts: ProviderTimeouts,
-    /// How large a reply may be.
+    /// Limits on the size of a reply.
     pub limits: ReplyLimits,
-    /// Retries of requests that were refused for the moment (429, 529, 5xx, 408) and of connections
-    /// that broke, as long as no part of a reply was handed on. A provider that is silent for too
-    /// long is not asked again. Up to half of each pause is taken off at random. If the provider
-    /// asks for a longer pause than the maximum, the error is returned and says so.
+    /// Retries of requests that failed with a transient status (429, 529, 5xx, 408) and of broken
+    /// connections, as long as no part of a reply was passed on. A provider that is silent for too
+    /// long is not retried. Each pause is shortened at random by up to half. If the provider asks
+    /// for a longer pause than the maximum, the error is returned and says so.
     pub retries: Backoff,
-    /// Whether the service keeps the conversation (`LOOP-4`). Only OpenAI Responses can.
+    /// True if the service keeps the conversation (`LOOP-4`). Only OpenAI Responses supports this.
     pub store: bool,
-    /// Most tokens of a reply where the request does not say. Anthropic wants a number; the others
-    /// choose for themselves if there is none.
+    /// Maximum number of tokens of a reply if the request sets none. Anthropic requires a number;
+    /// the others choose one themselves if it is absent.
     pub max_output_tokens: Option<u64>,
 }
 
-/// How long things may take.
+/// Timeouts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderTimeouts {
-    /// Until there is a connection.
+    /// Time until there is a connection.
     pub connect: Duration,
-    /// Until the first byte of an answer. A reply that is not streamed begins when the model is
-    /// done.
+    /// Time until the first byte of a response. A reply that is not streamed begins when the model
+    /// is done.
     pub first_byte: Duration,
-    /// Between two pieces of an answer.
+    /// Time between two pieces of a response.
     pub pause: Duration,
-    /// For everything, with tries that failed, waits between them, and the time that the caller
+    /// Total time, including failed attempts, pauses between them, and the time that the caller
     /// takes to read a stream.
     pub total: Duration,
 }
 
-/// How large a reply may be. What is larger is an error, and is not kept until it is.
+/// Limits on the size of a reply. A larger reply is an error, and reading stops at the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
-    /// Bytes of a whole answer; of a streamed one, bytes of its texts, names and arguments
-    /// together.
+    /// Bytes of a whole response; of a streamed one, total bytes of its texts, names and arguments.
     pub reply_bytes_max: usize,
-    /// Bytes of a streamed answer with everything around its texts.
+    /// Bytes of a streamed response, including the framing.
     pub stream_bytes_max: usize,
     /// Bytes of one event of a stream. OpenAI Responses repeats the whole reply in the last one.
     pub event_bytes_max: usize,
-    /// Function calls in a reply.
+    /// Number of function calls in a reply.
     pub calls_max: usize,
     /// Bytes of the arguments of one call.
     pub arguments_bytes_max: usize,
 }
 
-/// Retries of a client that sets nothing else.
+/// Default retries.
 pub(super) const RETRIES: Backoff = Backoff {
     retries_max: 3,
     pause: Duration::from_millis(500),
@@ -111,10 +110,10 @@ pub(super) const RETRIES: Backoff = Backoff {
 };
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 3] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic];
 
-    /// The name that a person types.
+    /// Returns the name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -124,7 +123,7 @@ impl Provider {
         }
     }
 
-    /// Where the provider itself is.
+    /// Returns the provider's own base URL.
     #[must_use]
     pub fn base_url(self) -> &'static str {
         match self {
@@ -133,13 +132,13 @@ impl Provider {
         }
     }
 
-    /// Returns the dialect that schemas of tools are written in.
+    /// Returns the dialect in which to write schemas of tools.
     pub(super) fn dialect(self, is_strict: bool) -> Dialect {
         match (self, is_strict) {
             (Self::Anthropic, true) => Dialect::Anthropic,
             (_, true) => Dialect::OpenAiStrict,
-            // Without strict mode Anthropic takes what OpenAI takes, and is told more than in
-            // strict mode.
+            // Outside of strict mode Anthropic accepts OpenAI's dialect, which says more than
+            // Anthropic's strict one.
             (_, false) => Dialect::OpenAi,
         }
     }
@@ -161,7 +160,7 @@ impl FromStr for Provider {
 }
 
 impl ProviderSettings {
-    /// The provider itself, without a key.
+    /// Creates settings for the provider itself, without a key.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self {
@@ -180,25 +179,25 @@ impl ProviderSettings {
         }
     }
 
-    /// With a key.
+    /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: SecretText) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// With a server of another make, or on another machine.
+    /// Sets another base URL, as for a compatible server.
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = base_url.into();
         self
     }
 
-    /// With another header of every request.
+    /// Adds a header to every request.
     ///
     /// # Errors
-    /// [`ChatErrorKind::Configuration`] if it cannot be a header. The message does not show the
-    /// value.
+    /// [`ChatErrorKind::Configuration`] if the name or value is not valid in a header. The message
+    /// does not show the value.
     pub fn with_header(mut self, name: &str, value: &SecretText) -> Result<Self, ChatError> {
         let refused =
             |what| ChatError::new(ChatErrorKind::Configuration, format!("`{name}` {what}"));
@@ -211,7 +210,7 @@ impl ProviderSettings {
 }
 
 impl ProviderTimeouts {
-    /// The same, with nothing so long that it cannot be added up.
+    /// Limits all timeouts so that adding them cannot overflow.
     pub(super) fn bounded(self) -> Self {
         Self {
             connect: self.connect.min(TIME_MAX),
@@ -223,7 +222,7 @@ impl ProviderTimeouts {
 }
 
 impl Default for ProviderTimeouts {
-    /// A model may think for minutes before it says anything.
+    /// Returns defaults that let a model think for minutes before it sends anything.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -235,8 +234,8 @@ impl Default for ProviderTimeouts {
 }
 
 impl Default for ReplyLimits {
-    /// The longest replies of today's models have some 128 000 tokens: half a megabyte of text, in
-    /// events of 300 bytes each.
+    /// Returns defaults that fit the longest replies of current models: some 128,000 tokens, which
+    /// is half a megabyte of text, in events of 300 bytes each.
     fn default() -> Self {
         Self {
             reply_bytes_max: 16 << 20,

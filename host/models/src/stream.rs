@@ -1,4 +1,4 @@
-//! A reply that is read while it comes.
+//! Streamed replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use futures_util::stream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{Body, Interrupted};
+use super::body::{Body, Interruption};
 use super::decode::{DONE, Decode};
-use super::endpoint::Endpoint;
-use super::fault::{Broken, Fault};
+use super::endpoint::ModelEndpoint;
+use super::fault::{Fault, ReplyError};
 use super::fields::Fields;
 use super::pieces::Pieces;
 
-/// How long a stream is read on when the reply is complete: what follows is the usage, or a mark
-/// that this was the end.
+/// Maximum pause between pieces of a stream once the reply is complete: only the usage or an end
+/// marker follows.
 const REST_MAX: Duration = Duration::from_secs(5);
 
-/// A reply on its way.
-pub(super) struct Streaming {
-    pub(super) endpoint: Arc<Endpoint>,
+/// A reply that is being streamed.
+pub(super) struct StreamedReply {
+    pub(super) endpoint: Arc<ModelEndpoint>,
     pub(super) cancellation: CancellationToken,
     pub(super) deadline: Instant,
     pub(super) body: Body,
@@ -32,8 +32,8 @@ pub(super) struct Streaming {
     pub(super) has_ended: bool,
 }
 
-impl Streaming {
-    /// The updates. Nothing follows an error.
+impl StreamedReply {
+    /// Returns the stream of updates. An error ends it.
     pub(super) fn into_updates(self) -> ReplyStream {
         ReplyStream::new(stream::unfold(Some(self), |streaming| async {
             let mut streaming = streaming?;
@@ -70,11 +70,11 @@ impl Streaming {
         }
     }
 
-    fn take(&mut self, event: &Event) -> Result<(), Broken> {
+    fn take(&mut self, event: &Event) -> Result<(), ReplyError> {
         self.decoder.event(event, &mut self.pieces)
     }
 
-    /// Reads more bytes, or finds that there are none.
+    /// Reads more bytes, or handles the end of the body.
     async fn read(&mut self) -> Result<(), Fault> {
         let settings = self.endpoint.settings();
         let pause = settings.timeouts.bounded().pause;
@@ -84,12 +84,13 @@ impl Streaming {
         let next = self.body.next(bytes_max, pause);
         match self.endpoint.bounded(&self.cancellation, self.deadline, next).await? {
             Ok(Some(bytes)) => {
-                let too_large =
-                    |TooLarge| self.endpoint.fault(&Broken::TooLarge("an event of the stream is"));
+                let too_large = |TooLarge| {
+                    self.endpoint.fault(&ReplyError::TooLarge("an event of the stream is"))
+                };
                 self.events.push(&bytes).map_err(too_large)
             }
             Ok(None) => self.end(),
-            Err(Interrupted::Silent(_) | Interrupted::Broken(_)) if is_complete => {
+            Err(Interruption::Silent(_) | Interruption::Broken(_)) if is_complete => {
                 self.has_ended = true;
                 Ok(())
             }
@@ -97,7 +98,7 @@ impl Streaming {
         }
     }
 
-    /// No more bytes come. An event without its last line counts if all of it is there.
+    /// Handles the end of the body. An unterminated last event counts if its data is complete.
     fn end(&mut self) -> Result<(), Fault> {
         let rest = self
             .events
@@ -106,7 +107,7 @@ impl Streaming {
         let taken = rest.map_or(Ok(()), |event| self.take(&event));
         taken.map_err(|broken| self.endpoint.fault(&broken))?;
         if !self.decoder.is_complete() {
-            return Err(self.endpoint.fault(&Broken::CutOff));
+            return Err(self.endpoint.fault(&ReplyError::CutOff));
         }
         self.has_ended = true;
         Ok(())

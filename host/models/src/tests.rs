@@ -1,4 +1,4 @@
-//! The clients against a server that says exactly what a test wants, byte by byte.
+//! Tests of the clients against a server that sends exactly the bytes of each test.
 
 mod conversations;
 mod failures;
@@ -20,10 +20,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Provider, ProviderClient, ProviderSettings};
 
-/// The key of every client here. No error and no `Debug` may show it.
+/// Key of every client here. No error and no `Debug` may show it.
 const KEY: &str = "sk-very-secret-0123456789";
 
-/// What a server does for one request.
+/// One step of a server's response.
 #[derive(Clone)]
 enum Step {
     Send(Vec<u8>),
@@ -31,10 +31,10 @@ enum Step {
     Hang,
 }
 
-/// An answer, as steps after which the connection is closed.
+/// A response, as steps after which the connection is closed.
 type Answer = Vec<Step>;
 
-/// A request that a server got.
+/// A request that a server received.
 #[derive(Debug, Clone)]
 struct Seen {
     head: String,
@@ -47,7 +47,7 @@ struct Server {
 }
 
 impl Server {
-    /// Gives the answers in their order, and the last one for ever.
+    /// Starts a server that sends these responses in order, and repeats the last one.
     async fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -84,7 +84,7 @@ impl Server {
     }
 }
 
-/// Reads one request and answers it. A client that goes away ends it.
+/// Reads one request and responds. Stops if the client disconnects.
 async fn serve(
     mut stream: TcpStream,
     requests: &Mutex<Vec<Seen>>,
@@ -142,17 +142,17 @@ fn ok(body: &Value) -> Answer {
     json_answer(200, "", &body.to_string())
 }
 
-/// A stream that ends with its connection.
+/// Returns a stream that ends when the connection closes.
 fn events(text: &str) -> Answer {
     vec![Step::Send(head(200, "text/event-stream", "")), Step::Send(text.as_bytes().to_vec())]
 }
 
-/// Events as OpenAI Chat sends them.
+/// Returns events in the form of OpenAI Chat.
 fn data(events: &[Value]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-/// Events as the two others send them.
+/// Returns events in the form of the two other APIs.
 fn named(events: &[Value]) -> String {
     events
         .iter()
@@ -182,7 +182,7 @@ async fn streamed(client: &ProviderClient, request: ChatRequest) -> Result<Reply
     Ok(builder.build())
 }
 
-/// The reply to a stream of these bytes.
+/// Returns the reply that a stream of these bytes gives.
 async fn reply_to_events(provider: Provider, text: &str) -> Result<Reply, ChatError> {
     let server = Server::start(vec![events(text)]).await;
     streamed(&server.client(provider), user("hi")).await

@@ -1,8 +1,8 @@
-//! The functions of a request, as a provider wants them written.
+//! Serialized tools of a request.
 //!
-//! Writing a schema in a dialect takes longer than everything else here, and nearly every request
-//! has the tools of the one before. So what was written is kept: lists as a whole, and single tools
-//! when a list changes.
+//! Converting a schema to a dialect takes longer than everything else in this crate, and nearly
+//! every request has the same tools as the one before. So the result is cached: whole lists, and
+//! single schemas for when a list changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,40 +12,40 @@ use cofferdam_tool::schema::Dialect;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::names::Names;
+use super::names::NameMap;
 
-/// Longest name of a function, at every provider.
+/// Maximum length of a function name at every provider.
 const NAME_CHARS_MAX: usize = 64;
-/// Lists that are kept. An agent has one, and another one while it runs out of iterations.
+/// Maximum number of cached lists. An agent has one, and another when it runs out of iterations.
 const LISTS_MAX: usize = 4;
 
 type Definitions = Arc<[Arc<ToolDefinition>]>;
-/// Writes a tool from its name, its description and its schema.
+/// Serializes a tool from its name, its description and its schema.
 pub(super) type WriteTool = fn(&str, &str, &WrittenSchema) -> Value;
 
-/// A list of functions, written.
+/// A serialized list of functions.
 #[derive(Debug)]
 pub(super) struct WrittenTools {
     /// The list in JSON; `None` if it is empty.
     pub(super) json: Option<Box<RawValue>>,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameMap>,
     definitions: Definitions,
     dialect: Dialect,
     schemas: Vec<Arc<WrittenSchema>>,
 }
 
-/// A schema, written.
+/// A schema in the provider's dialect.
 #[derive(Debug)]
 pub(super) struct WrittenSchema {
     pub(super) schema: Value,
-    /// Whether the provider is asked to keep to it.
+    /// True if the provider is asked to enforce the schema.
     pub(super) is_strict: bool,
 }
 
-/// What was written for the requests before.
+/// Cache of serialized tools.
 #[derive(Debug, Default)]
 pub(super) struct ToolCache {
-    /// The list that was used last comes last.
+    /// Cached lists, the most recently used one last.
     lists: Mutex<Vec<Arc<WrittenTools>>>,
 }
 
@@ -79,7 +79,7 @@ impl WrittenTools {
         definitions: &Definitions,
         before: &[Arc<Self>],
     ) -> Result<Self, ChatError> {
-        let mut names = Names::new(NAME_CHARS_MAX);
+        let mut names = NameMap::new(NAME_CHARS_MAX);
         names.add_all(definitions.iter().map(|definition| definition.name.as_str()));
         let known = |definition: &Arc<ToolDefinition>| {
             before
@@ -106,8 +106,8 @@ impl WrittenTools {
     }
 
     fn schema_of(&self, definition: &Arc<ToolDefinition>) -> Option<Arc<WrittenSchema>> {
-        // Found by what it is: pointers of two lists that live are the same only if the definitions
-        // are.
+        // Pointer identity is safe: both lists are alive, so equal pointers mean the same
+        // definition.
         let place = self.definitions.iter().position(|known| Arc::ptr_eq(known, definition))?;
         self.schemas.get(place).map(Arc::clone)
     }

@@ -1,7 +1,7 @@
-//! The clients against servers that speak the interfaces of model providers and were not written
-//! here: `aimock`, which speaks all three, and `openai-mock-api`, which speaks the first one as
-//! carelessly as many do. `cargo xtask models` installs them and runs these tests; without
-//! `COFFERDAM_MODELS` they say that they are skipped.
+//! Tests of the clients against third-party servers with the APIs of model providers: `aimock`,
+//! which implements all three, and `openai-mock-api`, which implements Chat Completions as
+//! carelessly as many servers do. `cargo xtask models` installs them and runs these tests; without
+//! `COFFERDAM_MODELS` the tests report that they are skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_agent::{
-    ChatClient as _, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Content, Data,
-    FunctionResult, Message, Reply, ReplyBuilder, Role, ToolMode,
+    ChatClient as _, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Data, FunctionResult,
+    Message, MessageContent, Reply, ReplyBuilder, Role, ToolMode,
 };
 use cofferdam_models::{Provider, ProviderClient, ProviderSettings};
 use cofferdam_tool::ToolDefinition;
@@ -28,9 +28,9 @@ use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How long a server may take to start, on a busy machine.
+/// Maximum time that a server takes to start on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
-/// The key that both servers want.
+/// Key that both servers require.
 const KEY: &str = "right-key";
 const WRONG_KEY: &str = "wrong-key-0123456789";
 
@@ -41,14 +41,14 @@ struct Server {
 }
 
 impl Server {
-    /// The server for all interfaces, with pieces of a few characters; `None` if it is not
+    /// Starts the server for all APIs, which sends pieces of a few characters; `None` if it is not
     /// installed.
     fn aimock() -> Option<Self> {
         let line = ["--strict", "--chunk-size", "4", "--log-level", "silent", "-f"];
         Self::start("@copilotkit/aimock/dist/cli.js", &line, "aimock.json", "-p")
     }
 
-    /// The careless server.
+    /// Starts the careless server.
     fn careless() -> Option<Self> {
         Self::start("openai-mock-api/dist/cli.js", &["--config"], "openai-mock-api.yaml", "--port")
     }
@@ -83,7 +83,7 @@ impl Server {
         Some(server)
     }
 
-    /// What happens once in a fixture happens once for each `test`.
+    /// Returns settings for a test. Steps that a fixture runs once are run once per `test`.
     fn settings(&self, provider: Provider, test: &str) -> ProviderSettings {
         let version = if provider == Provider::Anthropic { "" } else { "/v1" };
         let base = format!("http://127.0.0.1:{}{version}", self.port);
@@ -98,7 +98,7 @@ impl Server {
         ProviderClient::new(self.settings(provider, test)).unwrap()
     }
 
-    /// The request that aimock got last, as it understood it.
+    /// Returns the last request that aimock received, as parsed by it.
     async fn last_request(&self) -> Value {
         let mut stream =
             tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
@@ -116,7 +116,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -163,7 +163,7 @@ fn text(reply: &Reply) -> String {
     reply.messages.iter().map(Message::text).collect()
 }
 
-/// Every interface, whole and streamed, with a name for each.
+/// Returns every API, whole and streamed, with a name for each combination.
 fn ways() -> impl Iterator<Item = (Provider, bool, String)> {
     let both = |provider| {
         [false, true].map(|streams| (provider, streams, format!("{provider}-{streams}")))
@@ -191,19 +191,21 @@ async fn a_loop_of_three_rounds_with_parallel_calls() {
             is_error: true,
             ..FunctionResult::default()
         };
-        let results = vec![Content::result("a", "first"), Content::FunctionResult(failed)];
+        let results =
+            vec![MessageContent::result("a", "first"), MessageContent::FunctionResult(failed)];
         messages.push(Message::new(Role::Tool, results));
         let reply = get(&client, ask(&messages), streams).await.unwrap();
         assert_eq!(calls(&reply), [("c", "echo", r#"{"text":"again"}"#)], "{name}");
         messages.extend(reply.messages);
-        messages.push(Message::new(Role::Tool, vec![Content::result("c", "the second round")]));
+        messages
+            .push(Message::new(Role::Tool, vec![MessageContent::result("c", "the second round")]));
         let reply = get(&client, ask(&messages), streams).await.unwrap();
         assert_eq!((text(&reply).as_str(), calls(&reply).len()), ("done", 0), "{name}");
         let seen = server.last_request().await;
         let messages = seen["messages"].as_array().unwrap();
         let roles: Vec<_> =
             messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
-        // Each item of Responses is a message for this server.
+        // This server treats each item of Responses as a message.
         let of_replies: &[_] =
             if provider == Provider::OpenAiResponses { &["assistant"; 3] } else { &["assistant"] };
         let expected =
@@ -231,7 +233,7 @@ async fn options_and_strict_schemas_arrive() {
         let seen = server.last_request().await;
         let parameters = &seen["tools"][0]["function"]["parameters"];
         assert_eq!(parameters["additionalProperties"], json!(false), "{name}: {seen}");
-        // Anthropic's strict mode lets arguments be left out.
+        // Anthropic's strict mode lets arguments be omitted.
         let required = if provider == Provider::Anthropic {
             json!(["path"])
         } else {
@@ -251,7 +253,7 @@ async fn images_in_questions_and_results_are_accepted() {
             Data { media_type: "image/png".to_owned(), data: "aQ==".to_owned(), extra: Map::new() };
         let question = Message::new(
             Role::User,
-            vec![Content::text("loop please"), Content::Data(image.clone())],
+            vec![MessageContent::text("loop please"), MessageContent::Data(image.clone())],
         );
         let reply = get(&client, ask(std::slice::from_ref(&question)), streams).await.unwrap();
         assert_eq!(calls(&reply).len(), 2, "{name}");
@@ -261,16 +263,15 @@ async fn images_in_questions_and_results_are_accepted() {
             items: vec![image],
             ..FunctionResult::default()
         };
-        let call = Message::new(Role::Assistant, vec![Content::call("c", "echo", "{}")]);
-        let result = Message::new(Role::Tool, vec![Content::FunctionResult(shown)]);
+        let call = Message::new(Role::Assistant, vec![MessageContent::call("c", "echo", "{}")]);
+        let result = Message::new(Role::Tool, vec![MessageContent::FunctionResult(shown)]);
         let reply = get(&client, ask(&[question, call, result]), streams).await;
         match provider {
-            // There the image is a message of the user's, and this server looks at the last one of
-            // those.
+            // The image is in a user message there, and this server matches the last user message.
             Provider::OpenAiChat => {
                 assert_eq!(reply.unwrap_err().kind, ChatErrorKind::Server, "{name}")
             }
-            // It does not look into results that are lists.
+            // The server does not look into results that are lists.
             Provider::OpenAiResponses => assert_eq!(calls(&reply.unwrap()).len(), 1, "{name}"),
             _ => assert_eq!(text(&reply.unwrap()), "done", "{name}"),
         }
@@ -286,7 +287,7 @@ async fn reasoning_comes_and_goes_back() {
         let reply = get(&client, ask(&messages), streams).await.unwrap();
         assert_eq!(text(&reply), "thought", "{name}");
         let first = reply.messages[0].contents.first();
-        let Some(Content::Reasoning(reasoning)) = first else { panic!("{name}: {reply:?}") };
+        let Some(MessageContent::Reasoning(reasoning)) = first else { panic!("{name}: {reply:?}") };
         assert_eq!(reasoning.text, "Hm. Let me see.", "{name}");
         let is_kept = reasoning.opaque.is_some();
         assert_eq!(is_kept, provider != Provider::OpenAiChat, "{name}: {reasoning:?}");
@@ -307,14 +308,16 @@ async fn arguments_that_are_no_json_come_as_they_are() {
         let client = server.client(provider, &name);
         let mut messages = vec![Message::user("malformed arguments")];
         let reply = get(&client, ask(&messages), streams).await.unwrap();
-        // The server itself mends them for Anthropic, whose inputs are objects.
+        // The server itself repairs them for Anthropic, whose inputs are objects.
         let arguments = if provider == Provider::Anthropic { "{}" } else { "{\"text\": " };
         assert_eq!(calls(&reply), [("m", "echo", arguments)], "{name}");
-        messages
-            .push(Message::new(Role::Assistant, vec![Content::call("m", "echo", "{\"text\": ")]));
+        messages.push(Message::new(
+            Role::Assistant,
+            vec![MessageContent::call("m", "echo", "{\"text\": ")],
+        ));
         messages.push(Message::new(
             Role::Tool,
-            vec![Content::result("m", "Error: Argument parsing failed.")],
+            vec![MessageContent::result("m", "Error: Argument parsing failed.")],
         ));
         assert_eq!(calls(&get(&client, ask(&messages), streams).await.unwrap()).len(), 1, "{name}");
     }
@@ -389,7 +392,7 @@ async fn a_careless_server_is_understood() {
         messages.extend(reply.messages);
         messages.push(Message::new(
             Role::Tool,
-            vec![Content::result("a", "x"), Content::result("b", "y")],
+            vec![MessageContent::result("a", "x"), MessageContent::result("b", "y")],
         ));
         assert_eq!(text(&get(&client, ask(&messages), streams).await.unwrap()), "done");
         let wrong =

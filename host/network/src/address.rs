@@ -1,32 +1,32 @@
-//! Which addresses of a host are connected to, and what to call the others.
+//! Selects the addresses of a host that may be connected to, and classifies the others.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use cofferdam_tool::permission::{AddressRange, is_public_address};
 
-/// Addresses of one host that are tried at most.
+/// Maximum number of addresses tried for one host.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// What is special about an address, in words. For telling people: what is admitted is decided by
-/// [`is_public_address`] alone.
+/// Kind of a non-public address, for messages. Admission does not use it: only
+/// [`is_public_address`] decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressClass {
-    /// Of this machine.
+    /// An address of this machine.
     Loopback,
-    /// Of a private network.
+    /// An address of a private network.
     Private,
-    /// Of the same link; clouds keep their metadata there.
+    /// An address of the local link, where clouds serve their metadata.
     LinkLocal,
-    /// Of many machines.
+    /// An address of a group of machines.
     Multicast,
-    /// Reserved for something else, or an IPv6 form that carries such an address.
+    /// An address reserved for another purpose, or an IPv6 form that embeds a non-public address.
     Special,
 }
 
 impl AddressClass {
-    /// What is special about `address`, given that it is not public.
+    /// Classifies `address`, which must not be public.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
@@ -53,8 +53,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Those of `found` that are public or in one of `granted`, in their order, at most 16. An IPv4
-/// address mapped into IPv6 is the IPv4 address, here and on the wire.
+/// Returns the addresses of `found` that are public or in one of `granted`, in their order and at
+/// most 16. IPv4 addresses mapped into IPv6 become plain IPv4 addresses, here and on the wire.
 #[must_use]
 pub fn admitted(found: &[IpAddr], granted: &[AddressRange]) -> Vec<IpAddr> {
     let is_admitted = |address: &IpAddr| {

@@ -1,4 +1,4 @@
-//! What one requester may use.
+//! Limits for one requester.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use tokio::sync::Semaphore;
 
 use crate::meter::Meter;
 
-/// What one requester, such as a call, may use in all of its requests together. Clones share it.
+/// Limits for all requests of one requester, such as a plugin call, taken together. Clones share
+/// the limits and the counts.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     pub(crate) requests: Arc<Semaphore>,
@@ -14,9 +15,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// At most `requests_max` requests under way at one time, one more waits; and at most so many
-    /// bytes in each direction, heads and bodies together, as they are on the connection inside of
-    /// TLS.
+    /// Returns an allowance of `requests_max` concurrent requests, beyond which requests wait, and
+    /// of that many bytes in each direction. The bytes cover heads and bodies, counted inside TLS.
     #[must_use]
     pub fn new(requests_max: u32, sent_bytes_max: u64, received_bytes_max: u64) -> Self {
         let places = usize::try_from(requests_max).unwrap_or(Semaphore::MAX_PERMITS);
@@ -26,13 +26,13 @@ impl Allowance {
         }
     }
 
-    /// Bytes sent so far.
+    /// Returns the number of bytes sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.meter.sent_bytes()
     }
 
-    /// Bytes received so far.
+    /// Returns the number of bytes received so far.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.meter.received_bytes()

@@ -1,4 +1,4 @@
-//! The bodies of both directions.
+//! Request and response bodies.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 
 use crate::client::Explain;
-use crate::{BoxError, NetworkError, Stage};
+use crate::{BoxError, NetworkError, NetworkStage};
 
-/// The task that drives a connection. Dropping it closes the connection.
+/// Task that drives a connection. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Link(JoinHandle<()>);
 
@@ -30,7 +30,7 @@ impl Drop for Link {
     }
 }
 
-/// The body of an answer. Its connection closes when it ends or is dropped.
+/// Body of a response. The connection closes when the body ends or is dropped.
 #[derive(Debug)]
 pub struct ResponseBody {
     incoming: Incoming,
@@ -69,7 +69,7 @@ impl Body for ResponseBody {
             );
         }
         ready!(this.patience.as_mut().poll(context));
-        Poll::Ready(Some(Err(NetworkError::Timeout(Stage::NextByte))))
+        Poll::Ready(Some(Err(NetworkError::Timeout(NetworkStage::NextByte))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -81,7 +81,7 @@ impl Body for ResponseBody {
     }
 }
 
-/// The body of a request. What the host has set in the head cannot be set anew behind the body.
+/// Body of a request. Removes trailers that would override headers that the host has set.
 pub(crate) struct RequestBody<B> {
     body: Pin<Box<B>>,
     bound: Vec<HeaderName>,

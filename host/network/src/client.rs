@@ -1,4 +1,4 @@
-//! Sends one request on a connection of its own.
+//! Client that sends each request on its own connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,49 +14,50 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::{Link, RequestBody, ResponseBody};
 use crate::connect::connect;
-use crate::meter::{Metered, Verdict};
+use crate::meter::{MeteredStream, OverrunCell};
 use crate::{
-    Admitted, Allowance, BoxError, ClientError, NetworkError, Resolver, Stage, SystemResolver, tls,
+    AdmittedRequest, Allowance, BoxError, ClientError, NetworkError, NetworkStage, Resolver,
+    SystemResolver, tls,
 };
 
-/// Longest timeout, so that a point in time can always be computed.
+/// Longest timeout. Bounded so that adding it to an [`Instant`] cannot overflow.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Smallest limit for heads that the HTTP library works with.
+/// Smallest limit for heads that the HTTP library supports.
 const HEAD_BYTES_LEAST: usize = 8192;
 
 /// Settings of a [`Client`].
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    /// Who looks names up.
+    /// Resolver for host names.
     pub resolver: Arc<dyn Resolver>,
-    /// Files with certificates of authorities in PEM form that are believed besides Mozilla's, such
-    /// as a company's own.
+    /// PEM files with certificates of authorities, such as a company's own, that are trusted in
+    /// addition to Mozilla's.
     pub authorities_pem: Vec<Vec<u8>>,
-    /// The longest that each part of a request may take. A request may ask for less.
+    /// Maximum durations of the parts of a request. A request may set shorter ones.
     pub timeouts: Timeouts,
-    /// Bytes of the head of an answer; 8192 at least. Also what is buffered of its body.
+    /// Maximum bytes of a response head, at least 8192. Also the size of the buffer for the body.
     pub head_bytes_max: usize,
-    /// Requests of all requesters together that are under way at one time. Each holds a connection.
+    /// Maximum number of concurrent requests of all requesters. Each holds a connection.
     pub requests_max: u32,
 }
 
-/// How long each part of a request may take.
+/// Timeouts of the parts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Looking the name up, connecting and agreeing on TLS, together.
+    /// Name lookup, TCP connection and TLS handshake, together.
     pub connect: Duration,
-    /// From there to the head of the answer, sending the request included.
+    /// From the end of the handshake to the response head, sending the request included.
     pub first_byte: Duration,
-    /// Between two parts of the answer's body.
+    /// Between two parts of the response body.
     pub between_bytes: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            // Some round trips to the other side of the world, with a packet lost.
+            // A few round trips to the other side of the world, with a packet lost.
             connect: Duration::from_secs(10),
-            // A model takes its time to answer; the limit of the call is mostly shorter.
+            // Models take long to respond. The time limit of the call is usually shorter.
             first_byte: Duration::from_secs(300),
             between_bytes: Duration::from_secs(60),
         }
@@ -64,7 +65,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The shorter of each pair.
+    /// Returns the shorter one of each pair of timeouts.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         Self {
@@ -81,22 +82,21 @@ impl Default for ClientConfig {
             resolver: Arc::new(SystemResolver::default()),
             authorities_pem: Vec::new(),
             timeouts: Timeouts::default(),
-            // Servers accept heads of 8 to 32 KiB themselves.
+            // Servers themselves accept heads of 8 to 32 KiB.
             head_bytes_max: 64 * 1024,
-            // Far above what people run, and a bound for descriptors and buffers (some 100 KiB
-            // each).
+            // Far above normal use; bounds file descriptors and buffers (about 100 KiB each).
             requests_max: 4096,
         }
     }
 }
 
-/// Sends requests. Cheap to clone; clones share the limits.
+/// Sends requests. Cloning is cheap; clones share the limits.
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientState>,
 }
 
-struct Inner {
+struct ClientState {
     resolver: Arc<dyn Resolver>,
     tls: Arc<rustls::ClientConfig>,
     timeouts: Timeouts,
@@ -111,15 +111,16 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client with these settings.
+    /// Returns a client with these settings.
     ///
     /// # Errors
-    /// [`ClientError`] when a file of `authorities_pem` is none.
+    /// [`ClientError`] if a file in `authorities_pem` is not a list of certificates, or if TLS
+    /// cannot be set up.
     pub fn new(config: ClientConfig) -> Result<Self, ClientError> {
         let longest =
             Timeouts { connect: TIMEOUT_MAX, first_byte: TIMEOUT_MAX, between_bytes: TIMEOUT_MAX };
         let requests = usize::try_from(config.requests_max).unwrap_or(Semaphore::MAX_PERMITS);
-        let inner = Inner {
+        let inner = ClientState {
             resolver: config.resolver,
             tls: tls::config(&config.authorities_pem)?,
             timeouts: config.timeouts.narrowed_by(&longest),
@@ -129,22 +130,22 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Who looks names up for this client.
+    /// Returns the resolver that this client uses for host names.
     #[must_use]
     pub fn resolver(&self) -> &Arc<dyn Resolver> {
         &self.inner.resolver
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future, or the body of
-    /// the answer, closes the connection.
+    /// Sends a request and waits for the response head. Dropping the future or the response body
+    /// closes the connection.
     ///
-    /// Has to be called within a runtime of tokio.
+    /// Must be called within a Tokio runtime.
     ///
     /// # Errors
-    /// [`NetworkError`], with the cause.
+    /// [`NetworkError`] with the cause.
     pub async fn send<B>(
         &self,
-        admitted: Admitted<B>,
+        admitted: AdmittedRequest<B>,
         allowance: &Allowance,
         timeouts: &Timeouts,
     ) -> Result<Response<ResponseBody>, NetworkError>
@@ -154,9 +155,9 @@ impl Client {
     {
         let inner = &*self.inner;
         let timeouts = inner.timeouts.narrowed_by(timeouts);
-        let Admitted { request, target, addresses, bound } = admitted;
-        // One request more than a requester may have waits for one of them; semaphores are never
-        // closed.
+        let AdmittedRequest { request, target, addresses, bound } = admitted;
+        // A request beyond the requester's limit waits for one of its other requests to finish. The
+        // semaphores are never closed.
         let mine = Arc::clone(&allowance.requests).acquire_owned().await;
         let mine = mine.map_err(|_| NetworkError::TooManyRequests)?;
         let ends_at = Instant::now() + timeouts.connect;
@@ -165,28 +166,29 @@ impl Client {
 
         let connection =
             connect(&*inner.resolver, &inner.tls, &target, &addresses, ends_at).await?;
-        let verdict = Verdict::default();
-        let metered = Metered::new(connection, Arc::clone(&allowance.meter), Arc::clone(&verdict));
+        let verdict = OverrunCell::default();
+        let metered =
+            MeteredStream::new(connection, Arc::clone(&allowance.meter), Arc::clone(&verdict));
         let explain = Explain { verdict, head_bytes_max: inner.head_bytes_max };
         let mut protocol = http1::Builder::new();
         protocol.max_buf_size(inner.head_bytes_max);
         let (mut sender, connection) =
             protocol.handshake(TokioIo::new(metered)).await.map_err(|e| explain.error(e))?;
         let link = Link::new(tokio::spawn(async move {
-            // Its error is also that of whoever waits for the head or the body.
+            // The task that waits for the head or the body sees the same error.
             let _ = connection.await;
-            // The places are free when the connection is closed.
+            // Releases the permits only after the connection is closed.
             drop((mine, shared));
         }));
         let request = request.map(|body| RequestBody::new(body, bound));
         let answer = timeout(timeouts.first_byte, sender.send_request(request)).await;
         let answer = answer
-            .map_err(|_| NetworkError::Timeout(Stage::FirstByte))?
+            .map_err(|_| NetworkError::Timeout(NetworkStage::FirstByte))?
             .map_err(|e| explain.error(e))?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(NetworkError::Upgrade);
         }
-        // The library's own limit is for its buffer, which holds more than one head.
+        // The library's own limit applies to its buffer, which holds more than one head.
         if head_bytes(answer.headers()) > inner.head_bytes_max {
             return Err(NetworkError::HeadLimit(inner.head_bytes_max));
         }
@@ -194,16 +196,16 @@ impl Client {
     }
 }
 
-/// Bytes of header lines.
+/// Returns the size of the header lines in bytes.
 fn head_bytes(headers: &HeaderMap) -> usize {
-    // A colon, a space and the end of the line.
+    // A colon, a space and the line ending.
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
-/// Says why a connection ended.
+/// Maps an error of the HTTP library to the reason why the connection ended.
 #[derive(Debug)]
 pub(crate) struct Explain {
-    verdict: Verdict,
+    verdict: OverrunCell,
     head_bytes_max: usize,
 }
 
@@ -223,7 +225,8 @@ impl Explain {
     }
 }
 
-/// Whether the connection ended before the body did. The library has no word of its own for that.
+/// Returns whether the connection ended before the body did. The library has no dedicated error for
+/// that.
 fn ended_early(error: &hyper::Error) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());

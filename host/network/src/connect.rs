@@ -1,4 +1,4 @@
-//! From a host to a connection with one of its addresses.
+//! Connects to one of the addresses of a host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,28 +16,28 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::target::Target;
-use crate::{AddressClass, NetworkError, Resolver, Stage, address};
+use crate::{AddressClass, NetworkError, NetworkStage, Resolver, address};
 
-/// A connection, with TLS or without.
-pub(crate) enum Connection {
+/// Connection with or without TLS.
+pub(crate) enum NetworkStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Connects to `target` at an address that is public or in `granted`, until `ends_at`.
+/// Connects to `target` at an address that is public or in `granted`, or fails at `ends_at`.
 pub(crate) async fn connect(
     resolver: &dyn Resolver,
     tls: &Arc<rustls::ClientConfig>,
     target: &Target,
     granted: &[AddressRange],
     ends_at: Instant,
-) -> Result<Connection, NetworkError> {
+) -> Result<NetworkStream, NetworkError> {
     let found = match &target.host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
             let lookup = timeout_at(ends_at, resolver.addresses(name)).await;
             lookup
-                .map_err(|_| NetworkError::Timeout(Stage::Lookup))?
+                .map_err(|_| NetworkError::Timeout(NetworkStage::Lookup))?
                 .map_err(NetworkError::Lookup)?
         }
     };
@@ -52,19 +52,19 @@ pub(crate) async fn connect(
     }
     let stream = tcp(&addresses, target.port, ends_at).await?;
     match target.scheme {
-        HttpScheme::Http => Ok(Connection::Plain(stream)),
+        HttpScheme::Http => Ok(NetworkStream::Plain(stream)),
         HttpScheme::Https => {
             let handshake =
                 TlsConnector::from(Arc::clone(tls)).connect(server_name(&target.host)?, stream);
             let stream = timeout_at(ends_at, handshake).await;
             let stream =
-                stream.map_err(|_| NetworkError::Timeout(Stage::Tls))?.map_err(tls_error)?;
-            Ok(Connection::Tls(Box::new(stream)))
+                stream.map_err(|_| NetworkError::Timeout(NetworkStage::Tls))?.map_err(tls_error)?;
+            Ok(NetworkStream::Tls(Box::new(stream)))
         }
     }
 }
 
-/// Tries one address after the other, each for its share of the time that is left.
+/// Tries the addresses in order, giving each an equal share of the remaining time.
 async fn tcp(addresses: &[IpAddr], port: u16, ends_at: Instant) -> Result<TcpStream, NetworkError> {
     let mut last = NetworkError::NoAddress;
     for (tried, address) in addresses.iter().enumerate() {
@@ -73,19 +73,19 @@ async fn tcp(addresses: &[IpAddr], port: u16, ends_at: Instant) -> Result<TcpStr
         let share = left.checked_div(to_try).unwrap_or(Duration::ZERO);
         last = match timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
             Ok(Ok(stream)) => {
-                // Requests are written in one piece: waiting for more would only delay them. Not
-                // worth failing for.
+                // Requests are written in one piece, so waiting for more data would only delay
+                // them. A failure here does not justify failing the request.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
             Ok(Err(error)) => NetworkError::Connect(error),
-            Err(_) => NetworkError::Timeout(Stage::Connect),
+            Err(_) => NetworkError::Timeout(NetworkStage::Connect),
         };
     }
     Err(last)
 }
 
-/// The name that the certificate has to be for: the host of the URL.
+/// Returns the name that the certificate must be for: the host of the URL.
 fn server_name(host: &Host) -> Result<ServerName<'static>, NetworkError> {
     match host {
         Host::Address(address) => Ok(ServerName::from(*address)),
@@ -104,7 +104,7 @@ fn tls_error(error: io::Error) -> NetworkError {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for NetworkStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -117,7 +117,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for NetworkStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

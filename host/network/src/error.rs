@@ -1,4 +1,4 @@
-//! Why a request was not sent, or has no answer.
+//! Errors of requests and of building a client.
 
 use std::fmt;
 use std::io;
@@ -8,113 +8,114 @@ use cofferdam_tool::permission::{Host, HttpRule, InvalidHost};
 
 use crate::AddressClass;
 
-/// An error of any type, as bodies have it.
+/// Boxed error of any type, as produced by bodies.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a request was not sent, or has no answer. None of the texts holds a header or a secret.
+/// Error returned when a request is not sent or gets no response. No message contains a header
+/// value or a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The request has no place to go.
+    /// The request has an invalid target.
     #[error("the request has a URL that {0}")]
     Target(#[from] InvalidTarget),
-    /// No grant is for this request.
+    /// No grant covers the request.
     #[error("nothing grants the request; `{rule}` would")]
     Denied {
-        /// What would grant it and nothing else.
+        /// Narrowest rule that would grant the request.
         rule: Box<HttpRule>,
     },
-    /// A header that only the connection has.
+    /// The request sets a header that belongs to the connection.
     #[error("the header `{0}` belongs to the connection")]
     ReservedHeader(String),
-    /// A grant binds a header to a secret that there is none of.
+    /// A grant binds a header to a secret that does not exist.
     #[error("the header `{header}` needs the secret `{secret}`, which is not there")]
     NoSecret {
-        /// The header.
+        /// Name of the header.
         header: String,
-        /// The name of the secret.
+        /// Name of the secret.
         secret: String,
     },
-    /// A grant binds a header to something that no header can hold.
+    /// A grant binds a header to a value with characters that a header cannot contain.
     #[error("the value of the bound header `{header}` has characters that headers do not have")]
     BadSecret {
-        /// The header.
+        /// Name of the header.
         header: String,
     },
-    /// The name could not be looked up.
+    /// The name lookup failed.
     #[error("the name could not be looked up: {0}")]
     Lookup(#[source] io::Error),
     /// The name has no address.
     #[error("the name has no address")]
     NoAddress,
-    /// The host has addresses, and none of them is public or granted.
+    /// None of the host's addresses is public or granted.
     #[error("{host} is at {address}, {class}, which is not granted")]
     AddressRefused {
-        /// The host.
+        /// Host of the request.
         host: Host,
-        /// The first of its addresses.
+        /// First of its addresses.
         address: IpAddr,
-        /// What is special about the address.
+        /// Kind of that address.
         class: AddressClass,
     },
-    /// Nobody answered at any of the addresses.
+    /// No address accepted the connection.
     #[error("no connection: {0}")]
     Connect(#[source] io::Error),
-    /// The certificate was not accepted.
+    /// The certificate was rejected.
     #[error("the certificate is not accepted: {0}")]
     Certificate(#[source] rustls::Error),
     /// The server refused the TLS connection.
     #[error("the server refused the TLS connection: {0}")]
     TlsAlert(#[source] rustls::Error),
-    /// TLS failed otherwise.
+    /// TLS failed for another reason.
     #[error("TLS failed: {0}")]
     Tls(#[source] io::Error),
-    /// Something took too long.
+    /// A stage of the request timed out.
     #[error("{0} took too long")]
-    Timeout(Stage),
-    /// The requester has sent what it may.
+    Timeout(NetworkStage),
+    /// The requester has used up its limit of bytes to send.
     #[error("more than {0} bytes were to be sent")]
     SentLimit(u64),
-    /// The requester has received what it may.
+    /// The requester has used up its limit of bytes to receive.
     #[error("more than {0} bytes came back")]
     ReceivedLimit(u64),
-    /// The head of the answer is too large.
+    /// The response head is too large.
     #[error("the head of the answer is larger than {0} bytes, or has more than 100 headers")]
     HeadLimit(usize),
-    /// The process has as many requests under way as it may.
+    /// The process has reached its limit of concurrent requests.
     #[error("the host has too many requests under way")]
     TooManyRequests,
-    /// The server ended the connection within a message.
+    /// The server closed the connection within a message.
     #[error("the connection ended early")]
     Incomplete,
     /// The server switched to another protocol.
     #[error("the server switched to another protocol")]
     Upgrade,
-    /// The requester's body ended in an error.
+    /// The request body ended with an error.
     #[error("the body of the request was not finished")]
     RequestBody,
-    /// The server does not speak HTTP.
+    /// The server does not speak valid HTTP.
     #[error("the server broke the protocol: {0}")]
     Protocol(#[source] hyper::Error),
 }
 
-/// What took too long.
+/// Stage of a request that timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stage {
-    /// Looking the name up.
+pub enum NetworkStage {
+    /// Name lookup.
     Lookup,
-    /// Connecting.
+    /// TCP connection.
     Connect,
-    /// Agreeing on TLS.
+    /// TLS handshake.
     Tls,
-    /// Sending the request and waiting for the head of the answer.
+    /// Sending the request and waiting for the response head.
     FirstByte,
-    /// Waiting for more of the answer's body.
+    /// Waiting for more of the response body.
     NextByte,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for NetworkStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Lookup => "looking the name up",
@@ -126,41 +127,42 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why a URL is none that a request can go to.
+/// Reason why a request has no valid target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTarget {
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     #[error("has a scheme that is neither `https` nor `http`")]
     Scheme,
-    /// A method that is not for requests to one host, or that answers with the request itself.
+    /// The method is `CONNECT`, which opens a tunnel instead of addressing one host, or `TRACE`,
+    /// which echoes the request.
     #[error("is for the method CONNECT or TRACE, which are not sent")]
     Method,
-    /// No host.
+    /// The URL has no host.
     #[error("has no host")]
     NoHost,
-    /// A name or password before the host, which is how look-alikes are made.
+    /// The URL has a user name or password before the host, a way to make look-alike URLs.
     #[error("has a user before the host")]
     UserInfo,
-    /// A host that is none.
+    /// The host is invalid.
     #[error("has a host that {0}")]
     Host(InvalidHost),
-    /// A port that is none.
+    /// The port is invalid.
     #[error("has a port that is not a number from 1 to 65535")]
     Port,
-    /// A path that is none.
+    /// The path is invalid.
     #[error("has a path that does not start with `/`")]
     Path,
 }
 
-/// Why a client cannot be made.
+/// Error returned by [`Client::new`](crate::Client::new).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// A file of certificates that has none, or has one that cannot be read.
+    /// A certificate file has no certificate, or one that cannot be read.
     #[error("a file with certificates of authorities cannot be used: {reason}")]
     Authority {
-        /// Why.
+        /// Reason why the file cannot be used.
         reason: String,
     },
     /// TLS cannot be set up.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of all connections of one requester.
+/// Byte counts of all connections of one requester.
 #[derive(Debug)]
 pub(crate) struct Meter {
     sent: Mutex<Count>,
@@ -20,16 +20,16 @@ struct Count {
     bytes_max: u64,
 }
 
-/// Which limit ended a connection.
+/// Limit that ended a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overrun {
     Sent(u64),
     Received(u64),
 }
 
-/// The limit that ended a connection, if one did. Shared by the connection and whoever explains its
-/// end: what the protocol makes of an error of its transport does not matter then.
-pub(crate) type Verdict = Arc<OnceLock<Overrun>>;
+/// Limit that ended a connection, if one did. The connection sets it, and the code that explains
+/// the end reads it, regardless of how the protocol wraps the transport's error.
+pub(crate) type OverrunCell = Arc<OnceLock<Overrun>>;
 
 impl Meter {
     pub(crate) fn new(sent_bytes_max: u64, received_bytes_max: u64) -> Self {
@@ -46,13 +46,13 @@ impl Meter {
     }
 }
 
-// A count is a number; a panic elsewhere does not make it wrong.
+// A count is a plain number, which a panic elsewhere cannot leave inconsistent.
 fn lock(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
     count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Count {
-    /// What is left, capped to a buffer.
+    /// Returns the number of bytes left, at most `of`.
     fn left(&self, of: usize) -> usize {
         let left = self.bytes_max.saturating_sub(self.bytes);
         usize::try_from(left).unwrap_or(usize::MAX).min(of)
@@ -63,16 +63,16 @@ impl Count {
     }
 }
 
-/// A connection whose bytes count. A lock is held while the transport is polled, which never waits,
-/// so that several connections of one requester together do not pass the limit.
-pub(crate) struct Metered<S> {
+/// Connection that counts its bytes. Holds a lock while it polls the transport, which never blocks,
+/// so that concurrent connections of one requester cannot exceed the limit together.
+pub(crate) struct MeteredStream<S> {
     stream: S,
     meter: Arc<Meter>,
-    verdict: Verdict,
+    verdict: OverrunCell,
 }
 
-impl<S> Metered<S> {
-    pub(crate) fn new(stream: S, meter: Arc<Meter>, verdict: Verdict) -> Self {
+impl<S> MeteredStream<S> {
+    pub(crate) fn new(stream: S, meter: Arc<Meter>, verdict: OverrunCell) -> Self {
         Self { stream, meter, verdict }
     }
 
@@ -83,7 +83,7 @@ impl<S> Metered<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let mut count = lock(&meter.received);
         let left = count.left(buffer.remaining());
         if left == 0 && buffer.remaining() > 0 {
-            // The end of the connection still passes; one byte more does not.
+            // The end of the connection is still passed on; one more byte is an error.
             let mut byte = [0];
             let mut probe = ReadBuf::new(&mut byte);
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut probe))?;
@@ -112,7 +112,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -150,10 +150,13 @@ mod tests {
         input: &'static [u8],
         sent: u64,
         received: u64,
-    ) -> (Metered<impl AsyncRead + AsyncWrite>, Verdict) {
-        let verdict = Verdict::default();
+    ) -> (MeteredStream<impl AsyncRead + AsyncWrite>, OverrunCell) {
+        let verdict = OverrunCell::default();
         let stream = tokio::io::join(input, Vec::new());
-        (Metered::new(stream, Arc::new(Meter::new(sent, received)), Arc::clone(&verdict)), verdict)
+        (
+            MeteredStream::new(stream, Arc::new(Meter::new(sent, received)), Arc::clone(&verdict)),
+            verdict,
+        )
     }
 
     #[tokio::test]

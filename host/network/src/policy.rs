@@ -1,4 +1,4 @@
-//! Which requests are let out, and what the host adds to them.
+//! Checks requests against grants and adds the headers that the host provides.
 
 use cofferdam_tool::permission::{AddressRange, BoundHeader, HttpGrant, HttpRule, SecretText};
 use http::header::{self, HeaderName, HeaderValue};
@@ -7,7 +7,8 @@ use http::{HeaderMap, Request, Uri};
 use crate::NetworkError;
 use crate::target::Target;
 
-/// Headers that belong to one connection and not to a message, or that decide where a message ends.
+/// Headers that belong to a connection instead of a message, or that determine where a message
+/// ends.
 const RESERVED_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -21,49 +22,50 @@ const RESERVED_HEADERS: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Whether a requester may not set the header `name`, nor see it in an answer.
+/// Returns whether the header `name` is reserved: requesters may neither set it nor see it in a
+/// response.
 #[must_use]
 pub fn is_reserved_header(name: &HeaderName) -> bool {
     RESERVED_HEADERS.contains(name)
 }
 
-/// A request that grants let out, as it will be sent.
+/// Request that the grants permit, in the form in which it is sent.
 #[derive(Debug)]
-pub struct Admitted<B> {
+pub struct AdmittedRequest<B> {
     pub(crate) request: Request<B>,
     pub(crate) target: Target,
-    /// Addresses that may be connected to although they are not public.
+    /// Non-public addresses that the grants permit to connect to.
     pub(crate) addresses: Vec<AddressRange>,
-    /// Names of headers that the host has set.
+    /// Names of the headers that the host has set.
     pub(crate) bound: Vec<HeaderName>,
 }
 
-impl<B> Admitted<B> {
-    /// The host that the request goes to.
+impl<B> AdmittedRequest<B> {
+    /// Returns the host that the request goes to.
     #[must_use]
     pub fn host(&self) -> &cofferdam_tool::permission::Host {
         &self.target.host
     }
 
-    /// The port that the request goes to.
+    /// Returns the port that the request goes to.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.target.port
     }
 }
 
-/// Lets a request out if one of `grants` is for it, with the headers that those grants bind to it
-/// in place of the requester's own. Of several grants that set one header the first one does.
+/// Admits a request if one of `grants` covers it, and replaces the requester's headers with those
+/// that the grants bind. If several grants bind the same header, the first one wins.
 ///
 /// # Errors
-/// [`NetworkError::Target`] for a URL that is none, [`NetworkError::Denied`] with the rule that
-/// would grant the request, [`NetworkError::ReservedHeader`], and [`NetworkError::NoSecret`] or
-/// [`NetworkError::BadSecret`] for a header that cannot be set.
+/// [`NetworkError::Target`] for an invalid URL or method, [`NetworkError::Denied`] with the rule
+/// that would grant the request, [`NetworkError::ReservedHeader`], and [`NetworkError::NoSecret`]
+/// or [`NetworkError::BadSecret`] for a header that cannot be set.
 pub fn admit<B>(
     grants: &[HttpGrant],
     secret: impl Fn(&str) -> Option<SecretText>,
     mut request: Request<B>,
-) -> Result<Admitted<B>, NetworkError> {
+) -> Result<AdmittedRequest<B>, NetworkError> {
     let target = Target::of(request.method(), request.uri())?;
     let seen = target.as_rules_see(request.method(), request.uri());
     let matching: Vec<&HttpGrant> =
@@ -78,7 +80,7 @@ pub fn admit<B>(
     if let Some(reserved) = headers.keys().find(|name| is_reserved_header(name)) {
         return Err(NetworkError::ReservedHeader(reserved.to_string()));
     }
-    // Two lengths are two messages.
+    // A message with two lengths can be read as two messages.
     if headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
         return Err(NetworkError::ReservedHeader(header::CONTENT_LENGTH.to_string()));
     }
@@ -88,10 +90,11 @@ pub fn admit<B>(
     headers.insert(header::HOST, authority);
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
 
-    // The request line has the path alone. What stood before it has been read and is not sent.
+    // The request line has only the path and the query. The parts before them were used above and
+    // are not sent.
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
-    Ok(Admitted { request, target, addresses, bound })
+    Ok(AdmittedRequest { request, target, addresses, bound })
 }
 
 fn bind<'g>(
@@ -112,7 +115,7 @@ fn bind<'g>(
         })?;
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
         value.set_sensitive(true);
-        // All of the requester's values go, however many there are.
+        // Replaces all of the requester's values, however many there are.
         headers.insert(name.clone(), value);
         bound.push(name);
     }
@@ -142,7 +145,7 @@ mod tests {
     fn admitted(
         grants: &[HttpGrant],
         request: http::request::Builder,
-    ) -> Result<Admitted<()>, NetworkError> {
+    ) -> Result<AdmittedRequest<()>, NetworkError> {
         admit(grants, secrets, request.body(()).unwrap())
     }
 
@@ -159,7 +162,7 @@ mod tests {
             (get("http://a.example/v1"), "GET http://a.example/v1"),
             (get("https://a.example:444/v1"), "GET https://a.example:444/v1"),
             (get("https://a.example/v1/../v2"), "GET https://a.example/"),
-            // What no rule can name grants nothing when it is typed.
+            // The rule shown for a target that no rule can name grants nothing when it is typed.
             (Request::builder().method("*").uri("https://a.example/"), "*? https://a.example/"),
             (
                 Request::builder().method("G'ET").uri("https://a.example/"),

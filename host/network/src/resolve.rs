@@ -1,4 +1,4 @@
-//! From names to addresses.
+//! Resolves names to addresses.
 
 use std::fmt;
 use std::io;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-/// Lookups of the system that are under way at one time. Each holds a thread, also when nobody
-/// waits for it any more.
+/// Maximum number of concurrent system lookups. Each holds a thread, even after its caller has
+/// stopped waiting.
 const LOOKUPS_MAX: usize = 32;
 
-/// Looks names up.
+/// Resolves host names.
 #[async_trait]
 pub trait Resolver: fmt::Debug + Send + Sync {
-    /// The addresses of `name`, the preferred one first. Called once per request.
+    /// Returns the addresses of `name`, the preferred one first. Called once per request.
     ///
     /// # Errors
-    /// When the name cannot be looked up.
+    /// If the name cannot be looked up.
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// What the system says, with its search list, hosts file and cache.
+/// Resolver of the system, with its search list, hosts file and cache.
 #[derive(Debug)]
 pub struct SystemResolver {
     places: Arc<Semaphore>,
@@ -40,8 +40,8 @@ impl Resolver for SystemResolver {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
         let name = name.to_owned();
         let lookup = tokio::task::spawn_blocking(move || {
-            // The system's function cannot be interrupted: the place is taken for as long as the
-            // thread is.
+            // The system's function cannot be interrupted, so the thread holds the permit until it
+            // ends.
             let _place = place;
             let found = (name.as_str(), 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())

@@ -1,11 +1,11 @@
-//! Where a request goes, read from the request in one way only.
+//! Reads the target of a request in exactly one way.
 
 use cofferdam_tool::permission::{Host, HttpScheme, HttpTarget};
 use http::{Method, Uri};
 
 use crate::InvalidTarget;
 
-/// Where a request goes.
+/// Target of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) scheme: HttpScheme,
@@ -14,10 +14,10 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads the target of a request. What could be read in two ways is refused.
+    /// Reads the target of a request. Rejects ambiguous targets.
     pub(crate) fn of(method: &Method, uri: &Uri) -> Result<Self, InvalidTarget> {
-        // A tunnel goes past every rule, and an echo of the request would show what the host has
-        // added to it.
+        // A tunnel would bypass every rule, and an echo of the request would reveal what the host
+        // has added to it.
         if matches!(*method, Method::CONNECT | Method::TRACE) {
             return Err(InvalidTarget::Method);
         }
@@ -46,7 +46,7 @@ impl Target {
         })
     }
 
-    /// The target as rules see it.
+    /// Returns the target in the form that rules match.
     pub(crate) fn as_rules_see<'a>(&'a self, method: &'a Method, uri: &'a Uri) -> HttpTarget<'a> {
         HttpTarget {
             method: method.as_str(),
@@ -57,7 +57,7 @@ impl Target {
         }
     }
 
-    /// The value of the `Host` header.
+    /// Returns the value of the `Host` header.
     pub(crate) fn authority(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.to_string()

@@ -1,4 +1,4 @@
-//! How TLS is spoken.
+//! TLS configuration.
 
 use std::sync::Arc;
 
@@ -9,11 +9,12 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::ClientError;
 
-/// TLS with the authorities that Mozilla trusts, and those in `authorities_pem`.
+/// Returns a configuration that trusts Mozilla's certificate authorities and those in
+/// `authorities_pem`.
 ///
-/// Mozilla's list is a part of the program, so that the same servers are believed on every machine
-/// and in an empty container. The system's store would be found by environment variables on some
-/// systems and differ between any two.
+/// Mozilla's list is compiled into the program, so that the same servers are trusted on every
+/// machine and in an empty container. The system's store depends on environment variables on some
+/// systems and differs between machines.
 pub(crate) fn config(authorities_pem: &[Vec<u8>]) -> Result<Arc<ClientConfig>, ClientError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for file in authorities_pem {
@@ -34,7 +35,7 @@ pub(crate) fn config(authorities_pem: &[Vec<u8>]) -> Result<Arc<ClientConfig>, C
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Nothing of one requester is of use to the next one.
+    // Sessions are not resumed: requesters share nothing with each other.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }

@@ -37,7 +37,7 @@ const KEPT_MAX: usize = 16;
 #[async_trait]
 pub trait LoadComponent: Send + Sync {
     /// Loads a component as a source of tools whose calls each have a sandbox of their own, with
-    /// `script.folder` to read as `/skill` and with what else the person who runs the host has
+    /// `script.folder` to read as `/skill` and with what else the operator has
     /// granted to skills.
     ///
     /// # Errors
@@ -56,11 +56,11 @@ pub const SCRIPT_FOLDER: &str = "skill";
 pub struct ComponentScripts {
     loader: Arc<dyn LoadComponent>,
     /// The one that was used last is at the end.
-    kept: Mutex<Vec<Arc<Loaded>>>,
+    kept: Mutex<Vec<Arc<LoadedScript>>>,
 }
 
 /// A script that is loaded.
-struct Loaded {
+struct LoadedScript {
     skill: String,
     name: String,
     folder: Arc<dyn FileStore>,
@@ -69,17 +69,17 @@ struct Loaded {
     interface: ScriptInterface,
 }
 
-/// How the component of a script is called.
+/// Interface of a script's component.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ScriptInterface {
     /// The tool that is the script.
     pub tool: Arc<ToolDefinition>,
-    /// What becomes of `args`.
+    /// Handling of `args`.
     pub passes: Passes,
 }
 
-/// What becomes of the `args` of a call.
+/// Handling of the `args` of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Passes {
@@ -145,12 +145,12 @@ impl ComponentScripts {
     /// Loads a script and says how it is called.
     ///
     /// # Errors
-    /// What is wrong with it, for the person who runs the host.
+    /// What is wrong with it, for the operator.
     pub async fn interface(&self, script: &ScriptFile) -> Result<ScriptInterface, BoxError> {
         self.loaded(script).await.map(|loaded| loaded.interface.clone())
     }
 
-    async fn loaded(&self, script: &ScriptFile) -> Result<Arc<Loaded>, BoxError> {
+    async fn loaded(&self, script: &ScriptFile) -> Result<Arc<LoadedScript>, BoxError> {
         let bytes = script.folder.read(&script.path, SCRIPT_BYTES_MAX).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         if let Some(kept) = self.kept(script, &digest) {
@@ -161,7 +161,7 @@ impl ComponentScripts {
             .ok_or("a script has a tool called `run`, or exactly one tool")?;
         let mut toolset = Toolset::new();
         toolset.add(source)?;
-        let loaded = Arc::new(Loaded {
+        let loaded = Arc::new(LoadedScript {
             skill: script.skill.clone(),
             name: script.name.clone(),
             folder: Arc::clone(&script.folder),
@@ -173,7 +173,7 @@ impl ComponentScripts {
         Ok(loaded)
     }
 
-    fn kept(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<Loaded>> {
+    fn kept(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<LoadedScript>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let place =
             kept.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
@@ -182,7 +182,7 @@ impl ComponentScripts {
         Some(loaded)
     }
 
-    fn keep(&self, loaded: &Arc<Loaded>) {
+    fn keep(&self, loaded: &Arc<LoadedScript>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
@@ -191,8 +191,9 @@ impl ComponentScripts {
     }
 }
 
-impl Loaded {
-    /// Whether it is this script of this folder. A folder that was found anew is another one.
+impl LoadedScript {
+    /// Returns whether it is this script of this folder. A folder that was found anew is another
+    /// one.
     fn is_of(&self, script: &ScriptFile) -> bool {
         self.name == script.name
             && self.skill == script.skill

@@ -1,4 +1,4 @@
-//! Which skills there are under some roots (`SKILL-6`, `SKILL-7`).
+//! Discovery of skills under roots (`SKILL-6`, `SKILL-7`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,44 +9,44 @@ use cofferdam_files::{EntryKind, FileError, FileStore, Scope, StorePath};
 use super::file::{FileSkill, Folder, Read};
 use super::{InvalidSkill, SKILL_FILE, SkillLimits};
 
-/// How deep a skill may lie under its root.
+/// Maximum depth of a skill under its root.
 const DEPTH_MAX: u32 = 2;
 
-/// Where skills are looked for: a directory of a file store.
+/// Root of skills: a directory of a file store.
 #[derive(Clone)]
 pub struct SkillRoot {
     store: Arc<dyn FileStore>,
     directory: StorePath,
-    /// What the directory is called, where that is known.
+    /// Name of the directory, if it is known.
     name: Option<String>,
 }
 
-/// What was found.
+/// Skills that were discovered.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Discovered {
+pub struct Discovery {
     /// The skills, in the order of the roots and then bytewise by path.
     pub skills: Vec<Arc<FileSkill>>,
-    /// What looked like a skill and is none, or could not be looked at.
-    pub skipped: Vec<Skipped>,
+    /// Candidates that are no skills, or that could not be read.
+    pub skipped: Vec<SkippedEntry>,
 }
 
 /// Something that was passed over.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Skipped {
-    /// Which of the roots it is under, counted from 0.
+pub struct SkippedEntry {
+    /// Index of the root.
     pub root: usize,
-    /// Where it is in its store.
+    /// Directory in its store.
     pub directory: StorePath,
-    /// Why.
+    /// Reason.
     pub reason: SkipReason,
-    /// Whether the directory is a skill all the same, or holds some: only a part of it was passed
+    /// True if the directory is a skill all the same, or holds some: only a part of it was passed
     /// over.
     pub is_partial: bool,
 }
 
-/// Why something was passed over.
+/// Reason why a candidate was skipped.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -58,7 +58,7 @@ pub enum SkipReason {
     Duplicate {
         /// The name.
         name: String,
-        /// Where the one is that is kept.
+        /// Location of the one that is used.
         kept: String,
     },
     /// The store does not give the file or the directory out. The text holds nothing of the host.
@@ -67,7 +67,7 @@ pub enum SkipReason {
     /// Some of it was not looked at.
     #[error("there are more than {count_max} {what}; the rest is left out")]
     TooMany {
-        /// What there is too much of.
+        /// Kind of the excess.
         what: &'static str,
         /// The limit.
         count_max: usize,
@@ -102,9 +102,9 @@ pub async fn discover(
     roots: &[SkillRoot],
     extensions: &[String],
     limits: &SkillLimits,
-) -> Discovered {
+) -> Discovery {
     let mut search =
-        Search { extensions, limits, found: Discovered::default(), known: HashMap::new() };
+        Search { extensions, limits, found: Discovery::default(), known: HashMap::new() };
     for (number, root) in roots.iter().enumerate() {
         search.root(number, root).await;
     }
@@ -114,7 +114,7 @@ pub async fn discover(
 struct Search<'a> {
     extensions: &'a [String],
     limits: &'a SkillLimits,
-    found: Discovered,
+    found: Discovery,
     /// The names that are taken, in lower case, and where.
     known: HashMap<String, String>,
 }
@@ -212,7 +212,7 @@ impl Search<'_> {
 
     fn skip(&mut self, root: usize, directory: StorePath, reason: SkipReason, is_partial: bool) {
         tracing::warn!(root, directory = directory.as_str(), %reason, is_partial, "a skill was passed over");
-        self.found.skipped.push(Skipped { root, directory, reason, is_partial });
+        self.found.skipped.push(SkippedEntry { root, directory, reason, is_partial });
     }
 }
 

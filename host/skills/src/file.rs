@@ -10,27 +10,27 @@ use super::{FrontMatter, InvalidSkill, SKILL_FILE, ScriptFile, SkillLimits};
 
 /// Endings of resources (`SKILL-8`).
 const RESOURCE_EXTENSIONS: [&str; 7] = ["md", "json", "yaml", "yml", "csv", "xml", "txt"];
-/// Endings of files that are scripts, whether anybody runs them or not (`SKILL-9`).
+/// Endings of files that are scripts, whether they can be run or not (`SKILL-9`).
 const SCRIPT_EXTENSIONS: [&str; 11] =
     ["wasm", "py", "js", "ts", "sh", "ps1", "bat", "cmd", "rb", "pl", "exe"];
 
 /// A skill that is a directory of a file store, as it was when it was found. Its files are read at
 /// each use.
 pub struct FileSkill {
-    /// Which of the roots it was found under.
+    /// Index of the root.
     root: usize,
     folder: Folder,
     front: FrontMatter,
     /// Sorted bytewise, like the other two.
-    resources: Vec<Named>,
-    scripts: Vec<Named>,
-    without_runner: Vec<Named>,
+    resources: Vec<NamedFile>,
+    scripts: Vec<NamedFile>,
+    without_runner: Vec<NamedFile>,
     skill_bytes_max: u64,
     resource_bytes_max: u64,
 }
 
 /// A file under the name that a model calls it by.
-struct Named {
+struct NamedFile {
     name: String,
     path: StorePath,
 }
@@ -38,9 +38,9 @@ struct Named {
 /// The directory of a skill, for reading alone.
 pub(super) struct Folder {
     store: Arc<dyn FileStore>,
-    /// Where it is, for people.
+    /// Directory, for users.
     directory: StorePath,
-    /// What it is called.
+    /// Name.
     name: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct SkillFile {
     pub(super) text: String,
 }
 
-/// Why there is no skill in a directory.
+/// Reason why a directory has no skill.
 pub(super) enum Read {
     Invalid(InvalidSkill),
     Failed(FileError),
@@ -83,9 +83,9 @@ impl Folder {
 /// The files of a skill by what they are.
 #[derive(Default)]
 struct Files {
-    resources: Vec<Named>,
-    scripts: Vec<Named>,
-    without_runner: Vec<Named>,
+    resources: Vec<NamedFile>,
+    scripts: Vec<NamedFile>,
+    without_runner: Vec<NamedFile>,
     partly: Vec<SkipReason>,
 }
 
@@ -112,7 +112,7 @@ impl Files {
             return;
         };
         if count < count_max {
-            list.push(Named { name: path.to_string(), path });
+            list.push(NamedFile { name: path.to_string(), path });
         } else {
             self.too_many(what, count_max);
         }
@@ -187,19 +187,19 @@ impl FileSkill {
         (skill, partly)
     }
 
-    /// What the skill says about itself.
+    /// Returns the front matter.
     #[must_use]
     pub fn front_matter(&self) -> &FrontMatter {
         &self.front
     }
 
-    /// Which of the roots it was found under, counted from 0.
+    /// Returns the index of the root.
     #[must_use]
     pub fn root(&self) -> usize {
         self.root
     }
 
-    /// Where it is in its store.
+    /// Returns the directory in its store.
     #[must_use]
     pub fn directory(&self) -> &StorePath {
         &self.folder.directory
@@ -215,7 +215,7 @@ impl FileSkill {
         self.scripts.iter().map(|named| named.name.as_str())
     }
 
-    /// The files that are scripts and that nobody here runs (`SKILL-19`).
+    /// The files that are scripts without a runner (`SKILL-19`).
     pub fn scripts_without_runner(&self) -> impl ExactSizeIterator<Item = &str> {
         self.without_runner.iter().map(|named| named.name.as_str())
     }
@@ -238,7 +238,7 @@ impl FileSkill {
         }
     }
 
-    async fn read(&self, resource: &Named) -> Result<String, FileError> {
+    async fn read(&self, resource: &NamedFile) -> Result<String, FileError> {
         let bytes = self.folder.store.read(&resource.path, self.resource_bytes_max).await?;
         String::from_utf8(bytes).map_err(|_| FileError::not_text(&resource.path))
     }

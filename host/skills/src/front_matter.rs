@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::rules::{InvalidSkill, check_compatibility, check_description, check_name, quoted};
-use super::yaml::{self, Node};
+use super::yaml::{self, YamlNode};
 
-/// What a skill says about itself.
+/// Front matter of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FrontMatter {
     /// The name, which is that of its directory.
     pub name: String,
-    /// What it does and when to use it, for the model.
+    /// Purpose of the skill and when to use it, for the model.
     pub description: String,
     /// Under which licence it may be used.
     pub license: Option<String>,
-    /// What it needs, in its author's words.
+    /// Requirements, in the author's words.
     pub compatibility: Option<String>,
     /// Tools that its author expects, as one text. It is shown and grants nothing (`SKILL-22`).
     pub allowed_tools: Option<String>,
@@ -34,9 +34,9 @@ impl FrontMatter {
     pub fn parse(text: &str, directory: &str) -> Result<Self, InvalidSkill> {
         let head = yaml::read(head(text)?)?;
         let entries = match &*head {
-            Node::Map(entries) => entries.as_slice(),
-            Node::Null => &[],
-            Node::Text(_) | Node::List => return Err(InvalidSkill::NotAMap),
+            YamlNode::Map(entries) => entries.as_slice(),
+            YamlNode::Null => &[],
+            YamlNode::Text(_) | YamlNode::List => return Err(InvalidSkill::NotAMap),
         };
         let field = |name: &str| {
             entries.iter().find_map(|(key, value)| (text_of(key) == Some(name)).then_some(&**value))
@@ -78,7 +78,7 @@ fn head(text: &str) -> Result<&str, InvalidSkill> {
     Err(InvalidSkill::Unclosed)
 }
 
-/// Whether a line is `---`, with its end and with white space before that.
+/// Returns whether a line is `---`, with its end and with white space before that.
 fn is_fence(line: &str) -> bool {
     let line = line.strip_suffix('\n').unwrap_or(line);
     let line = line.strip_suffix('\r').unwrap_or(line);
@@ -86,30 +86,30 @@ fn is_fence(line: &str) -> bool {
 }
 
 /// A field that a check of its own finds missing.
-fn required(value: Option<&Node>, field: &'static str) -> Result<String, InvalidSkill> {
+fn required(value: Option<&YamlNode>, field: &'static str) -> Result<String, InvalidSkill> {
     optional(value, field).map(Option::unwrap_or_default)
 }
 
-fn optional(value: Option<&Node>, field: &'static str) -> Result<Option<String>, InvalidSkill> {
+fn optional(value: Option<&YamlNode>, field: &'static str) -> Result<Option<String>, InvalidSkill> {
     match value {
-        None | Some(Node::Null) => Ok(None),
-        Some(Node::Text(text)) => Ok(Some(text.clone())),
-        Some(Node::List | Node::Map(_)) => Err(InvalidSkill::NotAText { field }),
+        None | Some(YamlNode::Null) => Ok(None),
+        Some(YamlNode::Text(text)) => Ok(Some(text.clone())),
+        Some(YamlNode::List | YamlNode::Map(_)) => Err(InvalidSkill::NotAText { field }),
     }
 }
 
 /// The texts of a map; anything else counts as absent (`SKILL-4`).
-fn metadata(value: &Node) -> Option<BTreeMap<String, String>> {
-    let Node::Map(entries) = value else { return None };
-    let text = |(key, value): &(Rc<Node>, Rc<Node>)| {
+fn metadata(value: &YamlNode) -> Option<BTreeMap<String, String>> {
+    let YamlNode::Map(entries) = value else { return None };
+    let text = |(key, value): &(Rc<YamlNode>, Rc<YamlNode>)| {
         Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()))
     };
     Some(entries.iter().filter_map(text).collect())
 }
 
-fn text_of(node: &Node) -> Option<&str> {
+fn text_of(node: &YamlNode) -> Option<&str> {
     match node {
-        Node::Text(text) => Some(text),
+        YamlNode::Text(text) => Some(text),
         _ => None,
     }
 }

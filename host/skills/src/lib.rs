@@ -31,16 +31,16 @@
 //!
 //! What holds:
 //!
-//! * **A skill is a stranger's.** What it says is text for a model and decides nothing:
-//!   `allowed-tools` grants nothing (`SKILL-22`), and all three tools need a person's approval
-//!   until the program frees them (`SKILL-13`).
+//! * **A skill is untrusted.** Its content is text for a model and decides nothing: `allowed-tools`
+//!   grants nothing (`SKILL-22`), and all three tools need approval until the program frees them
+//!   (`SKILL-13`).
 //! * **No process of the host is started.** A script runs in whatever the program adds as a
 //!   [`ScriptRunner`]; [`ComponentScripts`] runs WebAssembly components, with the folder of their
 //!   own skill to read and nothing else (`SKILL-20`).
 //! * **Check and use are one step.** A file is opened by the store at each use, links are never
 //!   followed (`SKILL-10`).
 //! * **Everything is bounded** ([`SkillLimits`]). What is too much is left out and told
-//!   ([`Skipped`]); it is never an error of a run (`SKILL-6`).
+//!   ([`SkippedEntry`]); it is never an error of a run (`SKILL-6`).
 //!
 //! The behaviour is fixed by numbered rules, cited as `SKILL-7`.
 
@@ -60,7 +60,7 @@ mod xml;
 mod yaml;
 
 pub use components::{ComponentScripts, LoadComponent, Passes, SCRIPT_FOLDER, ScriptInterface};
-pub use discover::{Discovered, SkillRoot, SkipReason, Skipped, discover};
+pub use discover::{Discovery, SkillRoot, SkipReason, SkippedEntry, discover};
 pub use file::FileSkill;
 pub use front_matter::FrontMatter;
 pub use limits::SkillLimits;

@@ -1,7 +1,6 @@
-//! How much of what strangers write is looked at.
+//! Limits on content that untrusted authors write.
 
-/// What can be made to grow by whoever writes skills, and how far. A limit is the largest value
-/// that still passes.
+/// Limits on skills. A limit is the largest value that still passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillLimits {
     /// Skills in one list. All of them are in each request to a model.
@@ -14,7 +13,7 @@ pub struct SkillLimits {
     pub resources_max: usize,
     /// Bytes of a resource.
     pub resource_bytes_max: u64,
-    /// Scripts of one skill, those that nobody can run included.
+    /// Scripts of one skill, including those without a runner.
     pub scripts_max: usize,
 }
 

@@ -3,7 +3,7 @@
 use super::skill::{Skill, named};
 use super::xml::{escaped, list};
 
-/// What a model is told before and after the list.
+/// Text before and after the list of skills.
 const BEFORE: &str = "\
 Skills are folders of instructions, reference files and scripts for tasks of some kind. These are \
 there:";
@@ -40,7 +40,8 @@ impl SkillList {
         &self.skills
     }
 
-    /// Whether there are none: then a model is told nothing and offered nothing (`SKILL-11`).
+    /// Returns whether there are none: then a model is told nothing and offered nothing
+    /// (`SKILL-11`).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()

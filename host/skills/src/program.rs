@@ -9,7 +9,7 @@ use cofferdam_agent::BoxError;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{
-    Arguments, CallContext, Completion, Functions, Outcome, Refused, ToolError, ToolFailure,
+    Arguments, CallContext, Completion, Functions, Outcome, RefusedCall, ToolError, ToolFailure,
     ToolSource, Toolset,
 };
 use serde_json::Value;
@@ -33,10 +33,10 @@ pub struct ProgramSkill {
 
 enum Resource {
     Text(String),
-    Made(Box<dyn Fn() -> Making + Send + Sync>),
+    Made(Box<dyn Fn() -> SkillFuture + Send + Sync>),
 }
 
-type Making = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
+type SkillFuture = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
 
 impl ProgramSkill {
     /// A skill without resources and scripts yet.
@@ -178,11 +178,11 @@ impl ProgramSkill {
     }
 }
 
-/// What becomes of a script whose arguments do not decode: it is told as a failure, in the words of
-/// the arguments contract.
-pub(super) fn undecoded(refused: &Refused, context: &CallContext) -> Completion {
+/// Returns the failure of a script whose arguments do not decode, in the words of the rules for
+/// arguments.
+pub(super) fn undecoded(refused: &RefusedCall, context: &CallContext) -> Completion {
     match refused {
-        Refused::UnknownTool { .. } => {
+        RefusedCall::UnknownTool { .. } => {
             let error = ToolError::host("UnknownScript").with_detail(refused.to_string());
             Completion::ended(Outcome::Error(error), context)
         }

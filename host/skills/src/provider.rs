@@ -15,7 +15,7 @@ use super::skill::Runners;
 use super::tools::definitions;
 use super::{
     ProgramSkill, ScriptRunner, Skill, SkillLimits, SkillList, SkillRoot, SkillTool, SkillTools,
-    Skipped, discover,
+    SkippedEntry, discover,
 };
 
 /// The key of its part of a session's state, which stays empty.
@@ -25,37 +25,37 @@ const SOURCE_ID: &str = "skills";
 /// tools to each run, if there are any. Clones share everything.
 #[derive(Clone)]
 pub struct Skills {
-    inner: Arc<Inner>,
+    inner: Arc<SkillsState>,
 }
 
-struct Inner {
-    parts: Parts,
+struct SkillsState {
+    parts: SkillsParts,
     definitions: Arc<[Arc<ToolDefinition>]>,
     /// Held while the list is read: who comes meanwhile waits for it.
-    read: Mutex<Option<Listed>>,
+    read: Mutex<Option<ListedSkill>>,
 }
 
-enum Source {
+enum SkillSource {
     Root(SkillRoot),
     Program(Arc<ProgramSkill>),
 }
 
 #[derive(Clone)]
-struct Listed {
+struct ListedSkill {
     at: Instant,
     skills: Arc<SkillList>,
-    skipped: Arc<[Skipped]>,
+    skipped: Arc<[SkippedEntry]>,
 }
 
 /// Puts [`Skills`] together.
 #[must_use = "nothing is built yet"]
 pub struct SkillsBuilder {
-    parts: Parts,
+    parts: SkillsParts,
 }
 
-/// What [`Skills`] are put together from.
-struct Parts {
-    sources: Vec<Source>,
+/// Builder input of [`Skills`].
+struct SkillsParts {
+    sources: Vec<SkillSource>,
     runners: Runners,
     freed: BTreeSet<SkillTool>,
     limits: SkillLimits,
@@ -66,7 +66,7 @@ struct Parts {
 impl Skills {
     /// Without skills yet.
     pub fn builder() -> SkillsBuilder {
-        let parts = Parts {
+        let parts = SkillsParts {
             sources: Vec::new(),
             runners: Runners::default(),
             freed: BTreeSet::new(),
@@ -77,27 +77,28 @@ impl Skills {
         SkillsBuilder { parts }
     }
 
-    /// The skills that there are. They are looked for the first time somebody asks, and again when
-    /// they are older than the refresh interval, if there is one (`SKILL-23`).
+    /// The skills that there are. They are discovered on first use, and again when they are older
+    /// than the refresh interval, if there is one (`SKILL-23`).
     pub async fn list(&self) -> Arc<SkillList> {
         self.listed().await.skills
     }
 
-    /// What was passed over when the list was read.
-    pub async fn skipped(&self) -> Arc<[Skipped]> {
+    /// Returns the candidates that were skipped when the list was read.
+    pub async fn skipped(&self) -> Arc<[SkippedEntry]> {
         self.listed().await.skipped
     }
 
     /// The tools over the skills that there are now. They stay over these.
     pub async fn tools(&self) -> SkillTools {
-        let Inner { parts: Parts { runners, freed, .. }, definitions, .. } = &*self.inner;
+        let SkillsState { parts: SkillsParts { runners, freed, .. }, definitions, .. } =
+            &*self.inner;
         SkillTools::new(self.list().await, runners.clone(), freed.clone(), Arc::clone(definitions))
     }
 
-    async fn listed(&self) -> Listed {
+    async fn listed(&self) -> ListedSkill {
         let mut read = self.inner.read.lock().await;
         let now = self.inner.parts.clock.now();
-        let is_fresh = |listed: &&Listed| {
+        let is_fresh = |listed: &&ListedSkill| {
             let age = now.saturating_duration_since(listed.at);
             self.inner.parts.refresh_every.is_none_or(|every| age < every)
         };
@@ -105,18 +106,18 @@ impl Skills {
             return listed.clone();
         }
         let (skills, skipped) = self.inner.parts.look().await;
-        let listed = Listed { at: now, skills: Arc::new(skills), skipped: skipped.into() };
+        let listed = ListedSkill { at: now, skills: Arc::new(skills), skipped: skipped.into() };
         *read = Some(listed.clone());
         listed
     }
 }
 
-impl Parts {
+impl SkillsParts {
     /// Looks for skills, in the order in which they were added.
-    async fn look(&self) -> (SkillList, Vec<Skipped>) {
+    async fn look(&self) -> (SkillList, Vec<SkippedEntry>) {
         let roots = self.sources.iter().filter_map(|source| match source {
-            Source::Root(root) => Some(root.clone()),
-            Source::Program(_) => None,
+            SkillSource::Root(root) => Some(root.clone()),
+            SkillSource::Program(_) => None,
         });
         let roots: Vec<_> = roots.collect();
         let found = discover(&roots, &self.runners.extensions(), &self.limits).await;
@@ -124,8 +125,8 @@ impl Parts {
         let (mut skills, mut number) = (Vec::new(), 0_usize);
         for source in &self.sources {
             match source {
-                Source::Program(skill) => skills.push(Skill::Program(Arc::clone(skill))),
-                Source::Root(_) => {
+                SkillSource::Program(skill) => skills.push(Skill::Program(Arc::clone(skill))),
+                SkillSource::Root(_) => {
                     while let Some(skill) = files.next_if(|skill| skill.root() == number) {
                         skills.push(Skill::File(skill));
                     }
@@ -140,13 +141,13 @@ impl Parts {
 impl SkillsBuilder {
     /// Adds the skills under a root, after those that are there.
     pub fn root(mut self, root: SkillRoot) -> Self {
-        self.parts.sources.push(Source::Root(root));
+        self.parts.sources.push(SkillSource::Root(root));
         self
     }
 
     /// Adds a skill of the program, after those that are there.
     pub fn skill(mut self, skill: ProgramSkill) -> Self {
-        self.parts.sources.push(Source::Program(Arc::new(skill)));
+        self.parts.sources.push(SkillSource::Program(Arc::new(skill)));
         self
     }
 
@@ -156,7 +157,7 @@ impl SkillsBuilder {
         self
     }
 
-    /// Lets a model use some of the tools without asking a person. All of them need approval
+    /// Lets a model use some of the tools without asking the user. All of them need approval
     /// otherwise (`SKILL-13`).
     pub fn free(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
         self.parts.freed.extend(tools);
@@ -168,7 +169,7 @@ impl SkillsBuilder {
         self.free(SkillTool::READING)
     }
 
-    /// How much is looked at.
+    /// Sets the limits.
     pub fn limits(mut self, limits: SkillLimits) -> Self {
         self.parts.limits = limits;
         self
@@ -181,7 +182,7 @@ impl SkillsBuilder {
         self
     }
 
-    /// What the time is read from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.parts.clock = Arc::new(clock);
         self
@@ -194,7 +195,7 @@ impl SkillsBuilder {
     /// so is tested.
     pub fn build(self) -> Result<Skills, DeclarationError> {
         let inner =
-            Inner { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
+            SkillsState { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
         Ok(Skills { inner: Arc::new(inner) })
     }
 }
@@ -205,7 +206,7 @@ impl ContextProvider for Skills {
         SOURCE_ID
     }
 
-    /// What the model is told comes with the tools: a source says it about itself.
+    /// Adds no instructions: they come with the tools, as those of their source.
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         let tools = self.tools().await;
         if !tools.skills().is_empty() {

@@ -1,4 +1,4 @@
-//! What a skill has to be, and why something is none (`SKILL-1` to `SKILL-6`).
+//! Rules for skills, and the errors of breaking them (`SKILL-1` to `SKILL-6`).
 
 /// Longest name in characters (`SKILL-2`).
 const NAME_CHARS_MAX: usize = 64;
@@ -6,11 +6,11 @@ const NAME_CHARS_MAX: usize = 64;
 const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Longest `compatibility` in characters (`SKILL-3`).
 const COMPATIBILITY_CHARS_MAX: usize = 500;
-/// How much of a text that an author wrote stands in a message, in characters. The texts of
-/// `SKILL-2` and `SKILL-3` are fixed and quote a name as it is.
+/// Maximum characters of an author's text that are quoted in a message. The texts of `SKILL-2` and
+/// `SKILL-3` are fixed and quote a name as it is.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// Why something is not a skill. The texts are for whoever wrote it; those of `SKILL-2` and
+/// Error returned for an invalid skill. The texts are for the author; those of `SKILL-2` and
 /// `SKILL-3` are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub enum InvalidSkill {
     Yaml {
         /// Counted from 1, in the file.
         line: usize,
-        /// What the parser says.
+        /// Message of the parser.
         reason: String,
     },
     /// The front matter is a text or a list.
@@ -43,7 +43,7 @@ pub enum InvalidSkill {
         /// The key.
         key: String,
     },
-    /// A tag that is none of YAML's own (`SKILL-5`).
+    /// A tag that is not one of YAML's own (`SKILL-5`).
     #[error("line {line} of `SKILL.md`: the tag `{tag}` is not allowed")]
     Tag {
         /// Counted from 1, in the file.
@@ -64,7 +64,7 @@ pub enum InvalidSkill {
         bytes_max: usize,
     },
     /// A list or map where a text is due (`SKILL-5`).
-    #[error("the field `{field}` of `SKILL.md` is not a text")]
+    #[error("the field `{field}` of `SKILL.md` is not a string")]
     NotAText {
         /// The field.
         field: &'static str,
@@ -116,7 +116,7 @@ pub enum InvalidSkill {
 }
 
 impl InvalidSkill {
-    /// What its author can do about it.
+    /// Returns advice for the author.
     #[must_use]
     pub fn suggestion(&self) -> &'static str {
         match self {
@@ -137,10 +137,10 @@ impl InvalidSkill {
             Self::DuplicateKey { .. } | Self::Twice { .. } => "keep one of the two",
             Self::Tag { .. } => "leave the tag out, or put the value between double quotes",
             Self::Alias { .. } | Self::AliasedTooMuch { .. } => {
-                "write the value out in the place of the alias"
+                "write the value out instead of the alias"
             }
             Self::NotAText { .. } => {
-                "write a text; `allowed-tools` is one text with spaces between the tools"
+                "write a string; `allowed-tools` is one string with spaces between the tools"
             }
             Self::NoName => "add `name: ` with the name of the directory",
             Self::Name { .. } => "rename the directory and the skill, such as `sales-report`",
@@ -205,7 +205,7 @@ pub fn check_compatibility(compatibility: &str) -> Result<(), InvalidSkill> {
     Ok(())
 }
 
-/// A part of a message that an author has written: one line, as far as anybody would read it.
+/// Returns a part of a message that an author has written: one line, of readable length.
 pub(super) fn quoted(text: &str) -> String {
     let mut line: String =
         text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();

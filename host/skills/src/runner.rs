@@ -1,4 +1,4 @@
-//! Who runs the scripts of skills that are files (`SKILL-9`, `SKILL-20`).
+//! Runners of scripts that are files (`SKILL-9`, `SKILL-20`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use cofferdam_files::{FileStore, StorePath};
 use cofferdam_tool::{CallContext, Completion};
 use serde_json::Value;
 
-/// Runs script files of some kinds. The program adds runners; there is none that starts a process
-/// of the host.
+/// Runs script files of some kinds. The program adds runners; no built-in one starts a process of
+/// the host.
 #[async_trait]
 pub trait ScriptRunner: Send + Sync {
     /// The endings of the files that it runs, in lower case and without the dot.
@@ -40,7 +40,7 @@ pub struct ScriptFile {
     pub skill: String,
     /// The script as the skill lists it.
     pub name: String,
-    /// Where the file is in the folder.
+    /// Path of the file in the folder.
     pub path: StorePath,
     /// The folder of the skill, for reading alone. The same one for as long as the skill is the one
     /// that was found.

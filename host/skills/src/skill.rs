@@ -24,16 +24,16 @@ pub enum Skill {
     Program(Arc<ProgramSkill>),
 }
 
-/// Who runs which files, in the order in which the program has added them. The first that takes an
-/// ending runs its scripts.
+/// Runners, in the order in which the program has added them. The first that takes an ending runs
+/// its scripts.
 #[derive(Clone, Default)]
 pub(super) struct Runners(Vec<Arc<dyn ScriptRunner>>);
 
-/// What there is under the name of a script.
-pub(super) enum Found {
+/// Result of looking up a script.
+pub(super) enum ScriptLookup {
     Nothing,
     WithoutRunner,
-    /// What runs it, by its place among the skill's scripts.
+    /// Index of the script.
     Script(String),
 }
 
@@ -67,7 +67,7 @@ impl Skill {
         }
     }
 
-    /// What it does and when to use it (`SKILL-3`).
+    /// Returns the description (`SKILL-3`).
     #[must_use]
     pub fn description(&self) -> &str {
         match self {
@@ -103,7 +103,8 @@ impl Skill {
         }
     }
 
-    /// What `load_skill` gives (`SKILL-16`, `SKILL-17`); `None` if the skill is not there any more.
+    /// Returns the result of `load_skill` (`SKILL-16`, `SKILL-17`); `None` if the skill does not
+    /// exist any more.
     pub(super) async fn loaded(&self, runners: &Runners) -> Option<String> {
         let head = match self {
             Self::File(skill) => skill.text().await?,
@@ -155,21 +156,21 @@ impl Skill {
         }
     }
 
-    /// What there is under the name of a script that a model gave.
-    pub(super) fn script_named(&self, given: &str) -> Found {
+    /// Looks up the script that a model named.
+    pub(super) fn script_named(&self, given: &str) -> ScriptLookup {
         if let Some(name) = named(given, self.scripts().into_iter()) {
-            return Found::Script(name.to_owned());
+            return ScriptLookup::Script(name.to_owned());
         }
         match self {
             Self::File(skill) if named(given, skill.scripts_without_runner()).is_some() => {
-                Found::WithoutRunner
+                ScriptLookup::WithoutRunner
             }
-            _ => Found::Nothing,
+            _ => ScriptLookup::Nothing,
         }
     }
 
     /// Runs a script by its own name. `given` is how the model has written it. `None` if there is
-    /// nobody to run it.
+    /// no runner.
     pub(super) async fn run(
         &self,
         script: &str,
@@ -187,8 +188,7 @@ impl Skill {
     }
 }
 
-/// The name that is written like `given`; if there is none, the first that is the same but for
-/// case.
+/// Returns the name that is written like `given`; or else the first that differs in case only.
 pub(super) fn named<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let folded = given.to_lowercase();
     let mut found = None;

@@ -14,7 +14,7 @@ use cofferdam_tool::{
 use serde_json::{Map, Value, json};
 
 use super::SkillList;
-use super::skill::{Found, Runners, Skill};
+use super::skill::{Runners, ScriptLookup, Skill};
 
 /// The tools, in the order in which they are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,14 +136,14 @@ impl SkillTools {
         &self.skills
     }
 
-    /// What `load_skill` gives of a skill, for people and clients that choose it themselves; `None`
-    /// if it is not there.
+    /// Returns the result of `load_skill` for users and clients that choose the skill themselves;
+    /// `None` if it does not exist.
     pub async fn loaded(&self, skill_name: &str) -> Option<String> {
         self.skills.find(skill_name)?.loaded(&self.runners).await
     }
 
-    /// What `read_skill_resource` gives of a resource, for people and clients that choose it
-    /// themselves; `None` if it is not there or cannot be read.
+    /// Returns the result of `read_skill_resource` for users and clients that choose it themselves;
+    /// `None` if it does not exist or cannot be read.
     pub async fn resource(&self, skill_name: &str, resource_name: &str) -> Option<String> {
         let skill = self.skills.find(skill_name)?;
         skill.read(&skill.resource_named(resource_name)?).await
@@ -195,11 +195,11 @@ impl SkillTools {
             format!("Error: Script '{given}' in skill '{skill_given}' cannot be run by this host.")
         };
         match skill.script_named(given) {
-            Found::Nothing => {
+            ScriptLookup::Nothing => {
                 Err(format!("Error: Script '{given}' not found in skill '{skill_given}'."))
             }
-            Found::WithoutRunner => Err(cannot_be_run()),
-            Found::Script(script) => {
+            ScriptLookup::WithoutRunner => Err(cannot_be_run()),
+            ScriptLookup::Script(script) => {
                 let args = arguments.get("args").cloned().unwrap_or_default();
                 let ran = skill.run(&script, given, args, &self.runners, context).await;
                 ran.ok_or_else(cannot_be_run)

@@ -1,9 +1,9 @@
 //! The YAML of a front matter as a tree of texts (`SKILL-5`).
 //!
-//! A reader of types would have made a number of `1.0` before anybody could ask for its text, so
-//! the tree is put together from the parser's events. Nodes are shared with their aliases: what an
-//! alias repeats is counted and never copied. The parser limits how deep values are nested, which
-//! bounds the recursion here.
+//! A typed reader would have turned `1.0` into a number before its text could be read, so the tree
+//! is built from the parser's events. Nodes are shared with their aliases: what an alias repeats is
+//! counted and never copied. The parser limits how deep values are nested, which bounds the
+//! recursion here.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 
 use super::rules::{InvalidSkill, quoted};
 
-/// How large aliases may make a front matter, in bytes (`SKILL-5`).
+/// Maximum bytes that aliases may add to a front matter (`SKILL-5`).
 const ALIASED_BYTES_MAX: usize = 64 * 1024;
-/// How deep values may be nested. A front matter has three levels.
+/// Maximum nesting of values. A front matter has three levels.
 const LEVELS_MAX: usize = 32;
 
 /// A value.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum YamlNode {
     /// Null, or nothing.
     Null,
     /// The text of a scalar, whatever type it looks like.
@@ -27,39 +27,39 @@ pub(super) enum Node {
     /// Its items do not matter: nothing in a front matter is a list.
     List,
     /// In the order in which it is written.
-    Map(Vec<(Rc<Node>, Rc<Node>)>),
+    Map(Vec<(Rc<YamlNode>, Rc<YamlNode>)>),
 }
 
 /// A node and how large it is with everything in it.
 #[derive(Clone)]
-struct Built {
-    node: Rc<Node>,
+struct SizedNode {
+    node: Rc<YamlNode>,
     bytes: usize,
-    /// What tells it apart from another key of the same map.
+    /// Canonical form that identifies a key of the map.
     key: Rc<str>,
 }
 
-struct Reader<'t> {
+struct YamlReader<'t> {
     parser: Parser<'t, StrInput<'t>>,
-    anchors: HashMap<usize, Built>,
+    anchors: HashMap<usize, SizedNode>,
     /// The text itself and everything that aliases repeat of it.
     bytes: usize,
     line: usize,
 }
 
 /// Reads one document; nothing is null. Lines in errors are counted from the one before the text.
-pub(super) fn read(text: &str) -> Result<Rc<Node>, InvalidSkill> {
+pub(super) fn read(text: &str) -> Result<Rc<YamlNode>, InvalidSkill> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: LEVELS_MAX,
         block_nesting_limit: LEVELS_MAX,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut reader = Reader { parser, anchors: HashMap::new(), bytes: text.len(), line: 1 };
+    let mut reader = YamlReader { parser, anchors: HashMap::new(), bytes: text.len(), line: 1 };
     let mut document = None;
     loop {
         match reader.event()? {
-            Event::StreamEnd => return Ok(document.unwrap_or(Rc::new(Node::Null))),
+            Event::StreamEnd => return Ok(document.unwrap_or(Rc::new(YamlNode::Null))),
             Event::StreamStart | Event::DocumentEnd => {}
             Event::DocumentStart(..) if document.is_some() => {
                 return Err(reader.broken("a second document"));
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Rc<Node>, InvalidSkill> {
     }
 }
 
-impl<'t> Reader<'t> {
+impl<'t> YamlReader<'t> {
     /// The next event. Comments are not among them.
     fn event(&mut self) -> Result<Event<'t>, InvalidSkill> {
         match self.parser.next_event() {
@@ -86,7 +86,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn node(&mut self, event: Event<'t>, level: usize) -> Result<Built, InvalidSkill> {
+    fn node(&mut self, event: Event<'t>, level: usize) -> Result<SizedNode, InvalidSkill> {
         if level > LEVELS_MAX {
             return Err(self.broken("values are nested too deep"));
         }
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
         Ok(built)
     }
 
-    fn alias(&mut self, id: usize) -> Result<Built, InvalidSkill> {
+    fn alias(&mut self, id: usize) -> Result<SizedNode, InvalidSkill> {
         let built =
             self.anchors.get(&id).cloned().ok_or(InvalidSkill::Alias { line: self.line })?;
         self.bytes = self.bytes.saturating_add(built.bytes);
@@ -125,7 +125,7 @@ impl<'t> Reader<'t> {
         text: &str,
         style: ScalarStyle,
         tag: Option<&Tag>,
-    ) -> Result<Built, InvalidSkill> {
+    ) -> Result<SizedNode, InvalidSkill> {
         const TEXTS: [&str; 4] = ["str", "int", "float", "bool"];
         let is_empty_word = matches!(text, "" | "~" | "null" | "Null" | "NULL");
         let is_null = match tag {
@@ -138,17 +138,17 @@ impl<'t> Reader<'t> {
                 _ => return Err(self.tagged(tag)),
             },
         };
-        let node = if is_null { Node::Null } else { Node::Text(text.to_owned()) };
+        let node = if is_null { YamlNode::Null } else { YamlNode::Text(text.to_owned()) };
         let key = if is_null { "null".into() } else { format!("text {text}").into() };
-        Ok(Built { node: Rc::new(node), bytes: text.len().saturating_add(1), key })
+        Ok(SizedNode { node: Rc::new(node), bytes: text.len().saturating_add(1), key })
     }
 
-    fn list(&mut self, level: usize) -> Result<Built, InvalidSkill> {
+    fn list(&mut self, level: usize) -> Result<SizedNode, InvalidSkill> {
         let (mut bytes, mut key) = (1_usize, String::from("list"));
         loop {
             let event = self.event()?;
             if matches!(event, Event::SequenceEnd) {
-                return Ok(Built { node: Rc::new(Node::List), bytes, key: key.into() });
+                return Ok(SizedNode { node: Rc::new(YamlNode::List), bytes, key: key.into() });
             }
             let item = self.node(event, level + 1)?;
             bytes = bytes.saturating_add(item.bytes);
@@ -156,19 +156,19 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn map(&mut self, level: usize) -> Result<Built, InvalidSkill> {
+    fn map(&mut self, level: usize) -> Result<SizedNode, InvalidSkill> {
         let (mut entries, mut known) = (Vec::new(), HashSet::new());
         let (mut bytes, mut joined) = (1_usize, String::from("map"));
         loop {
             let event = self.event()?;
             if matches!(event, Event::MappingEnd) {
-                let node = Rc::new(Node::Map(entries));
-                return Ok(Built { node, bytes, key: joined.into() });
+                let node = Rc::new(YamlNode::Map(entries));
+                return Ok(SizedNode { node, bytes, key: joined.into() });
             }
             let key = self.node(event, level + 1)?;
             if !known.insert(Rc::clone(&key.key)) {
                 let name = match &*key.node {
-                    Node::Text(text) => quoted(text),
+                    YamlNode::Text(text) => quoted(text),
                     _ => "null".to_owned(),
                 };
                 return Err(InvalidSkill::DuplicateKey { line: self.line, key: name });
@@ -184,7 +184,7 @@ impl<'t> Reader<'t> {
 
     /// Adds what tells one key apart from another to what tells the whole apart. Lengths keep it
     /// from being read in two ways.
-    fn join(&self, whole: &mut String, part: &Built) -> Result<(), InvalidSkill> {
+    fn join(&self, whole: &mut String, part: &SizedNode) -> Result<(), InvalidSkill> {
         use std::fmt::Write as _;
         write!(whole, " {}:{}", part.key.len(), part.key)
             .map_err(|_| self.broken("a key is too long"))

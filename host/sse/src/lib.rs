@@ -1,8 +1,8 @@
-//! A reader of server-sent events, for replies of models and messages of MCP servers.
+//! Reader for server-sent events, used for model responses and messages of MCP servers.
 //!
 //! It follows the HTML standard: unknown fields and comments are ignored, and a line ends with CR,
-//! LF or both. An event has a maximum size, which the reader of the `sse-stream` crate lacks; that
-//! one also fails at an unknown field.
+//! LF or both. Unlike the reader of the `sse-stream` crate, it limits the size of an event and does
+//! not fail on unknown fields.
 //!
 //! ```
 //! use cofferdam_sse::EventReader;
@@ -18,23 +18,23 @@
 
 use std::collections::VecDeque;
 
-/// The mark that a stream may begin with.
+/// Byte order mark that a stream may start with.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// An event.
+/// A server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Value of `event`; empty if there is none.
+    /// Value of `event`; empty if missing.
     pub kind: String,
-    /// Lines of `data`.
+    /// Lines of `data`, joined by line feeds.
     pub data: String,
     /// Last value of `id` in the stream.
     pub id: Option<String>,
-    /// Last value of `retry` since the event before, in milliseconds.
+    /// Last value of `retry` since the previous event, in milliseconds.
     pub retry_ms: Option<u64>,
 }
 
-/// Error: an event exceeds the maximum size.
+/// Error returned when an event exceeds the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -46,16 +46,16 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Assembles events from bytes that arrive in any pieces.
+/// Assembles events from bytes that arrive in pieces of any size.
 #[derive(Debug)]
 pub struct EventReader {
     bytes_max: usize,
-    /// The line that has no end yet.
+    /// Incomplete line.
     line: Vec<u8>,
-    /// The event that has no end yet.
+    /// Incomplete event.
     event: Event,
     has_data: bool,
-    /// The last byte was a CR: an LF belongs to it.
+    /// True if the last byte was a CR, so that a following LF belongs to the same line ending.
     is_after_cr: bool,
     is_first_line: bool,
     complete: VecDeque<Event>,
@@ -79,7 +79,7 @@ impl EventReader {
     /// Adds bytes of the stream.
     ///
     /// # Errors
-    /// An event is too large. The reader is of no use then.
+    /// If an event is too large. The reader cannot be used afterwards.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.is_after_cr) && first == b'\n' {
@@ -97,13 +97,13 @@ impl EventReader {
         Ok(())
     }
 
-    /// Returns the next event that is complete.
+    /// Removes and returns the next complete event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.complete.pop_front()
     }
 
-    /// Returns the event at the end of the stream that no empty line completes. The standard drops
-    /// it, but some servers omit that line.
+    /// Returns the event at the end of the stream that no empty line completes. The standard
+    /// discards it, but some servers omit that line.
     pub fn take_incomplete(&mut self) -> Option<Event> {
         if !self.line.is_empty() {
             self.end_line();

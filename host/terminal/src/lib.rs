@@ -28,7 +28,7 @@ use rustix::termios::{
 use tokio::sync::oneshot;
 
 pub use self::printable::printable;
-use self::reading::{Reading, Step};
+use self::reading::{LineReader, ReaderStep};
 
 /// Kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn read(question: &str, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     let Some(_reader) = wait_for_turn(ended) else { return Input::Interrupted };
     let Some(_terminal) = Raw::begin(kind) else { return Input::End };
     let history = if kind == InputKind::Prompt { locked(&HISTORY).clone() } else { Vec::new() };
-    let mut reading = Reading::new(kind, &printable(question), history, Instant::now());
+    let mut reading = LineReader::new(kind, &printable(question), history, Instant::now());
     show(&reading.editor.drawn(columns()));
     let typed = read_on(&mut reading, kind, ended);
     if let (InputKind::Prompt, Input::Line(line)) = (kind, &typed)
@@ -135,7 +135,7 @@ fn read(question: &str, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     typed
 }
 
-fn read_on(reading: &mut Reading, kind: InputKind, ended: Option<&PipeReader>) -> Input {
+fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     loop {
         let bytes = match wait(ended, None) {
             Event::Bytes(bytes) => bytes,
@@ -150,40 +150,40 @@ fn read_on(reading: &mut Reading, kind: InputKind, ended: Option<&PipeReader>) -
         };
         while let Some(step) = reading.step(Instant::now(), &mut more) {
             match step {
-                Step::Wait => {}
-                Step::Appended(c) => {
+                ReaderStep::Wait => {}
+                ReaderStep::Appended(c) => {
                     let shown = reading.editor.drawn_at_the_end(c, columns());
                     show(&shown.unwrap_or_else(|| reading.editor.drawn(columns())));
                 }
-                Step::Draw => show(&reading.editor.drawn(columns())),
-                Step::DroppedPaste => {
+                ReaderStep::Draw => show(&reading.editor.drawn(columns())),
+                ReaderStep::DroppedPaste => {
                     let closed = reading.editor.closed(columns());
                     let drawn = reading.editor.drawn(columns());
                     show(&format!(
                         "{BELL}{closed}  pasted text is not taken as an answer; type it\n{drawn}"
                     ));
                 }
-                Step::Raise(Signal::Suspend) => {
+                ReaderStep::Raise(Signal::Suspend) => {
                     show(&reading.editor.closed(columns()));
                     suspend(kind);
                     reading.editor.begin_anew();
                     show(&reading.editor.drawn(columns()));
                 }
-                Step::Raise(signal) => {
+                ReaderStep::Raise(signal) => {
                     // The one who handles the signal may write at once.
                     show(&reading.editor.closed(columns()));
                     restore();
                     raise(signal);
                     return Input::Interrupted;
                 }
-                Step::Done(typed) => return closed(reading, typed),
+                ReaderStep::Done(typed) => return closed(reading, typed),
             }
         }
     }
 }
 
 /// Ends the line on the screen.
-fn closed(reading: &mut Reading, typed: Input) -> Input {
+fn closed(reading: &mut LineReader, typed: Input) -> Input {
     show(&reading.editor.closed(columns()));
     typed
 }

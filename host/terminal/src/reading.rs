@@ -13,7 +13,7 @@ use super::{Input, InputKind, Signal};
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 /// One line that is being read.
-pub(super) struct Reading {
+pub(super) struct LineReader {
     kind: InputKind,
     pub(super) editor: Editor,
     bytes: VecDeque<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Reading {
 
 /// Next action of the reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ReaderStep {
     /// Nothing is to be drawn.
     Wait,
     /// This character was appended to the line.
@@ -44,7 +44,7 @@ pub(super) enum Step {
     Done(Input),
 }
 
-impl Reading {
+impl LineReader {
     pub(super) fn new(kind: InputKind, prompt: &str, history: Vec<String>, now: Instant) -> Self {
         Self {
             kind,
@@ -72,67 +72,71 @@ impl Reading {
 
     /// The next thing to do; `None` when more bytes are needed. `more` waits a moment for further
     /// bytes.
-    pub(super) fn step(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> Option<Step> {
+    pub(super) fn step(
+        &mut self,
+        now: Instant,
+        more: &mut dyn FnMut() -> Vec<u8>,
+    ) -> Option<ReaderStep> {
         let key = keys::next(&mut self.bytes)?;
         let was_enter = std::mem::replace(&mut self.was_enter, key == Key::Enter);
         Some(match key {
-            Key::LineFeed if was_enter => Step::Wait,
+            Key::LineFeed if was_enter => ReaderStep::Wait,
             Key::Enter | Key::LineFeed => self.enter(now, more),
             other => self.key(other),
         })
     }
 
-    fn key(&mut self, key: Key) -> Step {
+    fn key(&mut self, key: Key) -> ReaderStep {
         match key {
             Key::PasteStart => {
                 self.is_pasted = true;
-                Step::Wait
+                ReaderStep::Wait
             }
             Key::PasteEnd => {
                 self.is_pasted = false;
                 if std::mem::take(&mut self.has_dropped_paste) {
-                    Step::DroppedPaste
+                    ReaderStep::DroppedPaste
                 } else {
-                    Step::Draw
+                    ReaderStep::Draw
                 }
             }
-            Key::Interrupt => Step::Raise(Signal::Interrupt),
+            Key::Interrupt => ReaderStep::Raise(Signal::Interrupt),
             // Everything between the marks is text.
             _ if self.is_pasted => self.pasted(key),
-            Key::Char(c) if self.editor.insert(c) => Step::Appended(c),
-            Key::Quit => Step::Raise(Signal::Quit),
-            Key::Suspend => Step::Raise(Signal::Suspend),
-            Key::EndOfInput if self.editor.text().is_empty() => Step::Done(Input::End),
+            Key::Char(c) if self.editor.insert(c) => ReaderStep::Appended(c),
+            Key::Quit => ReaderStep::Raise(Signal::Quit),
+            Key::Suspend => ReaderStep::Raise(Signal::Suspend),
+            Key::EndOfInput if self.editor.text().is_empty() => ReaderStep::Done(Input::End),
             Key::EndOfInput => {
                 self.editor.press(Key::Delete);
-                Step::Draw
+                ReaderStep::Draw
             }
-            Key::Char(_) | Key::Tab | Key::Unknown => Step::Wait,
-            Key::Redraw => Step::Draw,
+            Key::Char(_) | Key::Tab | Key::Unknown => ReaderStep::Wait,
+            Key::Redraw => ReaderStep::Draw,
             key => {
                 self.editor.press(key);
-                Step::Draw
+                ReaderStep::Draw
             }
         }
     }
 
-    fn pasted(&mut self, key: Key) -> Step {
+    fn pasted(&mut self, key: Key) -> ReaderStep {
         let c = match key {
             Key::Char(c) => c,
             Key::Tab => '\t',
             Key::Enter | Key::LineFeed if self.kind == InputKind::Prompt => '\n',
             Key::Enter | Key::LineFeed => ' ',
-            _ => return Step::Wait,
+            _ => return ReaderStep::Wait,
         };
         if self.kind == InputKind::Choice {
             self.has_dropped_paste = true;
         } else {
             self.editor.insert(c);
         }
-        Step::Wait
+        ReaderStep::Wait
     }
 
-    fn enter(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> Step {
+    fn enter(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> ReaderStep {
         if self.is_pasted {
             return self.pasted(Key::Enter);
         }
@@ -153,29 +157,33 @@ impl Reading {
             self.editor.press(Key::End);
             self.editor.press(Key::Backspace);
             self.editor.insert('\n');
-            return Step::Draw;
+            return ReaderStep::Draw;
         }
-        Step::Done(Input::Line(self.editor.text().to_owned()))
+        ReaderStep::Done(Input::Line(self.editor.text().to_owned()))
     }
 
     /// More comes right behind the end of a line: a terminal that does not mark what is pasted has
     /// pasted several lines.
-    fn unmarked_paste(&mut self, now: Instant) -> Step {
+    fn unmarked_paste(&mut self, now: Instant) -> ReaderStep {
         match self.kind {
             InputKind::Prompt => {
                 self.editor.insert('\n');
-                Step::Draw
+                ReaderStep::Draw
             }
             InputKind::Text => {
                 self.editor.insert(' ');
-                Step::Draw
+                ReaderStep::Draw
             }
             InputKind::Choice => {
                 let is_interrupted = self.bytes.contains(&INTERRUPT);
                 self.bytes.clear();
                 self.editor.clear();
                 self.quiet_until = Some(now + QUIET);
-                if is_interrupted { Step::Raise(Signal::Interrupt) } else { Step::DroppedPaste }
+                if is_interrupted {
+                    ReaderStep::Raise(Signal::Interrupt)
+                } else {
+                    ReaderStep::DroppedPaste
+                }
             }
         }
     }
@@ -192,16 +200,17 @@ mod tests {
 
     /// Takes what comes so many milliseconds after the question. Answers the steps that are no
     /// drawing.
-    fn steps(kind: InputKind, comes: &[(u64, &str)]) -> Vec<Step> {
+    fn steps(kind: InputKind, comes: &[(u64, &str)]) -> Vec<ReaderStep> {
         let begin = Instant::now();
-        let mut reading = Reading::new(kind, QUESTION, Vec::new(), begin);
+        let mut reading = LineReader::new(kind, QUESTION, Vec::new(), begin);
         let mut steps = Vec::new();
         for (millis, bytes) in comes {
             let now = begin + Duration::from_millis(*millis);
             reading.take(bytes.as_bytes(), now);
             while let Some(step) = reading.step(now, &mut Vec::new) {
-                let is_drawing = matches!(step, Step::Wait | Step::Draw | Step::Appended(_));
-                let is_end = matches!(step, Step::Done(_));
+                let is_drawing =
+                    matches!(step, ReaderStep::Wait | ReaderStep::Draw | ReaderStep::Appended(_));
+                let is_end = matches!(step, ReaderStep::Done(_));
                 steps.extend((!is_drawing).then_some(step));
                 if is_end {
                     return steps;
@@ -211,8 +220,8 @@ mod tests {
         steps
     }
 
-    fn line(text: &str) -> Step {
-        Step::Done(Input::Line(text.to_owned()))
+    fn line(text: &str) -> ReaderStep {
+        ReaderStep::Done(Input::Line(text.to_owned()))
     }
 
     #[test]
@@ -240,19 +249,19 @@ mod tests {
         ] {
             assert_eq!(
                 steps(InputKind::Choice, &[(400, paste)]),
-                [Step::DroppedPaste],
+                [ReaderStep::DroppedPaste],
                 "{paste:?}"
             );
             let comes = [(400, paste), (1000, "n\r")];
             assert_eq!(
                 steps(InputKind::Choice, &comes),
-                [Step::DroppedPaste, line("n")],
+                [ReaderStep::DroppedPaste, line("n")],
                 "{paste:?}"
             );
         }
         // The rest of a paste without marks, a little later.
         let comes = [(400, "a\rb"), (600, "\ry\r"), (2000, "n\r")];
-        assert_eq!(steps(InputKind::Choice, &comes), [Step::DroppedPaste, line("n")]);
+        assert_eq!(steps(InputKind::Choice, &comes), [ReaderStep::DroppedPaste, line("n")]);
     }
 
     #[test]
@@ -268,10 +277,10 @@ mod tests {
 
     #[test]
     fn ctrl_c_counts_at_any_time() {
-        let raised = Step::Raise(Signal::Interrupt);
+        let raised = ReaderStep::Raise(Signal::Interrupt);
         assert_eq!(steps(InputKind::Choice, &[(0, "y\r\u{3}")]), [raised]);
-        let raised = Step::Raise(Signal::Interrupt);
+        let raised = ReaderStep::Raise(Signal::Interrupt);
         assert_eq!(steps(InputKind::Prompt, &[(0, "\u{1b}[200~\u{3}")]), [raised]);
-        assert_eq!(steps(InputKind::Prompt, &[(0, "\u{4}")]), [Step::Done(Input::End)]);
+        assert_eq!(steps(InputKind::Prompt, &[(0, "\u{4}")]), [ReaderStep::Done(Input::End)]);
     }
 }

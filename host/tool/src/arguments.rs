@@ -1,15 +1,15 @@
-//! From a model's JSON to the values that a tool receives.
+//! Decodes a model's JSON into the values that a tool receives.
 //!
-//! Decoding has three steps. The text is read within its limits (`ARG-28` to `ARG-30`). The value
-//! is converted by the plan: what is not supplied is filled in or reported, what is nearly right is
-//! made right, what is not declared is dropped (`ARG-1` to `ARG-27`). The result is validated by
-//! all keywords of the schema (`ARG-34`). Problems of all steps are reported together, one for a
-//! path (`ARG-31`); when there is one, nothing reaches the tool.
+//! Decoding has three steps. Reading parses the JSON within its limits (`ARG-28` to `ARG-30`).
+//! Conversion follows the plan: it fills in or reports missing values, corrects nearly valid ones
+//! and drops undeclared ones (`ARG-1` to `ARG-27`). Validation checks the result against all
+//! keywords of the schema (`ARG-34`). The problems of all steps are reported together, at most one
+//! per path (`ARG-31`); if there is one, nothing reaches the tool.
 //!
-//! A declaration is written by a stranger and the arguments by a model that a stranger may talk to,
-//! so the work for one decoding is limited: alternatives that contain each other can be made to
-//! take time that doubles with every level of a value. Such a decoding ends with a `limit` problem.
-//! No text that is not built for it comes near.
+//! Third parties write declarations, and arguments come from a model that may read untrusted text,
+//! so the work of one decoding is limited: alternatives that contain each other can make it double
+//! with every level of a value. Such a decoding ends with a `limit` problem. Only input built to do
+//! so comes near the limit.
 
 mod check;
 mod choice;
@@ -36,25 +36,25 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::json::{self, Json, Shape};
-use crate::schema::{Plan, SchemaId};
+use crate::json::{self, Json, JsonShape};
+use crate::schema::{SchemaId, SchemaPlan};
 use decoder::Decoder;
-use draft::Draft;
+use draft::ValueDraft;
 use meter::Meter;
 use path::Path;
 
 pub(crate) use draft::weight;
 pub use problem::{InvalidArguments, Problem, ProblemCode};
 
-/// Deepest nesting of arguments; the argument object is level 1 (`ARG-30`).
+/// Deepest nesting of arguments. The argument object is level 1 (`ARG-30`).
 const LEVELS_MAX: usize = 128;
 
-/// How arguments are decoded.
+/// Options for decoding arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeOptions {
-    /// Takes values of the declared type alone (`ARG-23`).
+    /// Accepts only values of the declared type, without conversion (`ARG-23`).
     pub strict: bool,
-    /// Longest text of arguments in bytes (`ARG-30`).
+    /// Maximum size of the JSON text of arguments in bytes (`ARG-30`).
     pub text_bytes_max: usize,
 }
 
@@ -64,7 +64,7 @@ impl Default for DecodeOptions {
     }
 }
 
-/// Decoded arguments: a value of the declared schema.
+/// Decoded arguments: a value that is valid by the declared schema.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Arguments {
     value: Map<String, Value>,
@@ -72,40 +72,41 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments by name. Declared properties come in the order of their declaration.
+    /// Returns the arguments by name. Declared properties come in the order of their declaration.
     #[must_use]
     pub fn value(&self) -> &Map<String, Value> {
         &self.value
     }
 
-    /// Paths of keys that are not declared and were not forwarded, sorted (`ARG-24`).
+    /// Returns the paths of undeclared keys that were dropped, sorted (`ARG-24`).
     #[must_use]
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }
 
-    /// The arguments as compact JSON.
+    /// Returns the arguments as compact JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(&self.value).unwrap_or_default()
     }
 
-    /// The arguments as an object.
+    /// Returns the arguments as a JSON object.
     #[must_use]
     pub fn into_value(self) -> Value {
         Value::Object(self.value)
     }
 }
 
-/// Whether a value counts as supplied (`ARG-1`): its key is there (`Some`) and it is not null.
+/// Returns whether a value counts as supplied (`ARG-1`): its key is present (`Some`) and it is not
+/// null.
 #[must_use]
 pub fn is_supplied(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_null())
 }
 
-/// Decodes the text of arguments; an absent text is empty.
+/// Decodes the JSON text of arguments. Blank text is an empty object.
 pub(crate) fn decode(
-    plan: &Plan,
+    plan: &SchemaPlan,
     tool: &str,
     text: &[u8],
     options: &DecodeOptions,
@@ -114,7 +115,7 @@ pub(crate) fn decode(
     Decoder::new(plan, tool, options.strict).run(&json)
 }
 
-/// Reads the text of arguments that go on as they are; an absent text is empty.
+/// Reads the JSON text of arguments that are passed on unconverted. Blank text is an empty object.
 pub(crate) fn as_written(
     tool: &str,
     text: &[u8],
@@ -126,7 +127,7 @@ pub(crate) fn as_written(
     }
 }
 
-/// The object in the text of arguments, within their limits.
+/// Reads the argument object within its limits.
 fn read<'a>(
     tool: &str,
     text: &'a [u8],
@@ -141,15 +142,15 @@ fn read<'a>(
     let text = if is_blank(text) { b"{}" } else { text };
     let json = json::read(text, LEVELS_MAX).map_err(|_| problem::malformed(tool))?;
     match json.shape() {
-        Shape::Object(_) => Ok(json),
-        Shape::Null => Ok(Json::empty_object()),
+        JsonShape::Object(_) => Ok(json),
+        JsonShape::Null => Ok(Json::empty_object()),
         _ => Err(problem::malformed(tool)),
     }
 }
 
-/// The compact text of arguments that are a value already.
+/// Returns the compact JSON of arguments that are already a value.
 pub(crate) fn text_of(tool: &str, value: &Value) -> Result<String, InvalidArguments> {
-    // Writing a value recurses, so its nesting is looked at first.
+    // Serialization recurses, so the nesting is checked first.
     if json::value_levels(value) > LEVELS_MAX {
         return Err(problem::too_deep(tool, LEVELS_MAX));
     }
@@ -160,35 +161,35 @@ fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
 }
 
-/// Why a default cannot be one.
+/// Reason why a default is unusable.
 #[derive(Debug)]
 pub(crate) enum Unfit {
-    /// It does not decode; the text says why.
+    /// It does not decode; the string says why.
     Problem(String),
-    /// Completing it takes more work than a declaration is worth.
+    /// Completing it takes more work than a declaration may cost.
     TooMuchWork,
 }
 
 /// Decodes a default by its schema, without tolerance, and completes it (`ARG-7`, `ARG-38`).
-/// `texts` are the defaults of all schemas, because those that complete this one may not be decoded
+/// `texts` has the defaults of all schemas, because those that complete this one may not be decoded
 /// yet.
 pub(crate) fn complete<'a>(
-    plan: &'a Plan,
+    plan: &'a SchemaPlan,
     id: SchemaId,
     text: &'a Json<'a>,
     texts: &'a HashMap<SchemaId, &'a Json<'a>>,
     steps_left: &mut u64,
 ) -> Result<Value, Unfit> {
     let mut decoder = Decoder::for_default(plan, texts, Meter::with_steps(*steps_left));
-    let decoded = decoder.default_value(id, Draft::Text(text));
+    let decoded = decoder.default_value(id, ValueDraft::Text(text));
     *steps_left = decoder.steps_left();
     decoded
 }
 
-/// Validates a result by JSON Schema alone (`RES-22`).
-pub(crate) fn validate(plan: &Plan, value: &Value) -> Result<(), String> {
+/// Validates a result by plain JSON Schema (`RES-22`).
+pub(crate) fn validate(plan: &SchemaPlan, value: &Value) -> Result<(), String> {
     let mut meter = Meter::new();
-    // Validation recurses with the value, so its nesting is looked at first.
+    // Validation recurses with the value, so the nesting is checked first.
     if json::value_levels(value) > LEVELS_MAX {
         return Err(format!("the value is nested deeper than {LEVELS_MAX} levels"));
     }
@@ -199,5 +200,5 @@ pub(crate) fn validate(plan: &Plan, value: &Value) -> Result<(), String> {
     if violations.is_empty() { Ok(()) } else { Err(violations.join(", ")) }
 }
 
-/// The path of the argument object itself, which is empty.
+/// Path of the argument object itself, which is empty.
 const TOP: Path<'static> = Path::Root;

@@ -1,76 +1,77 @@
-//! What a running call asks and tells the one who made it.
+//! Questions and log messages of a running call to its caller.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-/// Answers questions of running calls: an MCP client, a person at a terminal.
+/// Answers questions of running calls, such as an MCP client or a user at a terminal.
 ///
-/// Answers come from outside: whoever reads one checks it like any other input.
+/// Answers come from outside: a caller must check them like any other input.
 #[async_trait]
 pub trait Asker: Send + Sync {
-    /// Whether questions of this kind can be asked at all. A tool that may ask looks first, so that
-    /// it can do without.
+    /// Returns whether questions of this kind can be asked at all. A tool checks this first, so
+    /// that it can do without.
     fn can_ask(&self, kind: QuestionKind) -> bool;
 
     /// Asks several questions at once and returns their answers in the same order.
     ///
-    /// This may take as long as a person takes, and it may never return: an asker whose caller has
-    /// to come back with the answers ends the call instead, and runs it again from its beginning
-    /// when it has them. Such a call asks the same questions in the same order and finds the
-    /// earlier ones answered.
+    /// This takes as long as the user takes, and it may never return: if the client has to come
+    /// back with the answers in a new request, the asker ends the call instead, and runs it again
+    /// from the beginning once it has them. Such a call asks the same questions in the same order
+    /// and receives the earlier answers again.
     ///
     /// # Errors
-    /// [`NotAsked`] when a question was not put to anybody or nobody could answer it. That a person
-    /// declined is an answer.
+    /// [`NotAsked`] if a question could not be put or answered. A user's refusal is an answer, not
+    /// an error.
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked>;
 }
 
-/// One question. Parameters and answer have the form of MCP's request and result of that kind.
+/// A question. Parameters and answer have the form of MCP's request and result of that kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What the question is called: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the
-    /// call. A call that runs again gives its questions the same names.
+    /// Name of the question: 1 to 64 characters from `A-Z a-z 0-9 _ -`, unique within the call. A
+    /// call that runs again gives its questions the same names.
     pub name: String,
-    /// What is asked for.
+    /// Kind of the question.
     pub kind: QuestionKind,
-    /// The parameters of the MCP request.
+    /// Parameters of the MCP request.
     pub parameters: Map<String, Value>,
 }
 
-/// What can be asked for.
+/// Kind of a question to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionKind {
-    /// Data from a person, as a form (`elicitation/create`).
+    /// Data from the user, by a form (`elicitation/create`).
     Elicitation,
-    /// A message of the caller's model (`sampling/createMessage`).
+    /// A message from the client's model (`sampling/createMessage`).
     Sampling,
-    /// The places that the caller works in (`roots/list`).
+    /// The directories that the client works in (`roots/list`).
     Roots,
 }
 
-/// Why there is no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAsked {
-    /// The caller cannot be asked such a thing.
+    /// The client does not support questions of this kind.
     #[error("the client cannot be asked for {0}")]
     Unsupported(QuestionKind),
-    /// The caller refused or failed; in its own words.
+    /// The client refused or failed; the string is its own message.
     #[error("the client did not answer: {0}")]
     Failed(String),
-    /// The answer did not have the form that was asked for, after it was asked again; what was
-    /// wrong with it.
+    /// The answer did not have the requested form even when asked for again; the string says what
+    /// was wrong.
     #[error("the answer does not fit the form: {0}")]
     Invalid(String),
 }
 
-/// Receives what a tool logs for its caller. Called from within the call: it must not block.
+/// Receives the log messages of a tool for its caller. Called from within the call, so it must not
+/// block.
 pub trait LogSink: Send + Sync {
-    /// Takes one line.
+    /// Receives one message.
     fn log(&self, call_id: &str, level: LogLevel, message: &str);
 }
 
-/// How much a line matters, as in MCP and syslog.
+/// Severity of a log message, as in MCP and syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the words of RFC 5424")]
 pub enum LogLevel {
@@ -85,10 +86,10 @@ pub enum LogLevel {
 }
 
 impl QuestionKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Elicitation, Self::Sampling, Self::Roots];
 
-    /// The word for it in permissions.
+    /// Returns the name of the kind in permissions.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,18 +99,18 @@ impl QuestionKind {
         }
     }
 
-    /// What a plugin does that may ask this, as a verb phrase.
+    /// Describes the permission to ask this, as a verb phrase about a plugin.
     #[must_use]
     pub fn in_plain_words(self) -> &'static str {
         match self {
-            Self::Elicitation => "show forms to the person",
+            Self::Elicitation => "show forms to the user",
             Self::Sampling => "use the client's model",
             Self::Roots => "learn where the client works",
         }
     }
 }
 
-/// Why a word is no kind of question.
+/// Error returned when a word is not a kind of question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a kind of question: write `form`, `sample` or `roots`")]
 pub struct UnknownQuestion;

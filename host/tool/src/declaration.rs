@@ -1,4 +1,4 @@
-//! What a plugin says about a tool, and why a host may refuse to believe it.
+//! A plugin's declarations of its tools, and the rules by which the host rejects them.
 
 mod kept;
 mod names;
@@ -17,45 +17,46 @@ pub use kept::{DECLARATION_RULES, KeptTool};
 pub(crate) use reason::Reason;
 pub use review::{Remark, Review, review};
 
-/// Tools that one plugin may declare (`ARG-43`).
+/// Maximum number of tools that one plugin may declare (`ARG-43`).
 const TOOLS_MAX: usize = 128;
 /// Longest description of a tool in bytes (`ARG-43`).
 const DESCRIPTION_BYTES_MAX: usize = 4096;
-/// Longest definitions of one plugin together in bytes (`ARG-43`).
+/// Maximum total bytes of the definitions of one plugin (`ARG-43`).
 const DEFINITIONS_BYTES_MAX: usize = 262_144;
 
-/// Longest part of a message that is taken from a declaration, in characters.
+/// Longest part of a declaration quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 400;
 
-/// A tool as its plugin declares it: text that nobody has looked at yet.
+/// A tool as its plugin declares it, not validated yet.
 ///
-/// The engine keeps declarations on disk beside the compiled plugin, so that listing tools runs no
+/// The engine stores declarations on disk beside the compiled plugin, so that listing tools runs no
 /// guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declaration {
-    /// The name within the plugin.
+    /// Name within the plugin.
     pub name: String,
-    /// A short name for people.
+    /// Short display name.
     #[serde(default)]
     pub title: Option<String>,
-    /// What the tool does, for the model.
+    /// Description of the tool, for the model.
     pub description: String,
-    /// JSON Schema of the arguments as text: the text itself is subject to rules (`ARG-38`,
-    /// `ARG-42`).
+    /// JSON Schema of the arguments, unparsed because the rules apply to the JSON text itself
+    /// (`ARG-38`, `ARG-42`).
     pub input_schema: String,
     /// JSON Schema of the result.
     #[serde(default)]
     pub output_schema: Option<String>,
-    /// Hints about what a call does.
+    /// Hints about the effects of a call.
     #[serde(default)]
     pub annotations: Annotations,
 }
 
-/// Why a declaration, and with it the plugin, is refused at load (`ARG-38`, `ARG-42`, `ARG-43`).
+/// Error returned when a declaration, and with it the plugin, is rejected at load (`ARG-38`,
+/// `ARG-42`, `ARG-43`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeclarationError {
-    /// One tool's declaration is at fault (`ARG-39`).
+    /// The declaration of one tool is invalid (`ARG-39`).
     #[error(
         "Tool '{}': invalid declaration at '{}': {}.",
         quoted(.tool),
@@ -63,17 +64,17 @@ pub enum DeclarationError {
         quoted(.reason)
     )]
     Tool {
-        /// The name of the tool as declared.
+        /// Name of the tool as declared.
         tool: String,
         /// JSON Pointer into the input schema; empty for the declaration as a whole.
         pointer: String,
-        /// What is wrong, as part of a sentence.
+        /// Reason, as part of a sentence.
         reason: String,
     },
     /// The plugin declares more tools than a client should have to read.
     #[error("the plugin declares {count} tools, at most {TOOLS_MAX} are allowed")]
     TooManyTools {
-        /// How many there are.
+        /// Number of tools declared.
         count: usize,
     },
     /// The definitions of the plugin are too long together.
@@ -82,13 +83,13 @@ pub enum DeclarationError {
          allowed"
     )]
     TooLarge {
-        /// How long they are.
+        /// Their total size in bytes.
         bytes: usize,
     },
 }
 
-/// A part of a message that a plugin's author has chosen: one line, as far as anybody would read
-/// it.
+/// Escapes and shortens a string that the plugin's author has chosen to one readable line of a
+/// message.
 fn quoted(text: &str) -> String {
     let mut line = String::new();
     for character in text.chars().take(QUOTED_CHARS_MAX) {
@@ -124,7 +125,7 @@ impl DeclarationError {
 }
 
 impl Declaration {
-    /// A declaration of the three things that every tool has; the rest is left out.
+    /// Returns a declaration with the three fields that every tool has. The others are empty.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -165,14 +166,14 @@ impl Declaration {
         })
     }
 
-    /// Everything for which [`Declaration::compile`] refuses the tool.
+    /// Returns all errors for which [`Declaration::compile`] rejects the tool.
     fn refusals(&self) -> Vec<DeclarationError> {
         let mut refusals = Vec::from_iter(tool_name(&self.name).err());
         if self.description.len() > DESCRIPTION_BYTES_MAX {
             let reason = Reason::DescriptionTooLong { bytes_max: DESCRIPTION_BYTES_MAX };
             refusals.push(DeclarationError::at(&self.name, "", &reason));
         }
-        // A name that is refused is told above; it says nothing about the schema.
+        // An invalid name is already reported above and says nothing about the schema.
         let input = InputSchema::compile_or_explain("tool", &self.input_schema).err();
         let output = self.output_schema.as_ref();
         let output =
@@ -182,7 +183,7 @@ impl Declaration {
         refusals
     }
 
-    /// Bytes of everything in the declaration that has a length.
+    /// Returns the total size of the declaration's strings in bytes.
     fn bytes(&self) -> usize {
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         self.name.len()
@@ -196,8 +197,7 @@ impl Declaration {
 /// Compiles all tools of one plugin, or none of them (`ARG-43`).
 ///
 /// # Errors
-/// Too many tools, too many bytes, two names that count as equal, or the first declaration that is
-/// refused.
+/// Too many tools, too many bytes, two names that count as equal, or the first invalid declaration.
 pub fn check_declarations(
     declarations: &[Declaration],
 ) -> Result<Vec<ToolDefinition>, DeclarationError> {
@@ -215,7 +215,7 @@ pub fn check_declarations(
     declarations.iter().map(Declaration::compile).collect()
 }
 
-/// Everything for which [`check_declarations`] refuses a plugin, tool by tool.
+/// Returns all errors for which [`check_declarations`] rejects a plugin, tool by tool.
 fn refusals(declarations: &[Declaration]) -> Vec<DeclarationError> {
     let mut refusals = Vec::new();
     if declarations.len() > TOOLS_MAX {
@@ -226,7 +226,7 @@ fn refusals(declarations: &[Declaration]) -> Vec<DeclarationError> {
         refusals.push(DeclarationError::TooLarge { bytes });
     }
     refusals.extend(names::taken(declarations.iter().map(|declaration| declaration.name.as_str())));
-    // What is too much to load is too much to explain.
+    // Tools beyond the maximum are not explained.
     for declaration in declarations.iter().take(TOOLS_MAX) {
         refusals.extend(declaration.refusals());
     }

@@ -1,4 +1,4 @@
-//! What a source says about a tool.
+//! Definitions of tools.
 
 use std::sync::Arc;
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{InputSchema, OutputSchema, ToolName};
 
-/// A tool as it is offered to a model.
+/// A tool as offered to a model.
 #[derive(Debug, Clone)]
 pub struct ToolDefinition {
-    /// The name within its source.
+    /// Name within its source.
     pub name: ToolName,
-    /// A short name for people.
+    /// Short display name.
     pub title: Option<String>,
-    /// What the tool does, for the model.
+    /// Description of the tool, for the model.
     pub description: String,
-    /// How arguments are declared and decoded.
+    /// Schema that declares and decodes the arguments.
     pub input: Arc<InputSchema>,
-    /// What a success looks like, if that is declared (`RES-22`).
+    /// Schema of successful results, if declared (`RES-22`).
     pub output: Option<Arc<OutputSchema>>,
-    /// Hints about what a call does.
+    /// Hints about the effects of a call.
     pub annotations: Annotations,
 }
 
-/// Hints about a tool as in MCP. They come from the tool's author and are never the basis of a
+/// Hints about a tool, as in MCP. They come from the tool's author and are never the basis of a
 /// permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Annotations {
-    /// The tool changes nothing.
+    /// True if the tool changes nothing.
     pub read_only: Option<bool>,
-    /// The tool may destroy something.
+    /// True if the tool may destroy something.
     pub destructive: Option<bool>,
-    /// Calling twice with the same arguments changes nothing more.
+    /// True if a repeated call with the same arguments has no further effect.
     pub idempotent: Option<bool>,
-    /// The tool reaches things outside the host.
+    /// True if the tool interacts with the world outside the host.
     pub open_world: Option<bool>,
-    /// The tool may take minutes.
+    /// True if a call may take minutes.
     pub long_running: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Errors of a call that the tool did not report itself: traps, limits, denials.
+//! Errors of a call that the tool did not report itself, such as traps, limits and denials.
 
 mod catalog;
 
@@ -6,20 +6,19 @@ use serde_json::{Value, json};
 
 pub use catalog::ErrorType;
 
-/// How a call ended when neither a value nor a reported failure came back (`RES-5`).
+/// Error of a call that returned neither a value nor a reported failure (`RES-5`).
 ///
-/// The public part is the type name alone. `detail` and `backtrace` are for the call record on the
-/// host side: they may hold host paths, guest output and addresses, and must never be shown to a
-/// model.
+/// Only the type name is public. `detail` and `backtrace` are for the call record on the host: they
+/// may contain host paths, guest output and addresses, and must never be shown to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     kind: Kind,
     transient: Option<bool>,
-    /// An error value of the host's own, shown instead of the standard text (`RES-6`).
+    /// Error value that the host shows in place of the standard message (`RES-6`).
     value: Option<Box<Value>>,
-    /// What exactly happened, for the person who runs the host.
+    /// Exact cause, for the operator.
     pub detail: Option<String>,
-    /// The guest's call stack, when the engine could take one.
+    /// Call stack of the guest, if the engine captured one.
     pub backtrace: Option<String>,
 }
 
@@ -30,7 +29,7 @@ enum Kind {
 }
 
 impl ToolError {
-    /// An error out of the table of types.
+    /// Returns an error of a type from the catalog.
     #[must_use]
     pub fn new(error_type: ErrorType) -> Self {
         Self {
@@ -42,8 +41,8 @@ impl ToolError {
         }
     }
 
-    /// An error raised by a host tool, shown under the name of its own type; whether it is
-    /// transient is not known (`RES-9`).
+    /// Returns an error raised by a host tool, shown under the name of its own type. Whether it is
+    /// transient is unknown (`RES-9`).
     pub fn host(type_name: impl Into<String>) -> Self {
         Self {
             kind: Kind::Host(type_name.into()),
@@ -54,29 +53,29 @@ impl ToolError {
         }
     }
 
-    /// Adds what the host's log should say.
+    /// Adds details for the host's log.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// Shows what `format` makes of the error instead of the standard text (`RES-6`). For host code
-    /// that builds the error itself and knows what a model may be told; there is no such hook for
-    /// all errors of a host.
+    /// Shows the value that `format` returns in place of the standard message (`RES-6`). For host
+    /// code that builds the error itself and knows what a model may see; there is deliberately no
+    /// hook for all errors of a host.
     #[must_use]
     pub fn with_error_value(mut self, format: impl FnOnce(&Self) -> Value) -> Self {
         self.value = Some(Box::new(format(&self)));
         self
     }
 
-    /// The error with what `clean` makes of the host's own error value.
+    /// Replaces the host's own error value, if there is one, by the result of `clean`.
     pub(crate) fn with_cleaned_value(mut self, clean: impl FnOnce(Value) -> Value) -> Self {
         self.value = self.value.map(|value| Box::new(clean(*value)));
         self
     }
 
-    /// The stable name of the type: the only thing about the error that leaves the host.
+    /// Returns the stable name of the type, the only part of the error that leaves the host.
     #[must_use]
     pub fn type_name(&self) -> &str {
         match &self.kind {
@@ -85,7 +84,7 @@ impl ToolError {
         }
     }
 
-    /// The entry of the table, if the error is one of the table's.
+    /// Returns the type from the catalog, or `None` for an error of a host tool.
     #[must_use]
     pub fn error_type(&self) -> Option<ErrorType> {
         match self.kind {
@@ -94,21 +93,21 @@ impl ToolError {
         }
     }
 
-    /// Whether trying again may help (`RES-9`).
+    /// Returns whether a retry may succeed, if known (`RES-9`).
     #[must_use]
     pub fn transient(&self) -> Option<bool> {
         self.transient
     }
 
-    /// Whether the host has put an error value of its own in the place of the standard text
+    /// Returns whether the host has replaced the standard message with its own error value
     /// (`RES-6`).
     #[must_use]
     pub fn has_own_value(&self) -> bool {
         self.value.is_some()
     }
 
-    /// The error value that the model is shown under `error`: the standard text with the type name
-    /// (`RES-5`), unless the host has put another in its place.
+    /// Returns the error value that the model sees under `error`: the standard message with the
+    /// type name (`RES-5`), unless the host has replaced it.
     #[must_use]
     pub fn error_value(&self) -> Value {
         if let Some(value) = &self.value {

@@ -1,42 +1,42 @@
-//! A failure that a tool reports itself.
+//! Failures that a tool reports itself.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What RES-3 shows when a tool gives no message.
+/// Message for failures without one (`RES-3`).
 const NO_MESSAGE: &str = "The tool reported a failure without a message.";
 
-/// A failure reported by a tool (`RES-2` to `RES-4`): the tool ran to its end and says that it
-/// could not do what was asked. It is a value, not a fault: the instance stays good and the model
-/// is told the message.
+/// A failure reported by a tool (`RES-2` to `RES-4`): the tool finished and reports that it could
+/// not do what was asked. It is a value, not a fault: the instance remains usable and the model
+/// sees the message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolFailure {
-    /// What went wrong, for the model.
+    /// Description of the failure, for the model.
     pub message: String,
-    /// What the model could do about it.
+    /// Suggestion for the model.
     pub suggestion: Option<String>,
-    /// Whether trying again may help; `None` if the tool does not know. Never shown to the model.
+    /// True if a retry may help; `None` if the tool does not know. Never shown to the model.
     pub transient: Option<bool>,
-    /// An error value of the tool's own that is shown instead of message and suggestion.
+    /// Custom error value, shown in place of message and suggestion.
     pub value: Option<Value>,
-    /// Whether the model is shown the message alone, as a text without the envelope around it. For
-    /// tools of the host whose texts are fixed, such as those of skills; no guest can ask for it.
+    /// True if the model sees only the message, as a string without the envelope around it. For
+    /// host tools with fixed messages, such as those of skills; guests cannot set it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bare: bool,
 }
 
 impl ToolFailure {
-    /// A failure with a message and nothing else.
+    /// Returns a failure with only a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// A failure whose message is all that the model is shown; it counts as an error all the same.
+    /// Returns a failure of which the model sees only the message. It still counts as an error.
     pub fn bare(message: impl Into<String>) -> Self {
         Self { message: message.into(), is_bare: true, ..Self::default() }
     }
 
-    /// The error value that the model is shown under `error` (`RES-2`, `RES-3`).
+    /// Returns the error value that the model sees under `error` (`RES-2`, `RES-3`).
     #[must_use]
     pub fn error_value(&self) -> Value {
         if let Some(value) = &self.value {

@@ -1,4 +1,4 @@
-//! Functions of the host's own program as tools.
+//! Functions of the embedding program as tools.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,8 +15,8 @@ use crate::{
     ToolFailure, ToolName, ToolSource,
 };
 
-/// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up
-/// to whoever writes them.
+/// Source of tools that are functions of the embedding program. They run outside the sandbox, so
+/// their author is responsible for what they do.
 ///
 /// ```
 /// use cofferdam_tool::declaration::Declaration;
@@ -38,23 +38,23 @@ pub struct Functions {
     labels: HashMap<ToolName, StatedLabels>,
 }
 
-type Ending = Pin<Box<dyn Future<Output = Result<Value, FunctionEnd>> + Send>>;
-type Function = Arc<dyn Fn(Arguments, CallContext) -> Ending + Send + Sync>;
+type FunctionFuture = Pin<Box<dyn Future<Output = Result<Value, FunctionEnd>> + Send>>;
+type Function = Arc<dyn Fn(Arguments, CallContext) -> FunctionFuture + Send + Sync>;
 
-/// How a function ends that gives no value. Every error of the program becomes one with `?`.
+/// Outcome of a function that returns no value. The `?` operator converts any error of the program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FunctionEnd {
-    /// It reports a failure, and the model is told (`RES-2`).
+    /// A reported failure, which the model sees (`RES-2`).
     Failure(Box<ToolFailure>),
-    /// An error of the program. The model is told its type at most (`RES-5`).
+    /// An error of the program. The model sees its type at most (`RES-5`).
     Error(Box<ToolError>),
     /// The caller gave up (`RES-12`).
     Cancelled,
 }
 
 impl FunctionEnd {
-    /// A failure that the model is told.
+    /// Returns a failure with this message for the model.
     pub fn failure(message: impl Into<String>) -> Self {
         Self::Failure(Box::new(ToolFailure::new(message)))
     }
@@ -63,7 +63,7 @@ impl FunctionEnd {
 impl<E: std::error::Error> From<E> for FunctionEnd {
     fn from(error: E) -> Self {
         let path = std::any::type_name::<E>();
-        // Without the modules: where the type lives in the program is nobody's business.
+        // Strips the modules: the location of the type in the program is internal.
         let generic = path.split('<').next().unwrap_or(path);
         let name = generic.rsplit("::").next().unwrap_or(generic);
         Self::Error(Box::new(ToolError::host(name).with_detail(error.to_string())))
@@ -71,7 +71,7 @@ impl<E: std::error::Error> From<E> for FunctionEnd {
 }
 
 impl Functions {
-    /// A source without tools yet, called `name`.
+    /// Returns an empty source with the given name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -81,10 +81,10 @@ impl Functions {
         }
     }
 
-    /// Adds a function. A function of the same name is replaced.
+    /// Adds a function, replacing any of the same name.
     ///
     /// # Errors
-    /// The declaration is refused, as a plugin's would be.
+    /// If the declaration is rejected by the rules for plugins.
     pub fn with<F, R>(
         mut self,
         declaration: Declaration,
@@ -103,8 +103,8 @@ impl Functions {
         Ok(self)
     }
 
-    /// States labels of the function that was called `tool`; they count as given (`LBL-5`). Without
-    /// them its results are trusted and public, and nothing is kept from it.
+    /// Sets the labels of the function named `tool`. They count as given (`LBL-5`). Without labels,
+    /// its results are trusted and public, and it may receive any data.
     pub fn labelled(mut self, tool: &str, labels: StatedLabels) -> Self {
         if let Some(name) = self.functions.keys().find(|name| name.as_str() == tool) {
             self.labels.insert(name.clone(), labels);
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Refused, Toolset};
+    use crate::{RefusedCall, Toolset};
 
     fn toolset() -> Toolset {
         let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
@@ -174,7 +174,7 @@ mod tests {
         toolset
     }
 
-    async fn shown(arguments: &str) -> Result<String, Refused> {
+    async fn shown(arguments: &str) -> Result<String, RefusedCall> {
         let context = CallContext::new("1");
         let completion = toolset().call("half", Some(arguments.as_bytes()), &context).await?;
         Ok(completion.outcome.shown().unwrap().text())
@@ -186,6 +186,6 @@ mod tests {
         assert_eq!(shown(r#"{"a":13}"#).await.unwrap(), r#"{"error":{"message":"13 is unlucky"}}"#);
         let error = r#"{"error":{"message":"An unexpected error occurred (ParseIntError). Please try again."}}"#;
         assert_eq!(shown(r#"{"a":7}"#).await.unwrap(), error);
-        assert!(matches!(shown("{}").await, Err(Refused::InvalidArguments(_))));
+        assert!(matches!(shown("{}").await, Err(RefusedCall::InvalidArguments(_))));
     }
 }

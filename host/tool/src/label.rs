@@ -1,8 +1,8 @@
-//! Where data comes from and who may have it: the labels of information-flow control, and the rules
-//! that need nothing else (`LBL-1` to `LBL-3`, `LBL-5`, `LBL-12`).
+//! Labels of information-flow control, which describe the origin of data and its permitted
+//! recipients, and the rules that depend only on labels (`LBL-1` to `LBL-3`, `LBL-5`, `LBL-12`).
 //!
-//! Nothing here is enforced: labels are words. Who runs tools decides by them, such as an agent's
-//! label policy.
+//! Nothing here is enforced. The code that runs tools decides by labels, such as an agent's label
+//! policy.
 
 mod stated;
 
@@ -13,66 +13,65 @@ use serde_json::{Map, Value};
 
 pub use stated::{StatedBy, StatedLabels, ToolLabels};
 
-/// The key of `_meta` that labels stand under (`LBL-12`).
+/// Key of `_meta` that holds labels (`LBL-12`).
 const META_KEY: &str = "ifc";
-/// Most principals of one label that somebody else has written.
+/// Maximum number of principals in a third-party label.
 const PRINCIPALS_MAX: usize = 64;
-/// Longest name of a principal that somebody else has written, in bytes.
+/// Longest name of a principal in a third-party label, in bytes.
 const PRINCIPAL_BYTES_MAX: usize = 256;
 
-/// Whether data can be relied on not to have been written by somebody who wants the model to do
-/// something.
+/// Integrity of data: untrusted data may be written by someone who wants to influence the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {
-    /// It can.
+    /// Data that can be relied on.
     #[default]
     Trusted,
-    /// It cannot.
+    /// Data that cannot be relied on.
     Untrusted,
 }
 
-/// Who may have data, from everybody to named principals.
+/// Confidentiality of data, from public to named principals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidentiality {
-    /// Everybody.
+    /// Data for anyone.
     #[default]
     Public,
-    /// Nobody outside.
+    /// Data for no one outside.
     Private,
-    /// The principals of the label alone.
+    /// Data for only the principals of the label.
     UserIdentity,
 }
 
-/// What is known of a piece of data (`LBL-1`). The default is trusted, public, without principals.
+/// Label of a piece of data (`LBL-1`). The default is trusted, public, without principals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
-    /// Whether it can be relied on.
+    /// Integrity of the data.
     #[serde(default)]
     pub integrity: Integrity,
-    /// Who may have it.
+    /// Confidentiality of the data.
     #[serde(default)]
     pub confidentiality: Confidentiality,
-    /// Whose data it is.
+    /// Owners of the data.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub principals: BTreeSet<String>,
-    /// What else is known. It decides nothing.
+    /// Other information, which decides nothing.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// Where data can go to: a tool that takes it out of the conversation.
+/// Destination of data: a tool that takes it out of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// The highest confidentiality that may go there.
+    /// Highest confidentiality that may go there.
     pub max: Confidentiality,
-    /// Whose data may go there, of the data that is somebody's.
+    /// Principals whose data may go there.
     pub authorized: BTreeSet<String>,
 }
 
 impl Integrity {
-    /// `trusted` or `untrusted`.
+    /// Returns `trusted` or `untrusted`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -83,7 +82,7 @@ impl Integrity {
 }
 
 impl Confidentiality {
-    /// `public`, `private` or `user_identity`.
+    /// Returns `public`, `private` or `user_identity`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -95,15 +94,15 @@ impl Confidentiality {
 }
 
 impl Label {
-    /// Untrusted, public, of nobody: what a stranger says (`LBL-4`).
+    /// Returns the label of third-party data: untrusted, public, without principals (`LBL-4`).
     #[must_use]
     pub fn untrusted() -> Self {
         Self { integrity: Integrity::Untrusted, ..Self::default() }
     }
 
-    /// The label of data that all of these have gone into: untrusted if one is, the highest
-    /// confidentiality, all principals. Of several values for one word of the metadata the last one
-    /// stands. Combining nothing gives the default (`LBL-2`).
+    /// Returns the label of data that combines data with these labels: untrusted if one is, the
+    /// highest confidentiality, all principals. Of several metadata values for one key the last one
+    /// wins. Combining nothing returns the default (`LBL-2`).
     #[must_use]
     pub fn combine<'l>(labels: impl IntoIterator<Item = &'l Self>) -> Self {
         let mut all = Self::default();
@@ -113,7 +112,7 @@ impl Label {
         all
     }
 
-    /// The same, into this label.
+    /// Combines another label into this one, like [`combine`](Self::combine).
     pub fn add(&mut self, other: &Self) {
         self.integrity = self.integrity.max(other.integrity);
         self.confidentiality = self.confidentiality.max(other.confidentiality);
@@ -122,10 +121,10 @@ impl Label {
             .extend(other.metadata.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
 
-    /// This label made stricter by what somebody says who is not relied on (`LBL-12`). Principals
-    /// are a claim that data is somebody's: they count with the confidentiality that they come
-    /// with, or beside principals that are there. Where data is known to be nobody's in particular
-    /// and may go nowhere, they do not open a way for it.
+    /// Tightens this label by one that an untrusted party states (`LBL-12`). Its principals claim
+    /// to own the data. They count only if `said` raises the confidentiality or this label already
+    /// has principals. Otherwise they would open a flow for data that has no known owner and may go
+    /// nowhere.
     #[must_use]
     pub fn stricter(mut self, said: &Self) -> Self {
         let counts = said.confidentiality > self.confidentiality || !self.principals.is_empty();
@@ -137,9 +136,9 @@ impl Label {
         self
     }
 
-    /// Whether data with this label may go to a destination: its confidentiality is not above the
-    /// destination's, and of data that is somebody's every principal is authorised there, and there
-    /// is one (`LBL-3`).
+    /// Returns whether data with this label may flow to a destination (`LBL-3`): its
+    /// confidentiality must not exceed the destination's, and data of `UserIdentity` must have
+    /// principals that are all authorized there.
     #[must_use]
     pub fn may_flow(&self, to: &Destination) -> bool {
         let is_known = !self.principals.is_empty() && self.principals.is_subset(&to.authorized);
@@ -147,8 +146,9 @@ impl Label {
             && (self.confidentiality < Confidentiality::UserIdentity || is_known)
     }
 
-    /// The label of a result in its `_meta`: under `ifc`, if that is a map whose integrity and
-    /// confidentiality are both valid (`LBL-12`). Principals count where they are a list of texts.
+    /// Reads the label of a result from its `_meta`: under `ifc`, if that is a map whose integrity
+    /// and confidentiality are both valid (`LBL-12`). Principals count only if they are a list of
+    /// strings.
     #[must_use]
     pub fn from_meta(meta: &Map<String, Value>) -> Option<Self> {
         let said = meta.get(META_KEY)?.as_object()?;
@@ -163,7 +163,7 @@ impl Label {
 }
 
 impl Destination {
-    /// What may go to both.
+    /// Returns the destination that permits only what both permit.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.max = self.max.min(other.max);
@@ -172,7 +172,8 @@ impl Destination {
     }
 }
 
-/// A list of texts as principals; `None` for something else, or for more than anybody has use for.
+/// Reads a list of strings as principals. Returns `None` for anything else, or if the list or a
+/// name is too long.
 fn principals(written: Option<&Value>) -> Option<BTreeSet<String>> {
     let names = written?.as_array()?;
     if names.len() > PRINCIPALS_MAX {

@@ -1,11 +1,11 @@
-//! The vocabulary of Cofferdam and the rules that need no I/O and no runtime.
+//! Vocabulary of Cofferdam and the rules that need no I/O and no runtime.
 //!
 //! A *tool* has a [`ToolDefinition`]; a [`ToolSource`] lists definitions and invokes them; a
-//! [`Toolset`] joins several sources under unique names and is the one path that every edge
+//! [`Toolset`] joins several sources under unique names. It is the one path that every edge
 //! (command line, MCP server, agent loop) takes: look up, decode the arguments ([`InputSchema`]),
 //! invoke, and return an [`Outcome`] with its [`CallRecord`].
 //!
-//! The behaviour is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5`
+//! The behavior is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5`
 //! (results). Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on
 //! any input.
 
@@ -46,4 +46,4 @@ pub use output::{Content, Output};
 pub use permission::{FileAccess, MountName, Permission, Policy};
 pub use record::CallRecord;
 pub use schema::{InputSchema, OutputSchema};
-pub use toolset::{DuplicateTool, Refused, Toolset};
+pub use toolset::{DuplicateTool, RefusedCall, Toolset};

@@ -1,4 +1,4 @@
-//! Every quantity that a call can make grow, with its default.
+//! Limits on every quantity that a call can make grow, with their defaults.
 
 use std::time::Duration;
 
@@ -6,65 +6,64 @@ use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1024 * 1024;
 
-/// The limits of one call. Bytes are bytes; a limit is the largest value that still passes.
+/// Limits of one call. Each limit is the largest value that is still allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
     /// Linear memory and tables of all instances of the call together, in bytes. A table element
-    /// counts as 8.
+    /// counts as 8 bytes.
     pub memory_bytes_max: u64,
     /// Wall-clock time from the start of the call to its result, host functions included, in
     /// milliseconds.
     pub wall_ms_max: u64,
     /// CPU time of the guest and of the host functions that run on its thread, in milliseconds.
-    /// Waiting does not count. It is noticed when the guest runs, up to one tick (10 ms) later;
-    /// what a host function has other threads do is not counted.
+    /// Waiting does not count. The limit takes effect while the guest runs, up to one tick (10 ms)
+    /// late. Work that a host function delegates to other threads does not count.
     pub cpu_ms_max: u64,
     /// Instructions that the guest may execute, in the engine's unit (most instructions cost 1).
-    /// Unlike time it gives the same end on every machine, and it makes code slower: `None`, the
-    /// default, counts nothing (`RES-8`).
+    /// Unlike time, the limit gives the same result on every machine, but it makes code slower. The
+    /// default `None` disables counting (`RES-8`).
     pub fuel_max: Option<u64>,
-    /// Length of the result in bytes (`RES-18`): JSON as the guest wrote it, text as it is (without
-    /// the quotes and escapes that it would have inside of JSON, since it is shown without them), a
-    /// blob as its bytes and media type.
+    /// Length of the result in bytes (`RES-18`): of JSON as the guest wrote it, of text as shown
+    /// (without the quotes and escapes of JSON), of a blob its bytes and media type.
     pub output_bytes_max: u64,
-    /// How much one host function, or the result, may take over from the guest, in bytes of host
-    /// memory. Bounds the one part of a call that no deadline can interrupt: copying strings and
-    /// lists out of the guest.
+    /// Host memory in bytes that one host function, or the result, may copy from the guest. Bounds
+    /// the one part of a call that no deadline can interrupt: copying strings and lists out of the
+    /// guest.
     pub hostcall_bytes_max: u64,
     /// Host resources (streams, pollables, descriptors) that the guest may hold at one time.
     pub handles_max: u32,
     /// Core and component instances that one call may create. A Rust guest needs 3, a Python
     /// interpreter 65.
     pub instances_max: u32,
-    /// How much of the end of standard output, and of standard error, is kept for the call record,
-    /// in bytes each (`RES-14`). What a guest prints before that is forgotten.
+    /// Size in bytes of the tails of standard output and standard error that the call record keeps,
+    /// each (`RES-14`). Earlier output is discarded.
     pub log_bytes_max: u64,
-    /// Random bytes in one request of the guest.
+    /// Random bytes that the guest may request at once.
     pub random_bytes_max: u64,
-    /// HTTP requests of the call that are under way at one time; one more waits.
+    /// Concurrent HTTP requests of the call. Further requests wait.
     pub http_requests_max: u32,
-    /// What the call may send in HTTP requests, headers and bodies together, in bytes.
+    /// Bytes that the call may send in HTTP requests, headers and bodies together.
     pub http_sent_bytes_max: u64,
-    /// What the call may receive in HTTP responses, headers and bodies together, in bytes.
+    /// Bytes that the call may receive in HTTP responses, headers and bodies together.
     pub http_received_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // Enough for a tool that parses a document of some MiB; far below what hurts a laptop.
+            // Enough for a tool that parses a document of some MiB, and easy on a laptop.
             memory_bytes_max: 64 * MIB,
-            // Long enough for real work, short enough that a person still waits for it.
+            // Long enough for real work, short enough that a user still waits for it.
             wall_ms_max: 30_000,
-            // A tool waits more than it computes. One that computes for so long is most likely in
-            // an endless loop, and ending it as what it is keeps anybody from trying again: a
-            // timeout may be tried again, this may not.
+            // A tool waits more than it computes. One that computes for this long is most likely in
+            // an endless loop. Reporting that as `CpuLimit` prevents retries: a timeout may be
+            // retried, this may not.
             cpu_ms_max: 10_000,
             fuel_max: None,
             output_bytes_max: MIB,
-            // As much as the guest's own memory: an honest result that is too large is then always
-            // seen as that.
+            // As much as the guest's own memory, so that an honest result that is too large is
+            // always reported as that.
             hostcall_bytes_max: 64 * MIB,
             handles_max: 256,
             instances_max: 128,
@@ -72,7 +71,7 @@ impl Default for Limits {
             random_bytes_max: 64 * 1024,
             // A browser opens six connections to one host.
             http_requests_max: 8,
-            // An upload is rarer and mostly smaller than a download; a guest's memory bounds both
+            // Uploads are rarer and usually smaller than downloads. The guest's memory bounds both
             // anyway.
             http_sent_bytes_max: 16 * MIB,
             http_received_bytes_max: 64 * MIB,
@@ -81,13 +80,13 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The wall-clock limit as a duration.
+    /// Returns the wall-clock limit as a duration.
     #[must_use]
     pub fn wall(&self) -> Duration {
         Duration::from_millis(self.wall_ms_max)
     }
 
-    /// The smaller of each pair of values: what holds when two parties set limits.
+    /// Returns the smaller of each pair of values, for when two parties set limits.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Names of tools and plugins, checked once where they enter.
+//! Names of tools and plugins, validated once on entry.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,45 +11,44 @@ const TOOL_NAME_CHARS_MAX: usize = 128;
 /// client.
 const PLUGIN_NAME_CHARS_MAX: usize = 64;
 
-/// The name of a tool: 1 to 128 characters out of `A-Z a-z 0-9 _ . -` (`ARG-38`). Cheap to clone.
+/// Name of a tool: 1 to 128 characters from `A-Z a-z 0-9 _ . -` (`ARG-38`). Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ToolName(Arc<str>);
 
-/// The name under which a plugin is configured: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. Cheap
-/// to clone.
+/// Configured name of a plugin: 1 to 64 characters from `A-Z a-z 0-9 _ -`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PluginName(Arc<str>);
 
-/// Why a text is not a name.
+/// Error returned for a string that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
-    /// The text has no characters.
+    /// The string is empty.
     #[error("a name must not be empty")]
     Empty,
-    /// The text has too many characters.
+    /// The string is too long.
     #[error("a name must not be longer than {chars_max} characters")]
     TooLong {
-        /// The limit that was crossed.
+        /// Limit that was exceeded.
         chars_max: usize,
     },
-    /// The text holds a character outside the alphabet.
+    /// The string contains a character outside the alphabet.
     #[error("a name is made of {alphabet}, not {found:?}")]
     Character {
-        /// The first character that is not allowed.
+        /// First character that is not allowed.
         found: char,
-        /// The characters that are.
+        /// Characters that are allowed.
         alphabet: &'static str,
     },
 }
 
 impl ToolName {
-    /// Checks `name` against the alphabet and length of `ARG-38`.
+    /// Validates `name` against the alphabet and length of `ARG-38`.
     ///
     /// # Errors
-    /// The first rule that the text breaks.
+    /// The first rule that the string breaks.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
         check(name.into(), TOOL_NAME_CHARS_MAX, "A-Z a-z 0-9 _ . -", |c| {
             matches!(c, '_' | '.' | '-')
@@ -59,10 +58,10 @@ impl ToolName {
 }
 
 impl PluginName {
-    /// Checks `name` against the alphabet and length of plugin names.
+    /// Validates `name` against the alphabet and length of plugin names.
     ///
     /// # Errors
-    /// The first rule that the text breaks.
+    /// The first rule that the string breaks.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
         check(name.into(), PLUGIN_NAME_CHARS_MAX, "A-Z a-z 0-9 _ -", |c| matches!(c, '_' | '-'))
             .map(|name| Self(name.into()))
@@ -90,7 +89,7 @@ fn check(
 macro_rules! name_impls {
     ($($name:ident),*) => {$(
         impl $name {
-            /// The name as text.
+            /// Returns the name as a string.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -137,8 +136,9 @@ macro_rules! name_impls {
 }
 name_impls!(ToolName, PluginName);
 
-/// Returns the name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance
-/// ignoring ASCII case, at most a third of the longer name and at least 1; of several the first.
+/// Returns the name that `wanted` was probably meant to be (`ARG-25`): the one with the smallest
+/// edit distance ignoring ASCII case, at most a third of the longer name or 1, and the first of
+/// several.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_ascii_lowercase();
     let wanted_chars = wanted.chars().count();
@@ -146,8 +146,7 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     for name in names {
         let name_chars = name.chars().count();
         let distance_max = (wanted_chars.max(name_chars) / 3).max(1);
-        // Names of very different length are far apart; this also keeps long ones from being
-        // compared.
+        // Names of very different lengths are far apart; this also avoids comparing long names.
         if wanted_chars.abs_diff(name_chars) > distance_max {
             continue;
         }

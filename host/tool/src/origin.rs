@@ -4,30 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::PluginIdentity;
 
-/// Identifies where a tool comes from: the digest of a plugin, the address of a server together
-/// with the tool's definition, or a source of the embedding program.
+/// Origin of a tool: the digest of a plugin, the address of a server together with the tool's
+/// definition, or a source of the embedding program.
 ///
-/// A decision of a person about a tool, such as "always allow it", holds for one origin. Another
+/// A user's decision about a tool, such as "always allow it", holds for one origin. Another
 /// component, server or definition under the same name has another origin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolOrigin(String);
 
 impl ToolOrigin {
-    /// A source of the embedding program, by its name.
+    /// Returns the origin of tools of the embedding program, by the name of their source.
     #[must_use]
     pub fn program(source: &str) -> Self {
         Self(format!("program:{source}"))
     }
 
-    /// A plugin, by its configured name and the digest of its component.
+    /// Returns the origin of a plugin's tools, by its configured name and the digest of its
+    /// component.
     #[must_use]
     pub fn plugin(identity: &PluginIdentity) -> Self {
         Self(format!("plugin:{}@{}", identity.name, identity.digest))
     }
 
-    /// A remote server, by its configured name and a digest over its address and the definition of
-    /// the tool.
+    /// Returns the origin of a remote server's tool, by the server's configured name and a digest
+    /// over its address and the tool's definition.
     #[must_use]
     pub fn server(name: &str, digest: &str) -> Self {
         Self(format!("server:{name}@{digest}"))

@@ -1,11 +1,11 @@
-//! How a call ended, and what of it the model sees.
+//! Outcomes of calls, and the part of them that the model sees.
 
 use serde_json::{Value, json};
 
 use crate::{CallContext, CallRecord, Output, ToolError, ToolFailure};
 
-/// How a call ended (`RES-13`). It stays typed until the edge, so that a friendly text never hides
-/// the truth.
+/// Outcome of a call (`RES-13`). It stays typed until the edge, so that a friendly message never
+/// hides the cause.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -13,23 +13,23 @@ pub enum Outcome {
     Ok(Output),
     /// The tool reported a failure.
     Failure(ToolFailure),
-    /// A trap, a limit, a denial, an invalid result.
+    /// A trap, a limit, a denial or an invalid result ended the call.
     Error(ToolError),
-    /// The caller gave up. Nothing of it is shown to a model (`RES-12`).
+    /// The caller gave up. A model sees nothing of the call (`RES-12`).
     Cancelled,
 }
 
-/// What the model sees of an outcome.
+/// The part of an outcome that the model sees.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
-    /// The output, or the error envelope `{"error": …}`.
+pub struct ModelView {
+    /// Output, or the error envelope `{"error": …}`.
     pub output: Output,
-    /// Whether the result counts as an error for a loop and for MCP (`RES-15`).
+    /// True if the result counts as an error for a loop and for MCP (`RES-15`).
     pub is_error: bool,
 }
 
-impl Shown {
-    /// The text form of the result (`RES-16`, `RES-17`).
+impl ModelView {
+    /// Returns the result as text (`RES-16`, `RES-17`).
     #[must_use]
     pub fn text(&self) -> String {
         self.output.text()
@@ -39,14 +39,14 @@ impl Shown {
 /// An outcome with the record of its call.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// How the call ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// What the call left behind, for the host alone.
+    /// Record of the call, for the host only.
     pub record: CallRecord,
 }
 
 impl Completion {
-    /// A call that ended in its one attempt and left nothing behind but that.
+    /// Returns the completion of a call with a single attempt and an otherwise empty record.
     #[must_use]
     pub fn ended(outcome: Outcome, context: &CallContext) -> Self {
         let mut record = CallRecord::begun(context);
@@ -56,12 +56,12 @@ impl Completion {
 }
 
 impl Outcome {
-    /// What the model is shown; `None` when the call was cancelled (`RES-12`).
+    /// Returns the part that the model sees, or `None` if the call was canceled (`RES-12`).
     #[must_use]
-    pub fn shown(&self) -> Option<Shown> {
+    pub fn shown(&self) -> Option<ModelView> {
         match self {
-            Self::Ok(output) => Some(Shown { output: output.clone(), is_error: false }),
-            Self::Failure(failure) if failure.is_bare => Some(Shown {
+            Self::Ok(output) => Some(ModelView { output: output.clone(), is_error: false }),
+            Self::Failure(failure) if failure.is_bare => Some(ModelView {
                 output: Output::Value(failure.message.clone().into()),
                 is_error: true,
             }),
@@ -71,16 +71,17 @@ impl Outcome {
         }
     }
 
-    /// The same of an outcome that nobody needs any more: a value is moved, however large it is.
+    /// Like [`shown`](Self::shown), but consumes the outcome, so that a large value is moved
+    /// instead of cloned.
     #[must_use]
-    pub fn into_shown(self) -> Option<Shown> {
+    pub fn into_shown(self) -> Option<ModelView> {
         match self {
-            Self::Ok(output) => Some(Shown { output, is_error: false }),
+            Self::Ok(output) => Some(ModelView { output, is_error: false }),
             other => other.shown(),
         }
     }
 
-    /// The word for the outcome in a call record: `ok`, `failure`, `error` or `cancelled`
+    /// Returns the outcome's name in a call record: `ok`, `failure`, `error` or `cancelled`
     /// (`RES-13`).
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -92,8 +93,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the outcome is marked as worth another try (`RES-4`, `RES-9`); `None` if that is not
-    /// known.
+    /// Returns whether a retry may succeed (`RES-4`, `RES-9`), or `None` if that is unknown.
     #[must_use]
     pub fn transient(&self) -> Option<bool> {
         match self {
@@ -104,8 +104,8 @@ impl Outcome {
     }
 }
 
-fn envelope(error: Value) -> Shown {
-    Shown { output: Output::Value(json!({ "error": error })), is_error: true }
+fn envelope(error: Value) -> ModelView {
+    ModelView { output: Output::Value(json!({ "error": error })), is_error: true }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a tool returns when it succeeds.
+//! Results of successful calls.
 
 use serde_json::Value;
 
@@ -17,32 +17,32 @@ pub enum Content {
     Json(Value),
     /// Bytes with a media type.
     Blob {
-        /// For example `image/png`.
+        /// Media type, such as `image/png`.
         media_type: String,
-        /// The bytes themselves.
+        /// Content of the blob.
         data: Vec<u8>,
     },
-    /// Something that has an address, together with what it holds.
+    /// An addressed resource with its content.
     Resource {
-        /// Where it is from.
+        /// Address of the resource.
         uri: String,
-        /// For example `text/markdown`.
+        /// Media type, such as `text/markdown`.
         media_type: Option<String>,
-        /// What it holds.
+        /// Content of the resource.
         body: ResourceBody,
     },
-    /// The address of something that can be read on its own.
+    /// A link to a resource that can be read separately.
     Link {
-        /// Where it is.
+        /// Address of the resource.
         uri: String,
-        /// What to call it.
+        /// Name of the resource.
         name: String,
-        /// For example `text/csv`.
+        /// Media type, such as `text/csv`.
         media_type: Option<String>,
     },
 }
 
-/// What a resource holds.
+/// Content of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResourceBody {
     /// Text for the model.
@@ -51,18 +51,18 @@ pub enum ResourceBody {
     Blob(Vec<u8>),
 }
 
-/// The output of a call: a single value, or a list of content items (`RES-1`, `RES-16`).
+/// Output of a call: a single value, or a list of content items (`RES-1`, `RES-16`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
     /// A plain value, shown to the model unchanged.
     Value(Value),
-    /// Several items, or one that is not a value.
+    /// Several items, or a single one that is not a value.
     Contents(Vec<Content>),
 }
 
 impl Output {
-    /// Reads a guest's list of items: one text or JSON item alone is a plain value, no item is
-    /// null.
+    /// Converts a guest's list of items. A single text or JSON item is a plain value, and an empty
+    /// list is null.
     #[must_use]
     pub fn from_contents(mut contents: Vec<Content>) -> Self {
         if contents.len() > 1 {
@@ -76,8 +76,8 @@ impl Output {
         }
     }
 
-    /// The text form (`RES-16`): null is empty, a string is itself, any other value is compact
-    /// JSON; of a list, the texts joined by a line feed.
+    /// Returns the output as text (`RES-16`): null is empty, a string is itself, any other value is
+    /// compact JSON; the texts of a list are joined by line feeds.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -89,7 +89,8 @@ impl Output {
         }
     }
 
-    /// The same of an output that nobody needs any more: a string is moved, however long it is.
+    /// Like [`text`](Self::text), but consumes the output, so that a long string is moved instead
+    /// of cloned.
     #[must_use]
     pub fn into_text(self) -> String {
         match self {
@@ -110,17 +111,17 @@ impl Content {
     }
 }
 
-/// Why a text that a tool returned is not a JSON value.
+/// Error returned when a tool's result is not a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidJson {
-    /// The text is nested deeper than 128 levels.
+    /// The JSON is nested deeper than 128 levels.
     #[error("the text is nested deeper than {LEVELS_MAX} levels")]
     TooDeep,
-    /// The text breaks the grammar of JSON.
+    /// The string breaks the grammar of JSON.
     #[error("the text is not JSON from byte {offset}")]
     Malformed {
-        /// Where reading stopped.
+        /// Offset of the byte at which reading stopped.
         offset: usize,
     },
     /// A number is too large for a 64-bit float.
@@ -128,10 +129,10 @@ pub enum InvalidJson {
     NumberOutOfRange,
 }
 
-/// Reads the JSON text of a result. The depth is counted before anything is built.
+/// Parses the JSON of a result. Checks the nesting before building anything.
 ///
 /// # Errors
-/// [`InvalidJson`] when the text is not one JSON value of at most 128 levels.
+/// [`InvalidJson`] if the string is not one JSON value of at most 128 levels.
 pub fn parse_json(text: &str) -> Result<Value, InvalidJson> {
     if json::levels(text.as_bytes()) > LEVELS_MAX {
         return Err(InvalidJson::TooDeep);
@@ -141,7 +142,7 @@ pub fn parse_json(text: &str) -> Result<Value, InvalidJson> {
     value.to_value().ok_or(InvalidJson::NumberOutOfRange)
 }
 
-/// Text of a single value (`RES-16`).
+/// Returns the text of a single value (`RES-16`).
 pub(crate) fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,12 +1,11 @@
-//! Who may use what: what a plugin asks for, what a person offers, and what is granted.
+//! Permissions: what a plugin requests, what the operator offers, and what a call is granted.
 //!
-//! * [`Permissions`] are *asked* by a plugin, in its manifest.
-//! * [`Policy`] is *offered* by a person, in the configuration, on the command line or at a prompt.
-//! * [`Granted`] is what a call gets: the intersection, made by [`Asked::granted_of`] and nowhere
-//!   else.
+//! * A plugin *requests* [`Permissions`] in its manifest.
+//! * The operator *offers* a [`Policy`] in the configuration, on the command line or at a prompt.
+//! * [`GrantedPermissions`] is what a call gets: the intersection, computed only by [`RequestedPermissions::granted_of`].
 //!
-//! Everything is a pure function of the two sides: nothing that a tool, a plugin or a model says
-//! while it runs is a part of it. A grant can therefore not be widened from inside.
+//! Everything is a pure function of the two sides. Nothing that a tool, a plugin or a model says at
+//! run time enters into it, so a grant cannot be widened from inside.
 
 mod access;
 mod address;
@@ -24,7 +23,9 @@ mod socket;
 pub use access::FileAccess;
 pub use address::{AddressRange, InvalidAddressRange, is_public_address};
 pub use clock::ClockPrecision;
-pub use granted::{Asked, Granted, InvalidPermission, Missing, Permission};
+pub use granted::{
+    GrantedPermissions, InvalidPermission, MissingPermission, Permission, RequestedPermissions,
+};
 pub use host::{Host, HostPattern, InvalidHost};
 pub use http::{HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidHttpRule, PortRule};
 pub use kept::KeptAsked;

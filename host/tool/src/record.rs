@@ -1,4 +1,4 @@
-//! What a call leaves behind on the host side.
+//! Record of a call on the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,190 +8,189 @@ use serde::Serialize;
 use crate::label::Label;
 use crate::{CallContext, Outcome, PluginName, ToolName};
 
-/// Hosts that a record lists.
+/// Maximum number of hosts that a record lists.
 const HOSTS_MAX: usize = 64;
-/// Inner calls that a record lists.
+/// Maximum number of inner calls that a record lists.
 const INNER_MAX: usize = 32;
 
-/// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest
-/// output, engine messages and call stacks: it is for the person who runs the host and never for a
-/// model.
+/// Record of one call (`RES-13`, `RES-14`). It states the true outcome and may contain guest
+/// output, engine messages and call stacks: it is for the operator and never for a model.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct CallRecord {
-    /// The id that the caller or the host gave to the call.
+    /// Identifier that the caller or the host gave to the call.
     pub call_id: String,
-    /// The session that the call belongs to, if it belongs to one.
+    /// Session that the call belongs to, if any.
     pub session: Option<String>,
-    /// The plugin that ran, if the tool is a plugin's.
+    /// Plugin that ran, if the tool is a plugin's.
     pub plugin: Option<PluginIdentity>,
-    /// The tool that was called.
+    /// Tool that was called.
     pub tool: Option<ToolName>,
     /// `ok`, `failure`, `error` or `cancelled`.
     pub outcome: &'static str,
-    /// The type name of an error.
+    /// Type name of the error, if the outcome is one.
     pub error_type: Option<String>,
-    /// The engine's or the host's message about an error.
+    /// The engine's or the host's message about the error.
     pub detail: Option<String>,
-    /// The guest's call stack at a trap.
+    /// Call stack of the guest at a trap.
     pub backtrace: Option<String>,
-    /// The label of the result: what its source said of it, and what a label policy has made of
-    /// that where one is on (`LBL-6`, `LBL-12`).
+    /// Label of the result: stated by its source, and adjusted by the label policy if there is one
+    /// (`LBL-6`, `LBL-12`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
-    /// Paths of arguments that the schema does not declare and that were not forwarded (`ARG-24`).
+    /// Paths of undeclared arguments that were dropped (`ARG-24`).
     pub dropped: Vec<String>,
-    /// Capabilities that the guest asked for and did not get (`RES-10`).
+    /// Capabilities that the guest requested and was refused (`RES-10`).
     pub refused: Vec<Refusal>,
-    /// Files and directories that the call created, changed and deleted, once that was made for
-    /// good; in a dry run, those that it would have.
+    /// Files and directories that the call created, changed and deleted, once the changes are
+    /// permanent; in a dry run, those that it would have.
     pub files: Vec<FileChange>,
-    /// True if the call was a dry run, so that none of the changes was made.
+    /// True if the call was a dry run, so that no change was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_dry_run: bool,
-    /// Failures of the systems behind file stores, for the operator. A model is told less.
+    /// Failures of the systems behind file stores, for the operator. A model sees less.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub store_failures: Vec<String>,
-    /// How many more there were than `files` has room for.
+    /// Number of changes beyond those that `files` has room for.
     pub files_left_out: u64,
-    /// Hosts that requests and connections of the call were let out to, in order of the first one;
+    /// Hosts that requests and connections of the call were admitted to, in order of first contact;
     /// at most 64.
     pub hosts: Vec<HostContact>,
-    /// Requests and connections to hosts beyond those.
+    /// Number of requests and connections to further hosts.
     pub hosts_unlisted: u32,
-    /// What the call sent in HTTP requests, heads and bodies together, in bytes.
+    /// Bytes that the call sent in HTTP requests, heads and bodies together.
     pub http_sent_bytes: u64,
-    /// What came back.
+    /// Bytes that the call received in HTTP responses, heads and bodies together.
     pub http_received_bytes: u64,
-    /// Calls of other tools that this one has made, in their order; at most 32.
+    /// Calls of other tools that this call made, in order; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner: Vec<CallRecord>,
-    /// Inner calls beyond those.
+    /// Number of inner calls beyond those.
     #[serde(skip_serializing_if = "is_zero")]
     pub inner_left_out: u64,
-    /// Questions that the call has put to the one who made it.
+    /// Number of questions that the call asked its caller.
     #[serde(skip_serializing_if = "is_none_asked")]
     pub questions: u32,
-    /// How often the tool was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// Where the time went.
+    /// Duration of each phase.
     pub phases: Phases,
     /// CPU time of the guest and of the host functions that ran on its thread.
     #[serde(serialize_with = "as_micros", rename = "cpu_us")]
     pub cpu: Duration,
-    /// Instructions that the guest executed; known if they are limited (`Limits::fuel_max`).
+    /// Instructions that the guest executed; known only if they are limited (`Limits::fuel_max`).
     pub instructions: Option<u64>,
-    /// The largest size that memories and tables of the call had together, in bytes.
+    /// Peak size of the call's memories and tables together, in bytes.
     pub memory_peak_bytes: u64,
-    /// By what a growth of memory was refused last, if one was; the guest may have lived with it
-    /// (`RES-11`).
+    /// Limit that last refused a growth of memory, if one did. The guest may have continued
+    /// regardless (`RES-11`).
     pub memory_refused_by: Option<MemoryRefusal>,
-    /// The end of the guest's standard output, control characters included.
+    /// Tail of the guest's standard output, control characters included.
     pub stdout_tail: String,
-    /// The end of the guest's standard error.
+    /// Tail of the guest's standard error.
     pub stderr_tail: String,
 }
 
-/// Which plugin ran: its configured name and the digest of its component.
+/// Identity of a plugin: its configured name and the digest of its component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PluginIdentity {
-    /// The name under which the plugin is configured.
+    /// Configured name of the plugin.
     pub name: PluginName,
-    /// `sha256:` and 64 hexadecimal digits.
+    /// Digest: `sha256:` and 64 hexadecimal digits.
     pub digest: Arc<str>,
 }
 
-/// Most lines about files in one record.
+/// Maximum number of file changes in one record.
 pub const FILE_CHANGES_MAX: usize = 1000;
 
-/// A file or a directory that a call has changed.
+/// A file or directory that a call has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileChange {
-    /// The name of the mount.
+    /// Name of the mount.
     pub mount: String,
-    /// The path in it, with `/` at the end for a directory. A directory that was moved is one
-    /// deletion and one creation, without a line for everything in it.
+    /// Path in the mount, with a trailing `/` for a directory. A moved directory is one deletion
+    /// and one creation, without entries for its content.
     pub path: String,
-    /// What happened to it.
+    /// Kind of the change.
     pub what: FileChangeKind,
-    /// The length that a file has by now, in bytes.
+    /// Length of the file after the change, in bytes.
     pub bytes: u64,
-    /// What is different in it, as a unified diff, where the caller asked for that.
+    /// Unified diff of the content, if the caller requested it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
-/// What happened to a file.
+/// Kind of a file change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FileChangeKind {
-    /// It was not there before.
+    /// The file did not exist before.
     Created,
-    /// It has another content.
+    /// The content is different.
     Changed,
-    /// It is gone.
+    /// The file no longer exists.
     Deleted,
 }
 
-/// A capability that was not granted when the guest asked for it.
+/// A capability that the guest requested without a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The import that the guest used, for example `wasi:sockets/tcp`, or the permission that would
-    /// grant what it wanted, for example `http:GET https://example.com/`.
+    /// Import that the guest used, such as `wasi:sockets/tcp`, or permission that would grant the
+    /// request, such as `http:GET https://example.com/`.
     pub capability: String,
-    /// How often it did.
+    /// Number of requests.
     pub times: u32,
-    /// What was missing, and what would grant it, where the capability alone does not say it.
+    /// Missing permission and the grant for it, if the capability does not already say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Refusal {
-    /// The first time that `capability` is refused.
+    /// Returns the first refusal of `capability`.
     #[must_use]
     pub fn new(capability: impl Into<String>) -> Self {
         Self { capability: capability.into(), times: 1, reason: None }
     }
 }
 
-/// A host that was let out to.
+/// A host that requests or connections were admitted to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostContact {
-    /// The name or address as the guest wrote it, in its one spelling.
+    /// Name or address as the guest wrote it, in normalized form.
     pub host: String,
-    /// The port.
+    /// Port on the host.
     pub port: u16,
-    /// How many requests or connections went there, or were about to.
+    /// Number of requests or connections sent there, including those about to be.
     pub requests: u32,
 }
 
-/// What a growth of memory was refused by.
+/// Limit that refused a growth of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryRefusal {
-    /// The limit of the call.
+    /// Limit of the call.
     Limit,
-    /// The budget of all calls of the process together, or the plugin's share of it.
+    /// Memory budget of all calls of the process, or the plugin's share of it.
     Process,
 }
 
-/// The duration of a call, split by what it was spent on.
+/// Duration of a call, split into phases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Phases {
-    /// Reading and checking the arguments.
+    /// Time to read and validate the arguments.
     #[serde(serialize_with = "as_micros", rename = "decode_us")]
     pub decode: Duration,
-    /// Waiting for one of the host's places for concurrent calls.
+    /// Time in the queue for a permit of the host for concurrent calls.
     #[serde(serialize_with = "as_micros", rename = "wait_us")]
     pub wait: Duration,
-    /// Creating the instance.
+    /// Time to create the instance.
     #[serde(serialize_with = "as_micros", rename = "instantiate_us")]
     pub instantiate: Duration,
-    /// Running the guest and the host functions that it calls.
+    /// Time to run the guest and the host functions that it calls.
     #[serde(serialize_with = "as_micros", rename = "run_us")]
     pub run: Duration,
-    /// Waiting for answers of the one who made the call.
+    /// Time to wait for answers of the caller.
     #[serde(
         serialize_with = "as_micros",
         rename = "asking_us",
@@ -200,12 +199,12 @@ pub struct Phases {
     pub asking: Duration,
 }
 
-// serde hands the field by reference.
+// Serde passes the field by reference.
 fn as_micros<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 
-// serde hands the field by reference.
+// Serde passes the field by reference.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -217,7 +216,7 @@ fn is_none_asked(number: &u32) -> bool {
 }
 
 impl Phases {
-    /// The whole duration.
+    /// Returns the total duration.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.decode + self.wait + self.instantiate + self.run + self.asking
@@ -225,9 +224,8 @@ impl Phases {
 }
 
 impl CallRecord {
-    /// Adds what an earlier attempt of the same call took: times and instructions are summed, the
-    /// larger peak of memory and every refusal are kept. What was printed stays that of the last
-    /// attempt.
+    /// Adds an earlier attempt of the same call: sums times and instructions, and keeps the larger
+    /// memory peak and every refusal. Output remains that of the last attempt.
     pub(crate) fn add_earlier(&mut self, earlier: &Self) {
         self.attempts = self.attempts.saturating_add(earlier.attempts);
         self.phases.wait += earlier.phases.wait;
@@ -245,6 +243,11 @@ impl CallRecord {
                 None => self.refused.push(refusal.clone()),
             }
         }
+        for inner in &earlier.inner {
+            self.add_inner(inner.clone());
+        }
+        self.inner_left_out = self.inner_left_out.saturating_add(earlier.inner_left_out);
+        self.store_failures.extend(earlier.store_failures.iter().cloned());
         self.hosts_unlisted = self.hosts_unlisted.saturating_add(earlier.hosts_unlisted);
         for host in &earlier.hosts {
             self.add_host(host.clone());
@@ -254,19 +257,19 @@ impl CallRecord {
             self.http_received_bytes.saturating_add(earlier.http_received_bytes);
     }
 
-    /// Returns whether a call that has changed no files can be made again as if it had never been
-    /// made: it sent nothing to a host, asked nobody anything, and made no calls but those of
-    /// plugins of which the same is true.
+    /// Returns whether a call that has changed no files can be repeated as if it had never been
+    /// made: it sent nothing to a host, asked no questions, and made no calls except of plugins for
+    /// which the same holds.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         let has_asked = self.questions > 0;
         let has_sent = !self.hosts.is_empty() || self.hosts_unlisted > 0;
-        // What a remote server or a function of the program has done is not known.
+        // The effects of a remote server or a function of the program are unknown.
         let is_known = |inner: &Self| inner.plugin.is_some() && inner.is_repeatable();
         !has_asked && !has_sent && self.inner_left_out == 0 && self.inner.iter().all(is_known)
     }
 
-    /// Notes that the call was let out to a host.
+    /// Records that the call was admitted to a host.
     pub fn add_host(&mut self, contact: HostContact) {
         let has_room = self.hosts.len() < HOSTS_MAX;
         let known = self
@@ -280,7 +283,7 @@ impl CallRecord {
         }
     }
 
-    /// Notes a call that this one has made.
+    /// Records a call that this one made.
     pub fn add_inner(&mut self, record: CallRecord) {
         if self.inner.len() < INNER_MAX {
             self.inner.push(record);
@@ -289,7 +292,7 @@ impl CallRecord {
         }
     }
 
-    /// Writes what became of files into the record, up to [`FILE_CHANGES_MAX`] of them.
+    /// Records file changes, at most [`FILE_CHANGES_MAX`] of them.
     pub fn set_files(&mut self, mut changes: Vec<FileChange>) {
         let left_out = changes.len().saturating_sub(FILE_CHANGES_MAX);
         changes.truncate(FILE_CHANGES_MAX);
@@ -297,14 +300,14 @@ impl CallRecord {
         self.files_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
     }
 
-    /// The record of a call's first attempt, with nothing in it yet but who has made the call.
+    /// Returns an otherwise empty record of the first attempt of a call.
     #[must_use]
     pub fn begun(context: &CallContext) -> Self {
         let (call_id, session) = (context.call_id.clone(), context.session.clone());
         Self { call_id, session, attempts: 1, ..Self::default() }
     }
 
-    /// Writes how the call ended into the record.
+    /// Records the outcome of the call.
     pub fn set_outcome(&mut self, outcome: &Outcome) {
         self.outcome = outcome.word();
         let error = match outcome {

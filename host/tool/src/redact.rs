@@ -1,4 +1,4 @@
-//! Keeps the values of secrets out of texts.
+//! Redacts the values of secrets.
 
 use std::borrow::Cow;
 
@@ -11,50 +11,50 @@ use crate::output::ResourceBody;
 use crate::permission::SecretText;
 use crate::{CallRecord, Content, Outcome, Output, ToolFailure};
 
-/// Shortest secret in bytes: a shorter value stands in too many texts by chance.
+/// Shortest secret in bytes. Shorter values occur by chance in too many strings.
 const SECRET_BYTES_MIN: usize = 8;
-/// Longest secret in bytes. A key in PEM has some 3 KiB.
+/// Longest secret in bytes. A PEM key has about 3 KiB.
 const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Replaces the values of secrets by `[secret NAME]` in everything that leaves a call.
 ///
-/// A value is found as it is, with the escapes of JSON, percent-encoded, and in base64. A guest
-/// that wants to give away a secret that it may read can write it in yet another way: this is a
-/// layer against accidents. What a guest must not know is bound to a request, where it never sees
+/// Finds a value as it is, with JSON escapes, percent-encoded, and in base64. A guest that wants to
+/// leak a secret that it may read can encode it differently: redaction protects against accidents.
+/// A secret that a guest must not know is bound to a request instead, where the guest never sees
 /// it.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     found: Option<AhoCorasick>,
-    /// What stands in place of each spelling.
+    /// Replacement for each spelling.
     replacements: Vec<String>,
 }
 
-/// Why a value cannot be a secret.
+/// Error returned for a value that cannot be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitSecret {
-    /// Too short.
+    /// The value is too short.
     #[error(
         "the secret `{name}` is shorter than {SECRET_BYTES_MIN} bytes, too short to be kept out \
          of texts"
     )]
     TooShort {
-        /// The name.
+        /// Name of the secret.
         name: String,
     },
-    /// Too long.
+    /// The value is too long.
     #[error("the secret `{name}` is longer than {SECRET_BYTES_MAX} bytes")]
     TooLong {
-        /// The name.
+        /// Name of the secret.
         name: String,
     },
 }
 
 impl Redactor {
-    /// A layer that hides these secrets, given by name.
+    /// Returns a redactor for these secrets, given by name.
     ///
     /// # Errors
-    /// [`UnfitSecret`] when a value cannot be hidden.
+    /// [`UnfitSecret`] if a value cannot be redacted.
     pub fn new<'s>(
         secrets: impl IntoIterator<Item = (&'s str, &'s SecretText)>,
     ) -> Result<Self, UnfitSecret> {
@@ -75,7 +75,7 @@ impl Redactor {
         if patterns.is_empty() {
             return Ok(Self::default());
         }
-        // The longest match: a secret that holds another one is hidden as a whole.
+        // With the longest match, a secret that contains another one is redacted as a whole.
         let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         match built {
             Ok(found) => Ok(Self { found: Some(found), replacements }),
@@ -83,13 +83,13 @@ impl Redactor {
         }
     }
 
-    /// Whether there is nothing to hide.
+    /// Returns whether there is nothing to redact.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.found.is_none()
     }
 
-    /// `text` without secrets.
+    /// Redacts a string.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.found {
@@ -100,7 +100,7 @@ impl Redactor {
         }
     }
 
-    /// `outcome` without secrets.
+    /// Redacts an outcome.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> Outcome {
         if self.is_empty() {
@@ -118,7 +118,7 @@ impl Redactor {
         }
     }
 
-    /// What a tool returned, without secrets.
+    /// Redacts the output of a tool.
     #[must_use]
     pub fn output(&self, output: Output) -> Output {
         match output {
@@ -129,7 +129,7 @@ impl Redactor {
         }
     }
 
-    /// What a tool reported, without secrets.
+    /// Redacts a failure that a tool reported.
     #[must_use]
     pub fn failure(&self, failure: ToolFailure) -> ToolFailure {
         ToolFailure {
@@ -141,15 +141,18 @@ impl Redactor {
         }
     }
 
-    /// Takes secrets out of everything in `record` that a guest or an engine has written.
+    /// Redacts everything in `record` that a guest or an engine has written.
     pub fn record(&self, record: &mut CallRecord) {
         if self.is_empty() {
             return;
         }
         let texts = [&mut record.stdout_tail, &mut record.stderr_tail];
         let optional = [&mut record.detail, &mut record.backtrace];
-        for text in
-            texts.into_iter().chain(optional.into_iter().flatten()).chain(&mut record.dropped)
+        for text in texts
+            .into_iter()
+            .chain(optional.into_iter().flatten())
+            .chain(&mut record.dropped)
+            .chain(&mut record.store_failures)
         {
             if let Cow::Owned(clean) = self.text(text) {
                 *text = clean;
@@ -182,7 +185,7 @@ impl Redactor {
         }
     }
 
-    /// A JSON value without secrets, in its keys too.
+    /// Redacts a JSON value, including its keys.
     #[must_use]
     pub fn value(&self, value: Value) -> Value {
         match value {
@@ -231,7 +234,7 @@ impl Redactor {
     }
 }
 
-/// The ways in which a value is written without any wish to hide it.
+/// Returns the spellings of a value that occur without an intention to hide it.
 fn spellings(value: &str) -> Vec<String> {
     let json = Value::from(value).to_string();
     let json = json.trim_matches('"').to_owned();

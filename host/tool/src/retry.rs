@@ -21,8 +21,8 @@ const TRANSIENT_PAUSE: Duration = Duration::from_millis(200);
 /// Maximum pause between retries after transient failures.
 const TRANSIENT_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Pauses after conflicts, from and to. A conflict is over when the call ends: pauses are there
-/// only so that calls which have met do not meet again.
+/// Shortest and longest pause after a conflict. A conflict is over when the call ends; the pauses
+/// only keep calls that have collided from colliding again.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
 const CONFLICT_PAUSE_MAX: Duration = Duration::from_millis(100);
 
@@ -35,15 +35,15 @@ pub struct RetryPolicy {
     pub on: RetryOn,
 }
 
-/// The outcomes after which a call is tried again.
+/// Outcomes after which a call is retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryOn {
     /// Every outcome that is marked transient.
     #[default]
     Transient,
-    /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no effect
-    /// that is left.
+    /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no lasting
+    /// effect.
     Conflict,
 }
 
@@ -63,8 +63,8 @@ impl RetryPolicy {
         Self { backoff, on: RetryOn::Transient }
     }
 
-    /// Retries calls that lose a race for a file to another call. Safe for every tool: nothing of
-    /// such a call is left.
+    /// Retries calls that lose a race for a file to another call. Safe for every tool, because such
+    /// a call has no lasting effect.
     #[must_use]
     pub fn on_conflict(retries_max: u32) -> Self {
         let backoff = Backoff { retries_max, pause: CONFLICT_PAUSE, pause_max: CONFLICT_PAUSE_MAX };
@@ -82,8 +82,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Makes `attempt` until its outcome is final or there are no retries left. The record is that
-    /// of all attempts.
+    /// Calls `attempt` until its outcome is final or no retries are left. The record covers all
+    /// attempts.
     pub async fn run<F>(
         &self,
         context: &CallContext,
@@ -93,9 +93,9 @@ impl RetryPolicy {
         F: Future<Output = Completion> + Send,
     {
         let mut last = attempt().await;
+        let mut is_retried = self.applies_to(&last);
         for attempts in 1.. {
-            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| self.applies_to(&last))
-            else {
+            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| is_retried) else {
                 break;
             };
             tokio::select! {
@@ -105,24 +105,26 @@ impl RetryPolicy {
             }
             let earlier = last.record;
             last = attempt().await;
+            // Judged by itself: the record of all attempts has effects that were undone.
+            is_retried = self.applies_to(&last);
             last.record.add_earlier(&earlier);
         }
         last
     }
 }
 
-/// A source whose calls are tried again as a policy says.
+/// Source that retries the calls of another source by a policy.
 ///
-/// It sits inside the conversion: what it repeats are typed outcomes, and the last one is the
-/// call's. A call that is cancelled, during an attempt or between two, ends as cancelled at once.
-/// Whether an attempt that failed leaves changes behind is up to the source.
-pub struct Retrying {
+/// Works on typed outcomes, before their conversion for the model; the last outcome is that of the
+/// call. A call that is canceled, during an attempt or between two, ends at once as canceled.
+/// Whether a failed attempt leaves changes behind depends on the source.
+pub struct RetryingSource {
     source: Arc<dyn ToolSource>,
     policy: RetryPolicy,
 }
 
-impl Retrying {
-    /// Tries calls of `source` again as `policy` says.
+impl RetryingSource {
+    /// Returns a source that retries the calls of `source` by `policy`.
     #[must_use]
     pub fn new(source: Arc<dyn ToolSource>, policy: RetryPolicy) -> Self {
         Self { source, policy }
@@ -130,7 +132,7 @@ impl Retrying {
 }
 
 #[async_trait]
-impl ToolSource for Retrying {
+impl ToolSource for RetryingSource {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -172,7 +174,7 @@ impl ToolSource for Retrying {
     }
 }
 
-/// The caller has given up while the next attempt was waited for.
+/// Returns the completion of a call whose caller gave up before the next attempt.
 fn cancelled(mut last: Completion) -> Completion {
     last.outcome = Outcome::Cancelled;
     last.record.set_outcome(&last.outcome);
@@ -192,7 +194,7 @@ mod tests {
         ToolName,
     };
 
-    /// Ends its n-th call in the n-th outcome, and every further one in the last.
+    /// Returns the n-th outcome from the n-th call, and the last one from every further call.
     struct Script {
         outcomes: Vec<Outcome>,
         calls: AtomicUsize,
@@ -232,7 +234,7 @@ mod tests {
             output: None,
             annotations: Annotations::default(),
         });
-        Retrying::new(Arc::new(script), policy)
+        RetryingSource::new(Arc::new(script), policy)
             .invoke(ToolCall { tool: &tool, arguments, toolset: None }, context)
             .await
     }
@@ -260,6 +262,25 @@ mod tests {
             let ended = run(vec![other.clone(), ok()], 2, &context).await;
             assert_eq!((ended.outcome, ended.record.attempts), (other, 1));
         }
+    }
+
+    #[tokio::test]
+    async fn inner_calls_of_earlier_attempts_stay_in_the_record() {
+        let policy = RetryPolicy::on_transient(2);
+        let context = CallContext::default();
+        let mut left = 3;
+        let ended = policy.run(&context, || {
+            left -= 1;
+            let outcome = if left == 0 { ok() } else { timeout() };
+            let mut record = CallRecord { attempts: 1, ..CallRecord::default() };
+            record.add_inner(CallRecord::default());
+            record.store_failures.push(format!("attempt {left}"));
+            record.set_outcome(&outcome);
+            async { Completion { outcome, record } }
+        });
+        let record = ended.await.record;
+        assert_eq!((record.attempts, record.inner.len()), (3, 3));
+        assert_eq!(record.store_failures, ["attempt 0", "attempt 1", "attempt 2"]);
     }
 
     #[tokio::test]

@@ -1,14 +1,13 @@
-//! Declared schemas: what is refused, what is published, and the plan that arguments are decoded
-//! by.
+//! Declared schemas: compiles a declaration, or rejects it, into its published form and the plan
+//! for decoding arguments.
 //!
-//! A declaration is compiled once, at load. A call then walks the plan and never looks at the
-//! schema again: no keyword is searched, no pattern compiled and no reference resolved during a
-//! call.
+//! A declaration is compiled once, at load. A call then walks the plan and never uses the schema
+//! again: it searches no keyword, compiles no pattern and resolves no reference.
 //!
-//! The dialect is JSON Schema 2020-12 with these edges, each of them refused rather than ignored:
-//! references stay within the document; `$dynamicRef` and an `$id` below the top level do not
-//! exist; schemas that apply to the same value may not lead in a circle. Keywords that are not part
-//! of the dialect are published and mean nothing.
+//! The dialect is JSON Schema 2020-12 with these restrictions, each of which is an error and never
+//! ignored: references stay within the document; `$dynamicRef` and an `$id` below the top level are
+//! unsupported; schemas that apply to the same value must not form a cycle. Keywords outside the
+//! dialect are published and have no effect.
 
 mod build;
 mod declared;
@@ -36,27 +35,27 @@ use crate::arguments::{self, Arguments, DecodeOptions, InvalidArguments};
 use crate::declaration::{DeclarationError, Reason, tool_name};
 use crate::json::Json;
 use plan::NodeId;
-use refuse::{Refusal, refuse};
+use refuse::{SchemaRefusal, refuse};
 use sites::Sites;
 
 pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
 pub(crate) use kept::KeptSchema;
 pub(crate) use plan::{
-    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members,
-    Node, NodeId as SchemaId, ObjectPlan, Plan, Property,
+    Additional, AllowedValues, ArrayPlan, Check, Choice, Contains, CountKind, Format, Kind,
+    NodeId as SchemaId, ObjectPlan, Property, SchemaCondition, SchemaNode, SchemaPlan,
 };
 
-/// A compiled declaration of arguments.
+/// Compiled schema of a tool's arguments.
 ///
-/// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as
-/// five parameters. Nothing is shared between schemas, and no validator of a library stands behind
-/// it. What was compiled before can be kept as text ([`KeptTool`](crate::declaration::KeptTool)):
-/// it is compiled again by the first call, so that a host which starts with the schemas of a
-/// thousand plugins compiles those that are called.
+/// Compilation costs time and memory proportional to the size of the JSON; each `pattern` costs
+/// about as much as five parameters. Schemas share nothing, and no validator library is involved. A
+/// compiled schema can be cached in serialized form ([`KeptTool`](crate::declaration::KeptTool)).
+/// The first call then compiles it again, so that a host which starts with the schemas of a
+/// thousand plugins compiles only those that are called.
 #[derive(Debug)]
 pub struct InputSchema {
-    /// What the rest is made of when it is first needed; `None` where it is there from the
+    /// Source of the other fields, which are computed on first use; `None` if they are set from the
     /// beginning.
     kept: Option<Box<KeptSchema>>,
     compiled: OnceLock<CompiledInput>,
@@ -65,31 +64,31 @@ pub struct InputSchema {
 
 #[derive(Debug)]
 struct CompiledInput {
-    reading: Reading,
+    reading: DecodeMode,
     notes: Vec<Note>,
 }
 
-/// How arguments are read.
+/// Method of reading arguments.
 #[derive(Debug)]
-enum Reading {
-    /// They are decoded by a plan.
-    Plan(Box<Plan>),
-    /// They are taken as they are.
+enum DecodeMode {
+    /// Arguments are decoded by a plan.
+    Plan(Box<SchemaPlan>),
+    /// Arguments are passed on as written.
     AsWritten,
 }
 
-/// A compiled declaration of a result (`RES-22`). Compiled once like an [`InputSchema`], but a
-/// result is only validated: nothing in it is converted, completed or dropped, and JSON Schema
-/// alone says what is valid.
+/// Compiled schema of a result (`RES-22`). Compiled once like an [`InputSchema`], but a result is
+/// only validated: nothing is converted, completed or dropped, and plain JSON Schema determines
+/// validity.
 #[derive(Debug)]
 pub struct OutputSchema {
     kept: Option<Box<KeptSchema>>,
-    /// Large, and mostly not there.
-    plan: OnceLock<Box<Plan>>,
+    /// Boxed because it is large and rarely needed.
+    plan: OnceLock<Box<SchemaPlan>>,
     published: OnceLock<Value>,
 }
 
-/// Something in a declaration that is odd and not refused (`ARG-40`).
+/// An oddity in a declaration that is not an error (`ARG-40`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
@@ -97,20 +96,20 @@ pub enum Note {
     RequiredWithDefault {
         /// JSON Pointer of the object schema.
         object: String,
-        /// The name of the property.
+        /// Name of the property.
         property: String,
     },
     /// `required` lists a property that accepts null. It is published as not required.
     RequiredButNullable {
         /// JSON Pointer of the object schema.
         object: String,
-        /// The name of the property.
+        /// Name of the property.
         property: String,
     },
 }
 
 impl Note {
-    /// JSON Pointer of the object schema that the note is about.
+    /// Returns the JSON Pointer of the object schema that the note is about.
     #[must_use]
     pub fn object(&self) -> &str {
         match self {
@@ -141,24 +140,25 @@ impl InputSchema {
         Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
     }
 
-    /// Compiles the schema like [`InputSchema::compile`], or says everything that is wrong with it.
-    /// What depends on something that is wrong is not looked at.
+    /// Compiles the schema like [`InputSchema::compile`], or reports all errors. Parts that depend
+    /// on an invalid part are not checked.
     ///
     /// # Errors
-    /// All rules that the declaration breaks, those that [`InputSchema::compile`] names first.
+    /// All rules that the declaration breaks, starting with the one that [`InputSchema::compile`]
+    /// reports.
     pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
         tool_name(tool).map_err(|error| vec![error])?;
-        let all = |refusals: Vec<Refusal>| {
+        let all = |refusals: Vec<SchemaRefusal>| {
             refusals.iter().map(|refusal| refusal.for_tool(tool)).collect()
         };
         Self::compile_text(declared).map_err(all)
     }
 
-    fn compile_text(declared: &str) -> Result<Self, Vec<Refusal>> {
+    fn compile_text(declared: &str) -> Result<Self, Vec<SchemaRefusal>> {
         let json = extent::read(declared).map_err(one)?;
         let sites = locate(&json).map_err(one)?;
         check_top_level(&json, &sites).map_err(one)?;
-        let mut plan = Plan::new(build::nodes(&sites)?);
+        let mut plan = SchemaPlan::new(build::nodes(&sites)?);
         presence::fill_nullable(&mut plan, &sites);
         let defaults = defaults::texts(&sites);
         defaults::mark(&mut plan, &defaults);
@@ -168,14 +168,17 @@ impl InputSchema {
             return Err(refusals);
         }
         let published = publish::published(&plan, &sites, &json);
-        Ok(Self::ready(CompiledInput { reading: Reading::Plan(Box::new(plan)), notes }, published))
+        Ok(Self::ready(
+            CompiledInput { reading: DecodeMode::Plan(Box::new(plan)), notes },
+            published,
+        ))
     }
 
     fn ready(compiled: CompiledInput, published: Value) -> Self {
         Self { kept: None, compiled: compiled.into(), published: published.into() }
     }
 
-    /// A schema that was compiled before, by the same rules.
+    /// Restores a schema that was compiled before, by the same rules.
     pub(crate) fn of_kept(kept: KeptSchema) -> Self {
         Self { kept: Some(Box::new(kept)), compiled: OnceLock::new(), published: OnceLock::new() }
     }
@@ -184,53 +187,53 @@ impl InputSchema {
         self.compiled.get_or_init(|| {
             let compiled =
                 self.kept.as_ref().and_then(|kept| Self::compile_text(kept.declared()).ok());
-            // Who keeps what was never accepted gets a tool that accepts nothing.
+            // A cached schema that was never accepted yields a tool that accepts nothing.
             compiled.and_then(|schema| schema.compiled.into_inner()).unwrap_or_else(|| {
                 CompiledInput {
-                    reading: Reading::Plan(Box::new(Plan::refusing())),
+                    reading: DecodeMode::Plan(Box::new(SchemaPlan::refusing())),
                     notes: Vec::new(),
                 }
             })
         })
     }
 
-    /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON
-    /// object within the limits of `ARG-30` is taken, nothing is converted, filled in or dropped,
-    /// and the schema is published as it is (`MCP-3`). It is not compiled, so it may be one that
-    /// [`InputSchema::compile`] refuses.
+    /// Returns the schema of a remote tool, whose arguments are forwarded as the model wrote them:
+    /// any JSON object within the limits of `ARG-30` is accepted, nothing is converted, filled in
+    /// or dropped, and the schema is published unchanged (`MCP-3`). It is not compiled, so
+    /// [`InputSchema::compile`] might reject it.
     #[must_use]
     pub fn forwarded(schema: Value) -> Self {
-        Self::ready(CompiledInput { reading: Reading::AsWritten, notes: Vec::new() }, schema)
+        Self::ready(CompiledInput { reading: DecodeMode::AsWritten, notes: Vec::new() }, schema)
     }
 
-    /// The schema as a model sees it (`ARG-36`).
+    /// Returns the schema that a model sees (`ARG-36`).
     #[must_use]
     pub fn published(&self) -> &Value {
         self.published.get_or_init(|| kept::published(self.kept.as_deref()))
     }
 
-    /// The same as an object of its own, for whoever keeps it.
+    /// Like [`published`](Self::published), as an owned object.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
         kept::object(self.published.get(), self.kept.as_deref())
     }
 
     #[cfg(test)]
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &SchemaPlan {
         match &self.compiled().reading {
-            Reading::Plan(plan) => plan,
-            Reading::AsWritten => panic!("a forwarded schema has no plan"),
+            DecodeMode::Plan(plan) => plan,
+            DecodeMode::AsWritten => panic!("a forwarded schema has no plan"),
         }
     }
 
-    /// What is odd about the declaration, for the author's eyes (`ARG-40`).
+    /// Returns oddities of the declaration, for its author (`ARG-40`).
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.compiled().notes
     }
 
-    /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what
-    /// it sends.
+    /// Converts the schema to a dialect. The result is not cached: a host converts once and stores
+    /// what it sends.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
         let mut written = dialect::write(self.published(), dialect);
@@ -240,13 +243,12 @@ impl InputSchema {
         written
     }
 
-    /// Returns true if arguments go on as they were written. A schema that is kept is not compiled
-    /// for this.
+    /// Returns true if arguments are forwarded as written. Does not compile a cached schema.
     fn is_forwarded(&self) -> bool {
-        self.kept.is_none() && matches!(self.compiled().reading, Reading::AsWritten)
+        self.kept.is_none() && matches!(self.compiled().reading, DecodeMode::AsWritten)
     }
 
-    /// Decodes the text of arguments (`ARG-28`); `None` is the absent text.
+    /// Decodes the JSON of arguments (`ARG-28`); `None` is the same as empty.
     ///
     /// # Errors
     /// All problems of the arguments together (`ARG-31`).
@@ -258,13 +260,13 @@ impl InputSchema {
     ) -> Result<Arguments, InvalidArguments> {
         let text = text.unwrap_or_default();
         match &self.compiled().reading {
-            Reading::Plan(plan) => arguments::decode(plan, tool, text, options),
-            Reading::AsWritten => arguments::as_written(tool, text, options),
+            DecodeMode::Plan(plan) => arguments::decode(plan, tool, text, options),
+            DecodeMode::AsWritten => arguments::as_written(tool, text, options),
         }
     }
 
-    /// Decodes arguments that arrive as a value. Where a parameter takes the text of a value, it is
-    /// compact JSON (`ARG-9`); the limits of `ARG-30` hold for the compact text as well.
+    /// Decodes arguments given as a value. A parameter that accepts the text of a value gets
+    /// compact JSON (`ARG-9`), to which the limits of `ARG-30` apply as well.
     ///
     /// # Errors
     /// All problems of the arguments together (`ARG-31`).
@@ -280,9 +282,9 @@ impl InputSchema {
 }
 
 impl OutputSchema {
-    /// Compiles the schema of a tool's result. The limits of `ARG-42` hold for it, and what an
-    /// `enum`, a bound, a `type`, a `$ref` or a `pattern` may not be (`ARG-38`); `required` may
-    /// name any property, as JSON Schema allows, and a `default` means nothing.
+    /// Compiles the schema of a tool's result. The limits of `ARG-42` apply, and so do the rules
+    /// for `enum`, bounds, `type`, `$ref` and `pattern` (`ARG-38`); `required` may name any
+    /// property, as in JSON Schema, and a `default` has no effect.
     ///
     /// # Errors
     /// The first rule that the declaration breaks.
@@ -290,29 +292,29 @@ impl OutputSchema {
         Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
     }
 
-    /// Compiles the schema like [`OutputSchema::compile`], or says everything that is wrong with
-    /// it.
+    /// Compiles the schema like [`OutputSchema::compile`], or reports all errors.
     ///
     /// # Errors
-    /// All rules that the declaration breaks, those that [`OutputSchema::compile`] names first.
+    /// All rules that the declaration breaks, starting with the one that [`OutputSchema::compile`]
+    /// reports.
     pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
-        let all = |refusals: Vec<Refusal>| {
+        let all = |refusals: Vec<SchemaRefusal>| {
             refusals.iter().map(|refusal| refusal.for_tool(tool)).collect()
         };
         Self::compile_text(declared).map_err(all)
     }
 
-    fn compile_text(declared: &str) -> Result<Self, Vec<Refusal>> {
+    fn compile_text(declared: &str) -> Result<Self, Vec<SchemaRefusal>> {
         Self::compile_schema(declared).map_err(|mut refusals| {
             refusals.iter_mut().for_each(|refusal| refusal.pointer.insert_str(0, "/outputSchema"));
             refusals
         })
     }
 
-    fn compile_schema(declared: &str) -> Result<Self, Vec<Refusal>> {
+    fn compile_schema(declared: &str) -> Result<Self, Vec<SchemaRefusal>> {
         let json = extent::read(declared).map_err(one)?;
         let sites = locate(&json).map_err(one)?;
-        let plan = Box::new(Plan::new(build::nodes(&sites)?));
+        let plan = Box::new(SchemaPlan::new(build::nodes(&sites)?));
         Ok(Self {
             kept: None,
             plan: plan.into(),
@@ -320,73 +322,74 @@ impl OutputSchema {
         })
     }
 
-    /// A schema that was compiled before, by the same rules.
+    /// Restores a schema that was compiled before, by the same rules.
     pub(crate) fn of_kept(kept: KeptSchema) -> Self {
         Self { kept: Some(Box::new(kept)), plan: OnceLock::new(), published: OnceLock::new() }
     }
 
-    fn plan(&self) -> &Plan {
+    fn plan(&self) -> &SchemaPlan {
         self.plan.get_or_init(|| {
             let compiled =
                 self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
             compiled
                 .and_then(|schema| schema.plan.into_inner())
-                .unwrap_or_else(|| Box::new(Plan::refusing()))
+                .unwrap_or_else(|| Box::new(SchemaPlan::refusing()))
         })
     }
 
-    /// The schema as it was declared.
+    /// Returns the schema as declared.
     #[must_use]
     pub fn published(&self) -> &Value {
         self.published.get_or_init(|| kept::published(self.kept.as_deref()))
     }
 
-    /// The same as an object of its own, for whoever keeps it; without members if it is `true` or
+    /// Like [`published`](Self::published), as an owned object; empty if the schema is `true` or
     /// `false`.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
         kept::object(self.published.get(), self.kept.as_deref())
     }
 
-    /// The schema as the reader of a dialect is shown it. A value that the declaration takes fits
-    /// it as well.
+    /// Converts the schema to a dialect. Every value that is valid by the declaration is also valid
+    /// by the converted schema.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
         dialect::write(self.published(), dialect)
     }
 
-    /// Validates the value of a success.
+    /// Validates the value of a successful call.
     ///
     /// # Errors
-    /// Which parts of the value break which keywords. The text is for the person who runs the host:
-    /// it names paths and keywords and shows no values.
+    /// The paths of the parts that violate a keyword, with the keyword. The string is for the
+    /// operator and contains no values.
     pub fn validate(&self, value: &Value) -> Result<(), String> {
         arguments::validate(self.plan(), value)
     }
 }
 
-fn one(refusal: Refusal) -> Vec<Refusal> {
+fn one(refusal: SchemaRefusal) -> Vec<SchemaRefusal> {
     vec![refusal]
 }
 
-/// The refusal that is named when one is enough.
-fn first(mut refusals: Vec<Refusal>) -> Refusal {
+/// Returns the first refusal, for callers that report only one.
+fn first(mut refusals: Vec<SchemaRefusal>) -> SchemaRefusal {
     debug_assert!(!refusals.is_empty(), "a schema is refused for a reason");
     refusals.truncate(1);
-    refusals.pop().unwrap_or(Refusal { pointer: String::new(), reason: Reason::NotAnObject })
+    refusals.pop().unwrap_or(SchemaRefusal { pointer: String::new(), reason: Reason::NotAnObject })
 }
 
-fn locate<'j>(json: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {
+fn locate<'j>(json: &'j Json<'j>) -> Result<Sites<'j>, SchemaRefusal> {
     let sites = sites::locate(json)?;
     extent::check_nodes(&sites)?;
     extent::check_in_place(&sites)?;
     Ok(sites)
 }
 
-/// The top level is an object schema, and its properties have names (`ARG-38`). A schema that
-/// states no type is one unless it reads as something else: `{}` is a tool without parameters.
-fn check_top_level(json: &Json<'_>, sites: &Sites<'_>) -> Result<(), Refusal> {
-    if !reads_as_object(sites, Plan::ROOT) {
+/// Checks that the top level is an object schema and that its properties have names (`ARG-38`). A
+/// schema without a type is an object schema unless it reads as something else: `{}` is a tool
+/// without parameters.
+fn check_top_level(json: &Json<'_>, sites: &Sites<'_>) -> Result<(), SchemaRefusal> {
+    if !reads_as_object(sites, SchemaPlan::ROOT) {
         return refuse("", Reason::NotAnObject);
     }
     let properties =
@@ -397,13 +400,14 @@ fn check_top_level(json: &Json<'_>, sites: &Sites<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Recursion follows `$ref` alone, which does not lead in a circle.
+/// Returns whether a schema reads as an object schema. Recursion follows only `$ref`, which forms
+/// no cycle.
 fn reads_as_object(sites: &Sites<'_>, id: NodeId) -> bool {
     let Some(site) = sites.get(id) else { return false };
     let Some(schema) = site.json.as_object() else { return false };
     match declared::types(schema) {
         Ok(Some(types)) => types == ["object"],
-        // An unknown type is refused where the node is built, with a better reason.
+        // An unknown type is reported with a better reason where the node is built.
         Err(_) => true,
         Ok(None) => {
             let has = |name| schema.get(name).is_some();

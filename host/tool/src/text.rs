@@ -1,11 +1,11 @@
-//! Characters that a person is not shown as they are.
+//! Characters that are escaped before a user sees them.
 
-/// Returns true for a character that is escaped wherever a person reads words of a plugin, a model,
-/// a server or a file: one that drives a terminal, reorders a line, or is there without being seen.
-/// Line feeds and tabs are not among them.
+/// Returns true for a character that must be escaped wherever a user reads output of a plugin, a
+/// model, a server or a file: one that controls a terminal, reorders a line, or is invisible. Line
+/// feeds and tabs are not among them.
 ///
-/// Joiners (U+200C, U+200D) and U+FE0F are not either: scripts and emoji are written with them, and
-/// the one bit that they can carry shows.
+/// Joiners (U+200C, U+200D) and U+FE0F are not either: scripts and emoji need them, and the one bit
+/// that they can carry is visible.
 #[must_use]
 pub const fn is_hostile_char(c: char) -> bool {
     match c {
@@ -13,11 +13,11 @@ pub const fn is_hostile_char(c: char) -> bool {
         // C0 and C1 controls and U+007F: escape sequences move the cursor, rename the window, and
         // paste.
         '\u{00}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
-        // Marks, embeddings, overrides and isolates of direction: they turn a line around.
+        // Directional marks, embeddings, overrides and isolates: they reorder a line.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             true
         }
-        // Separators of lines and paragraphs: a new line for some readers and nothing for others.
+        // Line and paragraph separators: a new line for some readers and nothing for others.
         '\u{2028}' | '\u{2029}' => true,
         // Soft hyphen, grapheme joiner, zero-width space, word joiner and invisible operators,
         // deprecated format characters, and the byte order mark: they have no width.
@@ -27,16 +27,15 @@ pub const fn is_hostile_char(c: char) -> bool {
         | '\u{2060}'..='\u{2065}'
         | '\u{206a}'..='\u{206f}'
         | '\u{feff}' => true,
-        // Fillers of Hangul, inherent vowels of Khmer and the blank Braille pattern: letters that
-        // look like a space, or like nothing.
+        // Hangul fillers, inherent vowels of Khmer and the blank Braille pattern: letters that look
+        // like a space, or like nothing.
         '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}'
         | '\u{ffa0}' => true,
-        // Variation selectors: a row of them carries hidden bytes.
+        // Variation selectors: a sequence of them carries hidden bytes.
         '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0e}' => true,
-        // Specials: anchors of annotations, and code points of the same block that are to be
-        // ignored.
+        // Specials: interlinear annotation characters, and ignorable code points of the same block.
         '\u{fff0}'..='\u{fffb}' => true,
-        // Format characters of shorthand and of music: they have no shape of their own.
+        // Format characters of shorthand and music: they have no glyph of their own.
         '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' => true,
         // Tags and the other variation selectors: whole sentences in invisible ASCII.
         '\u{e0000}'..='\u{e0fff}' => true,

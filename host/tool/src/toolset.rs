@@ -7,7 +7,7 @@ mod names;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::names::Names;
+use self::names::NameIndex;
 use crate::invoke::InnerCall;
 use crate::origin::ToolOrigin;
 use crate::usage::Usage;
@@ -29,23 +29,23 @@ use crate::{
 /// Clones are cheap and share everything; adding to one leaves the others as they are.
 #[derive(Clone, Default)]
 pub struct Toolset {
-    inner: Arc<Inner>,
+    inner: Arc<ToolsetState>,
 }
 
 #[derive(Clone, Default)]
-struct Inner {
-    entries: Vec<Entry>,
-    names: Names,
+struct ToolsetState {
+    entries: Vec<ToolsetEntry>,
+    names: NameIndex,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ToolsetEntry {
     definition: Arc<ToolDefinition>,
     source: Arc<dyn ToolSource>,
     usage: Option<Arc<Usage>>,
 }
 
-/// A tool has a name that another source's tool has, or one that a person or a model would take for
+/// A tool has a name that another source's tool has, or one that the user or a model would take for
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; load only one of the two, or have its author rename a tool", clash(.name, .source_name, .taken, .taken_by))]
@@ -69,10 +69,10 @@ fn clash(name: &ToolName, source_name: &str, taken: &ToolName, taken_by: &str) -
     format!("the tool '{name}' of `{source_name}` cannot be told from '{taken}' of `{taken_by}`")
 }
 
-/// Why a call did not start. No tool has run.
+/// Error of a call that did not start. No tool has run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum RefusedCall {
     /// No tool of that name.
     #[error("there is no tool called '{name}'")]
     UnknownTool {
@@ -134,7 +134,7 @@ impl Toolset {
     }
 
     fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
-        let Inner { entries, names, .. } = &*self.inner;
+        let ToolsetState { entries, names, .. } = &*self.inner;
         let entry = entries.get(names.taken(name.as_str(), |entry| name_of(entries, entry))?)?;
         Some(DuplicateTool {
             name: name.clone(),
@@ -147,9 +147,9 @@ impl Toolset {
     /// Takes a tool away. Says whether there was such a tool.
     pub fn remove(&mut self, tool: &str) -> bool {
         let Some(index) = self.position(tool) else { return false };
-        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        let ToolsetState { entries, names, .. } = Arc::make_mut(&mut self.inner);
         entries.remove(index);
-        *names = Names::default();
+        *names = NameIndex::default();
         for index in 0..entries.len() {
             names.take(index, |entry| name_of(entries, entry));
         }
@@ -159,7 +159,7 @@ impl Toolset {
     /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
         let index = self.position(tool);
-        let Inner { entries, .. } = Arc::make_mut(&mut self.inner);
+        let ToolsetState { entries, .. } = Arc::make_mut(&mut self.inner);
         let entry = index.and_then(|index| entries.get_mut(index));
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
@@ -179,7 +179,7 @@ impl Toolset {
     /// The place of a tool in that order.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
-        let Inner { entries, names, .. } = &*self.inner;
+        let ToolsetState { entries, names, .. } = &*self.inner;
         names.find(name, |entry| name_of(entries, entry))
     }
 
@@ -187,14 +187,14 @@ impl Toolset {
     /// end.
     ///
     /// # Errors
-    /// [`Refused`] when there is no such tool, its arguments do not decode, or it is used up; then
-    /// nothing has run.
+    /// [`RefusedCall`] when there is no such tool, its arguments do not decode, or it is used up;
+    /// then nothing has run.
     pub async fn call(
         &self,
         name: &str,
         arguments: Option<&[u8]>,
         context: &CallContext,
-    ) -> Result<Completion, Refused> {
+    ) -> Result<Completion, RefusedCall> {
         let ended = self.call_entry(name, arguments, context).await;
         ended.inspect_err(|refused| log::refused(name, refused, context))
     }
@@ -204,7 +204,7 @@ impl Toolset {
         name: &str,
         arguments: Option<&[u8]>,
         context: &CallContext,
-    ) -> Result<Completion, Refused> {
+    ) -> Result<Completion, RefusedCall> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
         let arguments =
@@ -222,7 +222,7 @@ impl Toolset {
         }
         if context.file_effects.is_dry_run && !entry.source.supports_dry_run(&entry.definition.name)
         {
-            return Err(Refused::NoDryRun { tool: entry.definition.name.clone() });
+            return Err(RefusedCall::NoDryRun { tool: entry.definition.name.clone() });
         }
         entry.start()?;
         let call = ToolCall { tool: &entry.definition, arguments, toolset: Some(self) };
@@ -242,13 +242,13 @@ impl Toolset {
     /// The definition of a tool.
     ///
     /// # Errors
-    /// [`Refused::UnknownTool`] with the nearest name that exists.
-    pub fn definition(&self, name: &str) -> Result<&Arc<ToolDefinition>, Refused> {
+    /// [`RefusedCall::UnknownTool`] with the nearest name that exists.
+    pub fn definition(&self, name: &str) -> Result<&Arc<ToolDefinition>, RefusedCall> {
         self.lookup(name).map(|entry| &entry.definition)
     }
 
-    /// Whether a person has to approve each call of a tool that a model makes; an unknown one needs
-    /// none, for it does not run.
+    /// Returns whether the user has to approve each call of a tool that a model makes; an unknown
+    /// one needs none, for it does not run.
     #[must_use]
     pub fn needs_approval(&self, name: &str) -> bool {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
@@ -260,7 +260,7 @@ impl Toolset {
         self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
     }
 
-    /// Returns whether a person has to approve a call with these arguments (JSON text, `None` for
+    /// Returns whether the user has to approve a call with these arguments (JSON text, `None` for
     /// absent). Arguments that do not decode need approval where some call of the tool does: the
     /// call is refused later.
     #[must_use]
@@ -293,21 +293,21 @@ impl Toolset {
         })
     }
 
-    fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
+    fn lookup(&self, name: &str) -> Result<&ToolsetEntry, RefusedCall> {
         let entries = &self.inner.entries;
         self.position(name).and_then(|index| entries.get(index)).ok_or_else(|| {
             let names = entries.iter().map(|e| e.definition.name.as_str());
             let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
-            Refused::UnknownTool { name: name.to_owned(), nearest }
+            RefusedCall::UnknownTool { name: name.to_owned(), nearest }
         })
     }
 }
 
-impl Inner {
+impl ToolsetState {
     fn add(&mut self, source: &Arc<dyn ToolSource>, definitions: &[Arc<ToolDefinition>]) {
         let Self { entries, names, .. } = self;
         for definition in definitions {
-            entries.push(Entry {
+            entries.push(ToolsetEntry {
                 definition: Arc::clone(definition),
                 source: Arc::clone(source),
                 usage: None,
@@ -317,7 +317,7 @@ impl Inner {
     }
 }
 
-/// What is left of a call that another one was not let make.
+/// Returns the result of an inner call that was not admitted.
 fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Completion {
     let mut record = CallRecord::default();
     record.call_id.clone_from(&context.call_id);
@@ -327,17 +327,17 @@ fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Com
     Completion { outcome, record }
 }
 
-fn name_of(entries: &[Entry], entry: usize) -> &str {
+fn name_of(entries: &[ToolsetEntry], entry: usize) -> &str {
     entries.get(entry).map_or("", |entry| entry.definition.name.as_str())
 }
 
-impl Entry {
-    fn start(&self) -> Result<(), Refused> {
+impl ToolsetEntry {
+    fn start(&self) -> Result<(), RefusedCall> {
         let tool = || self.definition.name.clone();
         match self.usage.as_ref().map_or(Ok(()), |usage| usage.start()) {
             Ok(()) => Ok(()),
-            Err(UsedUp::Invocations) => Err(Refused::InvocationsUsedUp { tool: tool() }),
-            Err(UsedUp::Failures) => Err(Refused::FailuresUsedUp { tool: tool() }),
+            Err(UsedUp::Invocations) => Err(RefusedCall::InvocationsUsedUp { tool: tool() }),
+            Err(UsedUp::Failures) => Err(RefusedCall::FailuresUsedUp { tool: tool() }),
         }
     }
 

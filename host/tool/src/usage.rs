@@ -1,23 +1,24 @@
-//! How often a tool may be called, and how often it may fail (`RES-23`).
+//! Limits on the calls and failures of a tool (`RES-23`).
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Limits on the use of one tool. The default is none.
+/// Limits on the use of one tool. By default there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct UsageLimits {
-    /// How often the tool may be called.
+    /// Maximum number of calls.
     pub max_invocations: Option<NonZeroU32>,
-    /// How often it may end in a failure of its own or in an error. Cancellation is neither.
+    /// Maximum number of calls that end in a reported failure or an error. Cancellation is neither.
     pub max_invocation_failures: Option<NonZeroU32>,
 }
 
-/// The limits of one tool and what is used up of them.
+/// Limits of one tool and their current use.
 ///
-/// The counts live as long as this value, so whoever builds a new toolset passes the old value on.
+/// The counts live as long as this value, so code that builds a new toolset must pass the old value
+/// on.
 #[derive(Debug, Default)]
 pub struct Usage {
     limits: UsageLimits,
@@ -30,7 +31,7 @@ struct Counts {
     failures: u32,
 }
 
-/// Which limit is used up.
+/// Limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsedUp {
     Invocations,
@@ -38,7 +39,7 @@ pub(crate) enum UsedUp {
 }
 
 impl Usage {
-    /// Nothing used yet.
+    /// Returns a counter with nothing used.
     #[must_use]
     pub fn new(limits: UsageLimits) -> Self {
         Self { limits, counts: Mutex::default() }

@@ -1,6 +1,6 @@
 //! An agent as an executor.
 //!
-//! Calls that a person has to approve become requests of the workflow, one each; the agent goes on
+//! Calls that the user has to approve become requests of the workflow, one each; the agent goes on
 //! when all of them are answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with
 //! `against` where the label policy has something against the call. An answer approves if it is
 //! `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`). What waits is
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ApprovalRequest, BoxError, Content, IntoMessages, Message, Pairing, Response, RunError,
-    Session,
+    Agent, ApprovalRequest, BoxError, IntoMessages, Message, MessageContent, Pairing, Response,
+    RunError, Session,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::conversation;
 use super::executor::Executor;
 use super::message::{MessageType, Payload};
-use super::snapshot::Request;
+use super::snapshot::UserRequest;
 use super::step::Step;
 
 /// An agent as an executor.
@@ -30,12 +30,12 @@ pub struct AgentExecutor {
     passes: Passes,
     remembers: bool,
     names_speakers: bool,
-    /// Whom it can hand off to, by the tool that does it; then an answer without a handoff is for
-    /// the person.
+    /// Agents to hand off to, by the tool that does it; then an answer without a handoff is for the
+    /// user.
     handoffs: Option<BTreeMap<String, String>>,
 }
 
-/// What an agent sends on.
+/// Output of an agent to the next executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Passes {
@@ -43,20 +43,20 @@ pub enum Passes {
     Text,
     /// Its answer as a message.
     Answer,
-    /// What it was given, and its answer: a conversation that grows.
+    /// The input and the answer: a conversation that grows.
     Conversation,
 }
 
-/// What an agent keeps between two messages.
+/// State of an agent between two messages.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Own {
+struct AgentState {
     /// The turns so far, if it remembers them, or while calls wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<Session>,
-    /// What it is answering while somebody is asked.
+    /// Message that it is answering while a request is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    open: Option<Open>,
+    open: Option<OpenCall>,
     /// Messages that have come meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held: Vec<Payload>,
@@ -64,18 +64,18 @@ struct Own {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Open {
+struct OpenCall {
     conversation: Vec<Message>,
     /// Calls that wait, by the request of the workflow.
     approvals: BTreeMap<String, ApprovalRequest>,
-    /// What was said about others.
-    answers: Vec<Content>,
+    /// Answers to other requests.
+    answers: Vec<MessageContent>,
 }
 
 /// An agent cannot do in a workflow what it does elsewhere.
 #[derive(Debug, thiserror::Error)]
 enum NotHere {
-    #[error("the agent wants its caller to call `{0}`, and a workflow has nobody for that")]
+    #[error("the agent declares `{0}` for its caller to run, which a workflow does not support")]
     CallerRequest(String),
     #[error("the answer to `{0}` belongs to nothing that the agent waits for")]
     Answer(String),
@@ -96,14 +96,14 @@ impl AgentExecutor {
         }
     }
 
-    /// What it sends on; yields are texts with [`Passes::Text`] and messages otherwise.
+    /// Sets the output; yields are strings with [`Passes::Text`] and messages otherwise.
     #[must_use]
     pub fn passing(mut self, passes: Passes) -> Self {
         self.passes = passes;
         self
     }
 
-    /// It begins each time anew: whoever sends to it sends all that it is to know.
+    /// It begins each time anew: a sender passes everything that it needs.
     #[must_use]
     pub fn forgetting(mut self) -> Self {
         self.remembers = false;
@@ -117,7 +117,7 @@ impl AgentExecutor {
         self
     }
 
-    /// It talks to a person, and hands off with these tools.
+    /// It talks to the user, and hands off with these tools.
     #[must_use]
     pub(super) fn handing_off(mut self, handoffs: BTreeMap<String, String>) -> Self {
         self.handoffs = Some(handoffs);
@@ -128,18 +128,18 @@ impl AgentExecutor {
     async fn turn(
         &self,
         conversation: Vec<Message>,
-        own: &mut Own,
+        own: &mut AgentState,
         step: &Step,
     ) -> Result<(), BoxError> {
         let heard = conversation::heard_by(&conversation, &self.id, self.names_speakers);
-        own.open = Some(Open { conversation, ..Open::default() });
+        own.open = Some(OpenCall { conversation, ..OpenCall::default() });
         self.run(heard, own, step).await
     }
 
     async fn run(
         &self,
         messages: impl IntoMessages,
-        own: &mut Own,
+        own: &mut AgentState,
         step: &Step,
     ) -> Result<(), BoxError> {
         let session = own.session.get_or_insert_default().clone();
@@ -161,8 +161,8 @@ impl AgentExecutor {
     fn done(
         &self,
         response: &Response,
-        open: Open,
-        own: &mut Own,
+        open: OpenCall,
+        own: &mut AgentState,
         step: &Step,
     ) -> Result<(), BoxError> {
         let answer = conversation::answer(response, &self.id);
@@ -186,7 +186,7 @@ impl AgentExecutor {
                 }
                 None => {
                     step.request(text, MessageType::Text)?;
-                    own.open = Some(Open { conversation, ..Open::default() });
+                    own.open = Some(OpenCall { conversation, ..OpenCall::default() });
                     Ok(())
                 }
             };
@@ -199,8 +199,8 @@ impl AgentExecutor {
         Ok(step.send_payload(sent, None)?)
     }
 
-    /// What has come while somebody was asked.
-    async fn held(&self, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+    /// Handles the messages that arrived while a request was open.
+    async fn held(&self, own: &mut AgentState, step: &Step) -> Result<(), BoxError> {
         while own.open.is_none() && !own.held.is_empty() {
             let next = own.held.remove(0);
             self.turn(conversation::read(&next)?, own, step).await?;
@@ -234,7 +234,7 @@ pub(super) async fn turn_apart(
 }
 
 /// Asks for approvals, one request each.
-fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+fn ask(requests: Vec<ApprovalRequest>, own: &mut AgentState, step: &Step) -> Result<(), BoxError> {
     let open = own.open.get_or_insert_default();
     open.approvals.clear();
     open.answers.clear();
@@ -253,15 +253,15 @@ fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(),
     Ok(())
 }
 
-/// Whom the response hands off to: the first of the tools that was called with success.
+/// Returns the agent that the response hands off to: that of the first handoff tool that succeeded.
 fn handoff<'h>(response: &Response, handoffs: &'h BTreeMap<String, String>) -> Option<&'h str> {
     let answered = Pairing::of(&response.messages).answered(&response.messages);
     let mut done = answered.into_iter().filter(|(_, result)| !result.is_error);
     done.find_map(|(call, _)| handoffs.get(&call.name)).map(String::as_str)
 }
 
-/// What a person said about a call.
-fn decided(request: &ApprovalRequest, answer: &Value) -> Content {
+/// Returns the user's decision about a call.
+fn decided(request: &ApprovalRequest, answer: &Value) -> MessageContent {
     let approved = answer.get("approved").unwrap_or(answer);
     let reason = answer.get("reason").and_then(Value::as_str).map(str::to_owned);
     if approved == &Value::Bool(true) { request.approve() } else { request.refuse(reason) }
@@ -295,7 +295,7 @@ impl Executor for AgentExecutor {
     }
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let mut own = step.read_own::<Own>()?;
+        let mut own = step.read_own::<AgentState>()?;
         if own.open.is_some() {
             own.held.push(message);
         } else {
@@ -306,11 +306,11 @@ impl Executor for AgentExecutor {
 
     async fn answered(
         &self,
-        request: Request,
+        request: UserRequest,
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {
-        let mut own = step.read_own::<Own>()?;
+        let mut own = step.read_own::<AgentState>()?;
         let open = own.open.get_or_insert_default();
         match open.approvals.remove(&request.id) {
             Some(approval) => {

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::edges::{Condition, EdgeGroup, Selection, Switch};
+use super::edges::{Condition, EdgeGroup, Switch, TargetSelection};
 use super::error::{InvalidWorkflow, WorkflowError};
 use super::executor::Executor;
 use super::limits::WorkflowLimits;
 use super::message::Payload;
-use super::outputs::{Designated, IntermediateFrom, OutputFrom};
+use super::outputs::{IntermediateFrom, OutputExecutors, OutputFrom};
 use super::run::WorkflowRun;
 use super::snapshot::Snapshot;
 use super::{check, mermaid, structure};
@@ -20,18 +20,18 @@ pub struct Workflow {
     pub(super) graph: Arc<Graph>,
 }
 
-/// What a workflow consists of. Everything in here was checked.
+/// Checked graph of a workflow. Everything in here was checked.
 pub(super) struct Graph {
     pub(super) name: String,
     pub(super) start: String,
     /// In the order in which they were added.
     pub(super) executors: Vec<Arc<dyn Executor>>,
-    /// Where each id stands in `executors`.
+    /// Index of each id in `executors`.
     pub(super) places: HashMap<String, usize>,
     pub(super) edges: Vec<EdgeGroup>,
-    pub(super) designated: Designated,
+    pub(super) designated: OutputExecutors,
     pub(super) limits: WorkflowLimits,
-    /// What checkpoints are compared by.
+    /// Digest that checkpoints are compared by.
     pub(super) structure: String,
 }
 
@@ -45,7 +45,7 @@ pub struct WorkflowBuilder {
     output: Option<OutputFrom>,
     intermediate: Option<IntermediateFrom>,
     limits: WorkflowLimits,
-    /// What is wrong with how edges were declared, the first of it.
+    /// First error in the declaration of edges.
     malformed: Option<InvalidWorkflow>,
 }
 
@@ -64,7 +64,7 @@ impl Workflow {
         }
     }
 
-    /// What it is called.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.graph.name
@@ -75,7 +75,7 @@ impl Workflow {
         self.graph.executors.iter().map(|executor| executor.id())
     }
 
-    /// How far a run may go.
+    /// Returns the limits of a run.
     #[must_use]
     pub fn limits(&self) -> WorkflowLimits {
         self.graph.limits
@@ -104,8 +104,8 @@ impl Workflow {
         mermaid::flowchart(&self.graph)
     }
 
-    /// What checkpoints of this workflow are compared by: a digest of executors, edges, types and
-    /// output selection (`WF-12`).
+    /// Returns the digest of executors, edges, types and output selection that checkpoints are
+    /// compared by (`WF-12`).
     #[must_use]
     pub fn structure(&self) -> &str {
         &self.graph.structure
@@ -130,7 +130,7 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Where runs begin.
+    /// Sets the executor that runs start with.
     pub fn start(mut self, id: impl Into<String>) -> Self {
         self.start = Some(id.into());
         self
@@ -186,7 +186,7 @@ impl WorkflowBuilder {
         self,
         from: impl Into<String>,
         to: impl IntoIterator<Item = I>,
-        selection: Selection,
+        selection: TargetSelection,
     ) -> Self {
         let to: Vec<String> = to.into_iter().map(Into::into).collect();
         if to.len() < 2 {
@@ -220,13 +220,13 @@ impl WorkflowBuilder {
         self.with(EdgeGroup::FanIn { from, to: to.into() })
     }
 
-    /// Whose yields are output: a list of executors, or `all` (`WF-9`).
+    /// Sets the executors whose yields are output: a list, or `all` (`WF-9`).
     pub fn output_from(mut self, output: impl Into<OutputFrom>) -> Self {
         self.output = Some(output.into());
         self
     }
 
-    /// Whose yields are shown as intermediate: a list of executors, or `all_other` (`WF-9`).
+    /// Sets the executors whose yields are shown as intermediate: a list, or `all_other` (`WF-9`).
     pub fn intermediate_output_from(mut self, intermediate: impl Into<IntermediateFrom>) -> Self {
         self.intermediate = Some(intermediate.into());
         self
@@ -238,7 +238,7 @@ impl WorkflowBuilder {
         self
     }
 
-    /// How far a run may go.
+    /// Sets the limits of a run.
     pub fn limits(mut self, limits: WorkflowLimits) -> Self {
         self.limits = limits;
         self
@@ -269,7 +269,7 @@ impl WorkflowBuilder {
         }
         let start = self.start.ok_or(InvalidWorkflow::NoStart)?;
         check::graph(&start, &self.executors, &places, &self.edges)?;
-        let designated = Designated::resolve(self.output, self.intermediate, &ids)?;
+        let designated = OutputExecutors::resolve(self.output, self.intermediate, &ids)?;
         let structure = structure::digest(&start, &self.executors, &self.edges, &designated);
         let graph = Graph {
             name: self.name,

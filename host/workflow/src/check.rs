@@ -1,4 +1,4 @@
-//! What is refused about a graph, in the order of `WF-7`.
+//! Checks of a graph, in the order of `WF-7`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn graph(
     reachable(start, executors, edges)
 }
 
-/// Whether something that `from` sends is something that `to` takes.
+/// Returns whether something that `from` sends is something that `to` takes.
 fn fitting(from: &dyn Executor, to: &dyn Executor, is_fan_in: bool) -> Result<(), InvalidWorkflow> {
     let mut sends = from.sends();
     if is_fan_in {

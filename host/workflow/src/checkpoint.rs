@@ -23,13 +23,13 @@ const ENDING: &str = ".json";
 /// Digits of a run's id: 12 of the time in milliseconds, 8 random ones.
 const RUN_DIGITS: usize = 20;
 
-/// Where checkpoints are kept: a directory per workflow, by its name. Clones are the same place.
+/// Store of checkpoints: a directory per workflow, by its name. Clones are the same place.
 #[derive(Clone)]
 pub struct Checkpoints {
     store: Arc<dyn FileStore>,
 }
 
-/// Which checkpoint: of which run, after which superstep. The text form is
+/// Id of a checkpoint: its run, and the number of its superstep. The text form is
 /// `0193c0ffee00a1b2c3d4-000002`; in order of text they are in order of time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointId {
@@ -37,21 +37,21 @@ pub struct CheckpointId {
     superstep: u64,
 }
 
-/// What stands in a file.
+/// Content of a checkpoint file.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct CheckpointRecord {
     #[serde(rename = "type")]
-    record: RecordType,
+    record: CheckpointRecordType,
     snapshot: Snapshot,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RecordType {
+enum CheckpointRecordType {
     WorkflowCheckpoint,
 }
 
-/// Why there is no checkpoint.
+/// Error of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -69,12 +69,12 @@ pub enum CheckpointError {
         /// The checkpoint.
         id: CheckpointId,
     },
-    /// What is there is no checkpoint.
+    /// The file is not a checkpoint.
     #[error("the checkpoint `{id}` cannot be read: {source}")]
     Unreadable {
         /// The checkpoint.
         id: CheckpointId,
-        /// Why not.
+        /// Cause.
         source: serde_json::Error,
     },
     /// A snapshot cannot be written as JSON.
@@ -120,7 +120,7 @@ impl Checkpoints {
     /// Reads a checkpoint, for [`Workflow::resume`](super::Workflow::resume).
     ///
     /// # Errors
-    /// There is none, or what is there is none.
+    /// The checkpoint does not exist or is invalid.
     pub async fn load(
         &self,
         workflow: &str,
@@ -135,7 +135,7 @@ impl Checkpoints {
             }
             read => read?,
         };
-        let record: Record = serde_json::from_slice(&bytes)
+        let record: CheckpointRecord = serde_json::from_slice(&bytes)
             .map_err(|source| CheckpointError::Unreadable { id: id.clone(), source })?;
         Ok(record.snapshot)
     }
@@ -154,7 +154,10 @@ impl Checkpoints {
     }
 
     async fn save(&self, id: &CheckpointId, snapshot: &Snapshot) -> Result<(), CheckpointError> {
-        let record = Record { record: RecordType::WorkflowCheckpoint, snapshot: snapshot.clone() };
+        let record = CheckpointRecord {
+            record: CheckpointRecordType::WorkflowCheckpoint,
+            snapshot: snapshot.clone(),
+        };
         let bytes = serde_json::to_vec(&record).map_err(CheckpointError::Unwritable)?;
         Ok(self.store.write(&path(snapshot.workflow(), id)?, bytes, WriteMode::Replace).await?)
     }

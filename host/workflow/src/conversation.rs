@@ -1,6 +1,6 @@
 //! Agent messages as executors pass them on.
 
-use cofferdam_agent::{BoxError, Content, Message, Response, Role};
+use cofferdam_agent::{BoxError, Message, MessageContent, Response, Role};
 use serde_json::Value;
 
 use super::message::{MessageType, Payload};
@@ -8,7 +8,7 @@ use super::message::{MessageType, Payload};
 /// Under this key of a message stands which executor said it.
 const AUTHOR: &str = "author_name";
 
-/// What an executor that wants a conversation takes.
+/// Returns the message types of an executor that takes a conversation.
 pub(super) fn taken() -> Vec<MessageType> {
     let message = MessageType::named("message");
     vec![
@@ -20,7 +20,7 @@ pub(super) fn taken() -> Vec<MessageType> {
     ]
 }
 
-/// A payload as messages: texts are the person's, and lists of lists are one after another.
+/// A payload as messages: texts are the user's, and lists of lists are one after another.
 pub(super) fn read(payload: &Payload) -> Result<Vec<Message>, BoxError> {
     let mut messages = Vec::new();
     read_value(&payload.value, &mut messages, 2)?;
@@ -39,7 +39,7 @@ fn read_value(value: &Value, messages: &mut Vec<Message>, depth: u32) -> Result<
     Ok(())
 }
 
-/// What an agent has answered: the last of its messages that says anything, without calls. Empty if
+/// Returns the answer of an agent: the last of its messages with content, without calls. Empty if
 /// it said nothing.
 pub(super) fn answer(response: &Response, author: &str) -> Message {
     let said = response.messages.iter().rev().filter(|message| message.role == Role::Assistant);
@@ -49,10 +49,10 @@ pub(super) fn answer(response: &Response, author: &str) -> Message {
     by(Message::new(Role::Assistant, contents), author)
 }
 
-fn is_said(content: &&Content) -> bool {
+fn is_said(content: &&MessageContent) -> bool {
     match content {
-        Content::Text(text) => !text.text.is_empty(),
-        Content::Data(_) => true,
+        MessageContent::Text(text) => !text.text.is_empty(),
+        MessageContent::Data(_) => true,
         _ => false,
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn by(mut message: Message, author: &str) -> Message {
     message
 }
 
-/// Who has said a message, if an executor did.
+/// Returns the executor that wrote a message, if one did.
 pub(super) fn author(message: &Message) -> Option<&str> {
     message.extra.get(AUTHOR).and_then(Value::as_str)
 }
@@ -76,7 +76,7 @@ pub(super) fn heard_by(messages: &[Message], listener: &str, names_speakers: boo
             let mut heard = message.clone();
             heard.role = Role::User;
             if names_speakers {
-                heard.contents.insert(0, Content::text(format!("{speaker}: ")));
+                heard.contents.insert(0, MessageContent::text(format!("{speaker}: ")));
             }
             heard
         }
@@ -124,9 +124,9 @@ mod tests {
     fn an_answer_is_what_was_said_last_without_calls() {
         let calls = Message::new(
             Role::Assistant,
-            vec![Content::text("I look."), Content::call("1", "f", "{}")],
+            vec![MessageContent::text("I look."), MessageContent::call("1", "f", "{}")],
         );
-        let silent = Message::new(Role::Assistant, vec![Content::call("2", "g", "{}")]);
+        let silent = Message::new(Role::Assistant, vec![MessageContent::call("2", "g", "{}")]);
         let response =
             Response { messages: vec![Arc::new(calls), Arc::new(silent)], ..Response::default() };
         let answer = answer(&response, "a");

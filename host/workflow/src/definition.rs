@@ -18,15 +18,15 @@ const REPEATED_EVENTS_MAX: usize = 10_000;
 pub struct WorkflowDefinition {
     /// Name of the workflow; that of the file unless it is given.
     pub name: Option<String>,
-    /// For people only.
+    /// For users only.
     #[serde(rename = "description")]
     _description: Option<String>,
     /// Agents by id.
     #[serde(default)]
-    pub agents: Ordered<AgentDefinition>,
-    /// Questions to people by id.
+    pub agents: OrderedMap<AgentDefinition>,
+    /// Questions to users by id.
     #[serde(default)]
-    pub people: Ordered<PersonDefinition>,
+    pub people: OrderedMap<PersonDefinition>,
     /// Pattern that the agents work in, in place of edges.
     pub orchestration: Option<Spanned<Orchestration>>,
     /// Id of the node that gets the input.
@@ -35,9 +35,9 @@ pub struct WorkflowDefinition {
     #[serde(default)]
     pub edges: Vec<Spanned<EdgeDefinition>>,
     /// Nodes whose output is the output of the workflow.
-    pub output_from: Option<Names>,
+    pub output_from: Option<NameList>,
     /// Nodes whose output is shown as intermediate.
-    pub intermediate_output_from: Option<Names>,
+    pub intermediate_output_from: Option<NameList>,
     /// Maximum number of supersteps.
     pub max_iterations: Option<Spanned<u64>>,
 }
@@ -53,12 +53,12 @@ pub struct AgentDefinition {
     /// Description for other agents.
     pub description: Option<String>,
     /// Names of its tools; `all` is all that the command line offers.
-    pub tools: Option<Spanned<Names>>,
+    pub tools: Option<Spanned<NameList>>,
     /// Maximum number of rounds of tool calls in one turn.
     pub max_tool_rounds: Option<std::num::NonZeroU32>,
 }
 
-/// A question to a person, at a node of the graph.
+/// A question to the user, at a node of the graph.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PersonDefinition {
@@ -69,7 +69,7 @@ pub struct PersonDefinition {
     pub passes: PersonPasses,
 }
 
-/// Message that is sent on when a person has answered.
+/// Message that is sent on when the user has answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersonPasses {
@@ -106,7 +106,7 @@ pub struct OrchestrationDefinition {
     pub planner: Option<String>,
     /// Agents that each agent may hand off to.
     #[serde(default)]
-    pub routes: Ordered<Vec<String>>,
+    pub routes: OrderedMap<Vec<String>>,
 }
 
 /// Pattern in which agents work together.
@@ -136,23 +136,23 @@ pub struct EdgeDefinition {
     /// Nodes that follow each other.
     pub chain: Option<Vec<String>>,
     /// Source of the edge; several wait for each other.
-    pub from: Option<Names>,
+    pub from: Option<NameList>,
     /// Target of the edge.
-    pub to: Option<Names>,
+    pub to: Option<NameList>,
     /// Condition on the message.
-    pub when: Option<When>,
+    pub when: Option<TextCondition>,
     /// Cases of which the first that holds is taken.
-    pub switch: Option<Vec<Case>>,
+    pub switch: Option<Vec<SwitchCase>>,
     /// Cases of which all that hold are taken.
-    pub select: Option<Vec<Case>>,
+    pub select: Option<Vec<SwitchCase>>,
 }
 
 /// One way of several.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Case {
+pub struct SwitchCase {
     /// Condition on the message.
-    pub when: Option<When>,
+    pub when: Option<TextCondition>,
     /// Target if the condition holds.
     pub to: Option<String>,
     /// Target if no other case holds.
@@ -162,7 +162,7 @@ pub struct Case {
 /// A condition on a text.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct When {
+pub struct TextCondition {
     /// The text contains this.
     pub contains: Option<String>,
     /// The text equals this, white space at both ends apart.
@@ -170,7 +170,7 @@ pub struct When {
     /// A regular expression matches the text.
     pub matches: Option<String>,
     /// The inner condition does not hold.
-    pub not: Option<Box<When>>,
+    pub not: Option<Box<TextCondition>>,
     /// True if upper and lower case are the same.
     #[serde(default)]
     pub ignore_case: bool,
@@ -178,7 +178,7 @@ pub struct When {
 
 /// One name, or a list of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Names {
+pub enum NameList {
     /// A name or a keyword.
     Word(String),
     /// Names.
@@ -187,7 +187,7 @@ pub enum Names {
 
 /// A map in the order in which it is written.
 #[derive(Debug)]
-pub struct Ordered<T>(pub Vec<(String, T)>);
+pub struct OrderedMap<T>(pub Vec<(String, T)>);
 
 /// Reason why a text is no workflow.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +200,7 @@ pub struct InvalidDefinition {
 }
 
 impl WorkflowDefinition {
-    /// Reads YAML and checks its form. Names that agents, people and edges refer to are checked
+    /// Reads YAML and checks its form. Names that agents, users and edges refer to are checked
     /// when the workflow is built.
     ///
     /// # Errors
@@ -226,7 +226,7 @@ fn without_place(message: &str) -> String {
     cut.and_then(|end| line.get(..end)).unwrap_or(line).to_owned()
 }
 
-impl Names {
+impl NameList {
     /// Returns the names; a word is one.
     pub fn ids(&self) -> &[String] {
         match self {
@@ -236,24 +236,24 @@ impl Names {
     }
 }
 
-impl<T> Ordered<T> {
+impl<T> OrderedMap<T> {
     /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
-impl<T> Default for Ordered<T> {
+impl<T> Default for OrderedMap<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct InOrder<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
-            type Value = Ordered<T>;
+            type Value = OrderedMap<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of names")
@@ -267,25 +267,25 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
                     }
                     entries.push((name, value));
                 }
-                Ok(Ordered(entries))
+                Ok(OrderedMap(entries))
             }
         }
         from.deserialize_map(InOrder(std::marker::PhantomData))
     }
 }
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for NameList {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct WordOrList;
         impl<'de> Visitor<'de> for WordOrList {
-            type Value = Names;
+            type Value = NameList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name or a list of names")
             }
 
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
-                Ok(Names::Word(word.to_owned()))
+                Ok(NameList::Word(word.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -293,7 +293,7 @@ impl<'de> Deserialize<'de> for Names {
                 while let Some(name) = list.next_element()? {
                     names.push(name);
                 }
-                Ok(Names::List(names))
+                Ok(NameList::List(names))
             }
         }
         from.deserialize_any(WordOrList)
@@ -324,7 +324,7 @@ impl<'de> Deserialize<'de> for Orchestration {
                     max_resets: None,
                     selector: None,
                     planner: None,
-                    routes: Ordered::default(),
+                    routes: OrderedMap::default(),
                 };
                 Ok(Orchestration(table))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Whether a message takes an edge. The name stands for it in graphs and in the structure that
+/// True if a message takes an edge. The name stands for it in graphs and in the structure that
 /// checkpoints are compared by: who changes what it decides gives it another one.
 #[derive(Clone)]
 pub struct Condition {
@@ -13,10 +13,10 @@ pub struct Condition {
     holds: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
 }
 
-/// Which targets a message goes to, as a list of their ids (`WF-4`). The name is used as that of a
+/// Targets of a message, as a list of their ids (`WF-4`). The name is used as that of a
 /// [`Condition`] is.
 #[derive(Clone)]
-pub struct Selection {
+pub struct TargetSelection {
     name: String,
     select: Select,
 }
@@ -36,7 +36,7 @@ pub struct Switch {
 pub(super) enum EdgeGroup {
     Single { from: String, to: String, condition: Option<Condition> },
     FanOut { from: String, to: Vec<String> },
-    Select { from: String, to: Vec<String>, selection: Selection },
+    Select { from: String, to: Vec<String>, selection: TargetSelection },
     Switch { from: String, cases: Vec<(Condition, String)>, default: String },
     FanIn { from: Vec<String>, to: String },
 }
@@ -50,20 +50,20 @@ impl Condition {
         Self { name: name.into(), holds: Arc::new(holds) }
     }
 
-    /// What it is called.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it holds for a value.
+    /// Returns whether it holds for a value.
     #[must_use]
     pub fn holds(&self, value: &Value) -> bool {
         (self.holds)(value)
     }
 }
 
-impl Selection {
+impl TargetSelection {
     /// A selection with a name. It is given the value and the ids of all targets.
     pub fn new(
         name: impl Into<String>,
@@ -72,7 +72,7 @@ impl Selection {
         Self { name: name.into(), select: Arc::new(select) }
     }
 
-    /// What it is called.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -95,7 +95,7 @@ impl Switch {
         self
     }
 
-    /// Where a message goes for which no case holds.
+    /// Sets the target of messages that match no case.
     pub fn default_to(mut self, target: impl Into<String>) -> Self {
         self.default = Some(target.into());
         self
@@ -120,7 +120,7 @@ impl EdgeGroup {
         }
     }
 
-    /// Whether messages of `source` take these edges.
+    /// Returns whether messages of `source` take these edges.
     pub(super) fn begins_at(&self, source: &str) -> bool {
         match self {
             Self::Single { from, .. }
@@ -142,7 +142,7 @@ impl fmt::Debug for Condition {
     }
 }
 
-impl fmt::Debug for Selection {
+impl fmt::Debug for TargetSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Selection({})", self.name)
     }

@@ -1,4 +1,4 @@
-//! Why there is no workflow, and why a run has ended without being through.
+//! Errors of building and of running workflows.
 
 use cofferdam_agent::BoxError;
 
@@ -6,7 +6,7 @@ use super::checkpoint::CheckpointError;
 use super::message::MessageType;
 use super::step::StepError;
 
-/// Why a workflow cannot be built. The texts are those of the contract.
+/// Error of building a workflow. The texts are those of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidWorkflow {
@@ -25,7 +25,7 @@ pub enum InvalidWorkflow {
     /// Something names an executor that is not there.
     #[error("[GRAPH_CONNECTIVITY] {what} names the executor '{id}', which is not in the workflow.")]
     UnknownExecutor {
-        /// What names it.
+        /// Subject.
         what: String,
         /// The id.
         id: String,
@@ -48,24 +48,24 @@ pub enum InvalidWorkflow {
          be unique."
     )]
     DuplicateEdge {
-        /// Where it begins.
+        /// Source.
         from: String,
-        /// Where it ends.
+        /// Target.
         to: String,
     },
-    /// What an executor sends is nothing that another one takes (`WF-7`).
+    /// An executor sends a type that its target does not take (`WF-7`).
     #[error(
         "[TYPE_COMPATIBILITY] Type incompatibility between executors '{from}' -> '{to}'. Source executor outputs types \
          [{}] but target executor can only handle types [{}].", listed(.sends), listed(.takes)
     )]
     Types {
-        /// Who sends.
+        /// Source.
         from: String,
-        /// Who takes.
+        /// Target.
         to: String,
-        /// What is sent; lists of it where the edge is a fan-in.
+        /// Types that are sent; lists of them if the edge is a fan-in.
         sends: Vec<MessageType>,
-        /// What is taken.
+        /// Types that are taken.
         takes: Vec<MessageType>,
     },
     /// No way leads to some executors (`WF-7`).
@@ -75,7 +75,7 @@ pub enum InvalidWorkflow {
         quoted(.ids)
     )]
     Unreachable {
-        /// Where runs begin.
+        /// Start executor.
         start: String,
         /// The executors, sorted.
         ids: Vec<String>,
@@ -95,7 +95,7 @@ pub enum InvalidWorkflow {
         /// The executors, each once.
         ids: Vec<String>,
     },
-    /// A designation designates nobody (`WF-10`).
+    /// A designation names no executor (`WF-10`).
     #[error(
         "[OUTPUT_VALIDATION] Explicit workflow output designation must include at least one \
          output or intermediate executor."
@@ -129,7 +129,7 @@ pub enum InvalidWorkflow {
     NoIterations,
 }
 
-/// Why a run is not through. Texts are for the person who runs the host.
+/// Error of a run. Texts are for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkflowError {
@@ -138,7 +138,7 @@ pub enum WorkflowError {
     Input {
         /// The start executor.
         executor: String,
-        /// What it takes.
+        /// Types that it takes.
         takes: Vec<MessageType>,
         /// The input's type.
         given: MessageType,
@@ -146,7 +146,7 @@ pub enum WorkflowError {
     /// An executor has failed (`WF-8`).
     #[error("the executor `{executor}` failed: {source}")]
     Executor {
-        /// Which one.
+        /// Executor.
         executor: String,
         /// Its error.
         source: BoxError,
@@ -158,23 +158,23 @@ pub enum WorkflowError {
         quoted(.selected), quoted(.targets)
     )]
     Selection {
-        /// What was chosen.
+        /// Selected targets.
         selected: Vec<String>,
-        /// What there is.
+        /// Existing targets.
         targets: Vec<String>,
     },
     /// The run goes on and on (`WF-6`).
     #[error("Runner did not converge after {max_iterations} iterations.")]
     NotConverged {
-        /// How many supersteps there were.
+        /// Number of supersteps.
         max_iterations: u64,
     },
     /// More waits for the next step than may.
     #[error("the run holds more than {max} {what} between two supersteps")]
     TooMuch {
-        /// What.
+        /// Subject.
         what: &'static str,
-        /// How much of it may be.
+        /// Maximum.
         max: usize,
     },
     /// A run is taken up again by a workflow that is another one (`WF-12`).
@@ -205,9 +205,9 @@ pub enum WorkflowError {
     Answer {
         /// The request.
         id: String,
-        /// What was asked for.
+        /// Expected type.
         expected: MessageType,
-        /// What was given.
+        /// Actual type.
         given: MessageType,
     },
     /// A checkpoint cannot be written.

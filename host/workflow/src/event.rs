@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on (`WF-11`).
+//! Events of a run (`WF-11`).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::checkpoint::CheckpointId;
 use super::message::Payload;
-use super::snapshot::Request;
+use super::snapshot::UserRequest;
 
 /// Something that has happened in a run. The text form is `executor_invoked:a`, or
 /// `superstep_started#1`.
@@ -29,40 +29,40 @@ pub enum WorkflowEvent {
     },
     /// An executor is given a message.
     ExecutorInvoked {
-        /// Which one.
+        /// Executor.
         executor: String,
     },
     /// It is done with the message.
     ExecutorCompleted {
-        /// Which one.
+        /// Executor.
         executor: String,
     },
     /// It has failed, and with it the run.
     ExecutorFailed {
-        /// Which one.
+        /// Executor.
         executor: String,
-        /// Its error, for the person who runs the host.
+        /// Its error, for the operator.
         error: String,
     },
     /// Output of the workflow (`WF-9`).
-    Output(Produced),
-    /// What an executor yielded that is designated as intermediate (`WF-9`).
-    Intermediate(Produced),
-    /// A person is asked (`WF-12`).
-    Request(Request),
+    Output(ProducedOutput),
+    /// A yield that is designated as intermediate (`WF-9`).
+    Intermediate(ProducedOutput),
+    /// The user is asked (`WF-12`).
+    Request(UserRequest),
 }
 
-/// What an executor has yielded.
+/// Yield of an executor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Produced {
-    /// Which one.
+pub struct ProducedOutput {
+    /// Executor.
     pub executor: String,
-    /// What.
+    /// Value.
     pub value: Payload,
 }
 
-impl Produced {
-    /// The value as a person reads it.
+impl ProducedOutput {
+    /// The value as the user reads it.
     #[must_use]
     pub fn text(&self) -> String {
         self.value.shown()

@@ -1,10 +1,10 @@
-//! What stands at the nodes of a workflow.
+//! Nodes of a workflow.
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 
 use super::message::{MessageType, Payload};
-use super::snapshot::Request;
+use super::snapshot::UserRequest;
 use super::step::Step;
 
 /// Does something with a message: sends others, yields output, writes state, asks.
@@ -18,24 +18,24 @@ use super::step::Step;
 /// * **Cancellation.** The future is dropped some time after [`Step::cancellation`] is cancelled.
 #[async_trait]
 pub trait Executor: Send + Sync {
-    /// What it is known by in its workflow.
+    /// Returns the id in the workflow.
     fn id(&self) -> &str;
 
-    /// What kind of executor it is. A checkpoint is restored only where every executor is of the
+    /// Returns the kind of executor. A checkpoint is restored only where every executor is of the
     /// kind that it was of.
     fn kind(&self) -> &str {
         "executor"
     }
 
-    /// What it takes.
+    /// Returns the types that it takes.
     fn takes(&self) -> Vec<MessageType>;
 
-    /// What it sends.
+    /// Returns the types that it sends.
     fn sends(&self) -> Vec<MessageType> {
         Vec::new()
     }
 
-    /// What it yields as output of the workflow.
+    /// Returns the types that it yields as output of the workflow.
     fn yields(&self) -> Vec<MessageType> {
         Vec::new()
     }
@@ -46,7 +46,7 @@ pub trait Executor: Send + Sync {
     /// Any; the run ends with it (`WF-8`).
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError>;
 
-    /// Goes on after a person has answered a request of this executor (`WF-12`). The answer is of
+    /// Goes on after the user has answered a request of this executor (`WF-12`). The answer is of
     /// the type that was asked for.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ pub trait Executor: Send + Sync {
     /// is one.
     async fn answered(
         &self,
-        request: Request,
+        request: UserRequest,
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {

@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 
 use super::executor::Executor;
-use super::message::{MessageType, Payload, Typed};
-use super::snapshot::Request;
+use super::message::{MessageType, Payload, TypedMessage};
+use super::snapshot::UserRequest;
 use super::step::Step;
 
-type Working = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
-type Answered = Arc<dyn Fn(Request, Payload, Step) -> Working + Send + Sync>;
+type StepFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+type AnswerHandler = Arc<dyn Fn(UserRequest, Payload, Step) -> StepFuture + Send + Sync>;
 
 /// A function as an executor. What it sends and yields has to be said; what it takes is the type of
 /// its argument.
@@ -22,15 +22,15 @@ pub struct FunctionExecutor<T> {
     id: String,
     sends: Vec<MessageType>,
     yields: Vec<MessageType>,
-    function: Arc<dyn Fn(T, Step) -> Working + Send + Sync>,
-    answered: Option<Answered>,
+    function: Arc<dyn Fn(T, Step) -> StepFuture + Send + Sync>,
+    answered: Option<AnswerHandler>,
     argument: PhantomData<fn(T)>,
 }
 
 /// A function as an executor called `id`.
 pub fn executor_fn<T, F, R>(id: impl Into<String>, function: F) -> FunctionExecutor<T>
 where
-    T: Typed,
+    T: TypedMessage,
     F: Fn(T, Step) -> R + Send + Sync + 'static,
     R: Future<Output = Result<(), BoxError>> + Send + 'static,
 {
@@ -44,26 +44,26 @@ where
     }
 }
 
-impl<T: Typed> FunctionExecutor<T> {
+impl<T: TypedMessage> FunctionExecutor<T> {
     /// It also sends messages of this type.
     #[must_use]
-    pub fn sending<M: Typed>(mut self) -> Self {
+    pub fn sending<M: TypedMessage>(mut self) -> Self {
         self.sends.push(M::message_type());
         self
     }
 
     /// It also yields output of this type.
     #[must_use]
-    pub fn yielding<M: Typed>(mut self) -> Self {
+    pub fn yielding<M: TypedMessage>(mut self) -> Self {
         self.yields.push(M::message_type());
         self
     }
 
-    /// What it does when a request of it was answered.
+    /// Sets the handler of answers to its requests.
     #[must_use]
     pub fn answered<F, R>(mut self, function: F) -> Self
     where
-        F: Fn(Request, Payload, Step) -> R + Send + Sync + 'static,
+        F: Fn(UserRequest, Payload, Step) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
         self.answered =
@@ -73,7 +73,7 @@ impl<T: Typed> FunctionExecutor<T> {
 }
 
 #[async_trait]
-impl<T: Typed> Executor for FunctionExecutor<T> {
+impl<T: TypedMessage> Executor for FunctionExecutor<T> {
     fn id(&self) -> &str {
         &self.id
     }
@@ -101,7 +101,7 @@ impl<T: Typed> Executor for FunctionExecutor<T> {
 
     async fn answered(
         &self,
-        request: Request,
+        request: UserRequest,
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {

@@ -68,18 +68,18 @@ mod tests;
 pub use agent::{AgentExecutor, Passes};
 pub use builder::{Workflow, WorkflowBuilder};
 pub use checkpoint::{CheckpointError, CheckpointId, Checkpoints};
-pub use edges::{Condition, Selection, Switch};
+pub use edges::{Condition, Switch, TargetSelection};
 pub use error::{InvalidWorkflow, WorkflowError};
-pub use event::{Produced, WorkflowEvent};
+pub use event::{ProducedOutput, WorkflowEvent};
 pub use executor::Executor;
 pub use function::{FunctionExecutor, executor_fn};
 pub use limits::{MAX_ITERATIONS, WorkflowLimits};
-pub use message::{MessageType, NotOfType, Payload, Typed};
+pub use message::{MessageType, NotOfType, Payload, TypedMessage};
 pub use orchestration::{
     AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits,
     Orchestration, Selector, Sequential, selector_fn,
 };
 pub use outputs::{IntermediateFrom, OutputFrom};
-pub use run::{Ended, WorkflowRun, WorkflowStream};
-pub use snapshot::{Request, Snapshot};
+pub use run::{RunOutcome, WorkflowRun, WorkflowStream};
+pub use snapshot::{Snapshot, UserRequest};
 pub use step::{Step, StepError};

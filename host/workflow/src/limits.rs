@@ -1,14 +1,14 @@
-//! How far a run may go.
+//! Limits of a run.
 
-/// Supersteps of one run, unless somebody says otherwise (`WF-6`).
+/// Default number of supersteps of one run (`WF-6`).
 pub const MAX_ITERATIONS: u64 = 100;
 
-/// What a run may make grow. What is over a limit ends the run with an error.
+/// Limits of a run. What is over a limit ends the run with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkflowLimits {
-    /// Supersteps (`WF-6`), counted anew when a person has answered: whoever waits for people runs
-    /// for a long time.
+    /// Supersteps (`WF-6`), counted anew when a user has answered: a run that waits for users takes
+    /// long.
     pub max_iterations: u64,
     /// Messages that wait for the next step, those of fan-ins and open requests included. A step
     /// that sends each of a thousand lines of a file is fine.

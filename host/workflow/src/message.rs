@@ -1,4 +1,4 @@
-//! What executors send each other: JSON with a declared type, so that a waiting message can be kept
+//! Messages between executors: JSON with a declared type, so that a waiting message can be stored
 //! in a file.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The name of the type of agent messages.
 const MESSAGE: &str = "message";
 
-/// What kind of JSON a message is. Edges connect executors whose types fit (`WF-7`).
+/// Type of a message. Edges connect executors whose types fit (`WF-7`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub struct Payload {
 pub struct NotOfType {
     /// The type.
     pub expected: MessageType,
-    /// What the value is instead.
+    /// Actual type.
     pub found: &'static str,
 }
 
@@ -60,7 +60,7 @@ pub struct NotOfType {
 ///
 /// A type of one's own is `Named`:
 /// `fn message_type() -> MessageType { MessageType::named("order") }`.
-pub trait Typed: Serialize + DeserializeOwned + Send + 'static {
+pub trait TypedMessage: Serialize + DeserializeOwned + Send + 'static {
     /// The type.
     fn message_type() -> MessageType;
 }
@@ -83,7 +83,7 @@ impl MessageType {
         Self::list(Self::named(MESSAGE))
     }
 
-    /// Whether a message of this type may go where `wanted` is taken (`WF-7`).
+    /// Returns whether a message of this type may go where `wanted` is taken (`WF-7`).
     #[must_use]
     pub fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
@@ -93,8 +93,8 @@ impl MessageType {
         }
     }
 
-    /// Whether a value is of this type. Of a named type every value is, for only the program knows
-    /// it.
+    /// Returns whether a value is of this type. Of a named type every value is, for only the
+    /// program knows it.
     #[must_use]
     pub fn admits(&self, value: &Value) -> bool {
         match self {
@@ -173,7 +173,7 @@ impl Payload {
     ///
     /// # Errors
     /// The value cannot be written as JSON.
-    pub fn of<T: Typed>(value: &T) -> Result<Self, serde_json::Error> {
+    pub fn of<T: TypedMessage>(value: &T) -> Result<Self, serde_json::Error> {
         Ok(Self { message_type: T::message_type(), value: serde_json::to_value(value)? })
     }
 
@@ -185,14 +185,14 @@ impl Payload {
         T::deserialize(&self.value)
     }
 
-    /// Whether an executor that takes `wanted` takes this one: the type fits, and so does the
-    /// value.
+    /// Returns whether an executor that takes `wanted` takes this one: the type fits, and so does
+    /// the value.
     #[must_use]
     pub fn is_taken_as(&self, wanted: &MessageType) -> bool {
         self.message_type.fits(wanted) && wanted.admits(&self.value)
     }
 
-    /// The value as a person reads it: a text as it is, messages as their texts, everything else as
+    /// The value as the user reads it: a text as it is, messages as their texts, everything else as
     /// JSON.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -239,7 +239,7 @@ impl From<Message> for Payload {
     }
 }
 
-/// What a value is, for messages.
+/// Returns the type of a value, for messages.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -254,7 +254,7 @@ fn kind(value: &Value) -> &'static str {
 
 macro_rules! typed {
     ($($rust:ty => $message_type:expr),* $(,)?) => {
-        $(impl Typed for $rust {
+        $(impl TypedMessage for $rust {
             fn message_type() -> MessageType {
                 $message_type
             }
@@ -276,7 +276,7 @@ typed! {
     Message => MessageType::named(MESSAGE),
 }
 
-impl<T: Typed> Typed for Vec<T> {
+impl<T: TypedMessage> TypedMessage for Vec<T> {
     fn message_type() -> MessageType {
         MessageType::list(T::message_type())
     }

@@ -41,7 +41,7 @@ pub struct Orchestration<P> {
 
 /// Returns some of the participants.
 type Others = fn(&[String]) -> &[String];
-type Checked<T> = Result<T, InvalidOrchestration>;
+type OrchestrationResult<T> = Result<T, InvalidOrchestration>;
 
 /// Pattern in which agents work together.
 pub trait Pattern {
@@ -54,14 +54,18 @@ pub trait Pattern {
     ///
     /// # Errors
     /// Settings that cannot work with these participants.
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder>;
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder>;
 
     /// Makes the executor of one agent, which passes on its answer and begins each time anew unless
     /// the pattern differs.
     ///
     /// # Errors
     /// The agent cannot take part.
-    fn executor(&self, agent: Agent, names: &[String]) -> Checked<AgentExecutor> {
+    fn executor(&self, agent: Agent, names: &[String]) -> OrchestrationResult<AgentExecutor> {
         let _ = names;
         Ok(participant(agent, Passes::Answer, Self::NAMES_SPEAKERS))
     }
@@ -124,11 +128,11 @@ impl<P: Intermediate> Orchestration<P> {
     }
 }
 
-/// Why agents cannot work together.
+/// Error of building an orchestration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOrchestration {
-    /// Nobody takes part (`WF-13`).
+    /// There is no participant (`WF-13`).
     #[error("an orchestration needs at least one participant")]
     Empty,
     /// Two agents have one name (`WF-13`).
@@ -137,12 +141,12 @@ pub enum InvalidOrchestration {
         /// The name.
         name: String,
     },
-    /// Somebody is named who does not take part.
-    #[error("`{name}` is no participant; participants: {}", known.join(", "))]
+    /// A name is not a participant.
+    #[error("`{name}` is not a participant; participants: {}", known.join(", "))]
     Unknown {
         /// The name.
         name: String,
-        /// Who takes part.
+        /// Participants.
         known: Vec<String>,
     },
     /// No tool can be called `handoff_to_` and this name.
@@ -150,7 +154,7 @@ pub enum InvalidOrchestration {
     HandoffName {
         /// The name.
         name: String,
-        /// Why not.
+        /// Cause.
         source: Box<DeclarationError>,
     },
     /// A participant has a tool that is called like one of the handoffs.
@@ -158,13 +162,13 @@ pub enum InvalidOrchestration {
     HandoffTaken {
         /// The name.
         name: String,
-        /// Why not.
+        /// Cause.
         source: Box<DuplicateTool>,
     },
     /// A limit that lets nothing happen.
-    #[error("`{limit}` is 0, and nobody could speak; pass at least 1")]
+    #[error("`{limit}` is 0, so no agent could speak; pass at least 1")]
     ZeroLimit {
-        /// Which one.
+        /// Limit.
         limit: &'static str,
     },
     /// The workflow cannot be built.

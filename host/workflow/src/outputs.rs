@@ -1,10 +1,10 @@
-//! Which yields are output (`WF-9`, `WF-10`).
+//! Outputs of a workflow (`WF-9`, `WF-10`).
 
 use std::collections::BTreeSet;
 
 use super::error::InvalidWorkflow;
 
-/// Whose yields are the output of a workflow.
+/// Executors whose yields are the output of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputFrom {
@@ -12,11 +12,11 @@ pub enum OutputFrom {
     All,
     /// Those of these executors.
     List(Vec<String>),
-    /// A word as somebody wrote it; `all` alone means something.
+    /// A word as it was written; only `all` has a meaning.
     Word(String),
 }
 
-/// Whose yields are shown as intermediate.
+/// Executors whose yields are shown as intermediate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IntermediateFrom {
@@ -24,27 +24,27 @@ pub enum IntermediateFrom {
     AllOther,
     /// Those of these executors.
     List(Vec<String>),
-    /// A word as somebody wrote it; `all_other` alone means something.
+    /// A word as it was written; only `all_other` has a meaning.
     Word(String),
 }
 
-/// What becomes of a yield.
+/// Use of a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum YieldUse {
     Output,
     Intermediate,
     Hidden,
 }
 
-/// The executors that are designated. `None` for both means that nobody said anything.
+/// The executors that are designated. `None` for both means that there are no designations.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Designated {
+pub(super) struct OutputExecutors {
     output: Option<BTreeSet<String>>,
     intermediate: Option<BTreeSet<String>>,
 }
 
-impl Designated {
-    /// What the designations mean for a workflow of these executors.
+impl OutputExecutors {
+    /// Resolves the designations for a workflow of these executors.
     pub(super) fn resolve(
         output: Option<OutputFrom>,
         intermediate: Option<IntermediateFrom>,
@@ -80,19 +80,19 @@ impl Designated {
         Ok(Self { output: Some(outputs), intermediate: Some(intermediates) })
     }
 
-    /// What becomes of a yield of this executor.
-    pub(super) fn of(&self, executor: &str) -> Shown {
+    /// Returns the use of a yield of this executor.
+    pub(super) fn of(&self, executor: &str) -> YieldUse {
         let is_in =
             |set: &Option<BTreeSet<String>>| set.as_ref().is_some_and(|set| set.contains(executor));
         match (&self.output, &self.intermediate) {
-            (None, None) => Shown::Output,
-            _ if is_in(&self.output) => Shown::Output,
-            _ if is_in(&self.intermediate) => Shown::Intermediate,
-            _ => Shown::Hidden,
+            (None, None) => YieldUse::Output,
+            _ if is_in(&self.output) => YieldUse::Output,
+            _ if is_in(&self.intermediate) => YieldUse::Intermediate,
+            _ => YieldUse::Hidden,
         }
     }
 
-    /// The ids, for the structure of the workflow; null for what nobody said.
+    /// The ids, for the structure of the workflow; null for a missing designation.
     pub(super) fn listed(&self) -> [Option<Vec<&str>>; 2] {
         [listed(&self.output), listed(&self.intermediate)]
     }

@@ -1,4 +1,4 @@
-//! Where messages go (`WF-1` to `WF-4`).
+//! Routing of messages (`WF-1` to `WF-4`).
 
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ fn list<'m>(messages: impl IntoIterator<Item = &'m Payload>) -> Payload {
     Payload { message_type: MessageType::list(of), value: Value::Array(values) }
 }
 
-/// Whether an executor takes a message.
+/// Returns whether an executor takes a message.
 pub(super) fn takes(graph: &Graph, id: &str, message: &Payload) -> bool {
     let executor = graph.executor(id);
     executor.is_some_and(|executor| executor.takes().iter().any(|taken| message.is_taken_as(taken)))

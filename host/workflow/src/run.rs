@@ -11,60 +11,60 @@ use tokio_util::sync::CancellationToken;
 use super::builder::Workflow;
 use super::checkpoint::{Checkpoints, Keeper};
 use super::error::WorkflowError;
-use super::event::{Produced, WorkflowEvent};
+use super::event::{ProducedOutput, WorkflowEvent};
 use super::message::Payload;
 use super::routing;
-use super::snapshot::{Request, Snapshot};
-use super::superstep::Going;
+use super::snapshot::{Snapshot, UserRequest};
+use super::superstep::RunState;
 
 /// Events that may wait to be read before the run waits for its reader.
 const EVENTS_AHEAD_MAX: usize = 1;
 
-type Running = Pin<Box<dyn Future<Output = Result<Snapshot, WorkflowError>> + Send>>;
+type SnapshotFuture = Pin<Box<dyn Future<Output = Result<Snapshot, WorkflowError>> + Send>>;
 
 /// A run that has not begun. Await it for everything that came of it, or read its
 /// [`stream`](WorkflowRun::stream).
 #[must_use = "a run does nothing unless it is awaited or its stream is read"]
 pub struct WorkflowRun {
     workflow: Workflow,
-    from: From,
+    from: StartPoint,
     answers: Vec<(String, Payload)>,
     cancellation: CancellationToken,
     checkpoints: Option<Checkpoints>,
 }
 
-enum From {
+enum StartPoint {
     Input(Payload),
     Snapshot(Box<Snapshot>),
 }
 
-/// What came of a run: it is through, or it waits for answers.
+/// Result of a run: it is complete, or it waits for answers.
 #[derive(Debug, Clone)]
 #[must_use = "a run may wait for answers"]
-pub struct Ended {
+pub struct RunOutcome {
     /// Everything that has happened, in order.
     pub events: Vec<WorkflowEvent>,
-    /// Where the run is: what it is [resumed](Workflow::resume) from.
+    /// Snapshot to [resume](Workflow::resume) from.
     pub snapshot: Snapshot,
 }
 
 /// A run that is read while it goes on: nothing happens unless it is. Dropping it ends the run.
 pub struct WorkflowStream {
-    run: Option<Running>,
+    run: Option<SnapshotFuture>,
     events: mpsc::Receiver<WorkflowEvent>,
     ended: Option<Result<Snapshot, WorkflowError>>,
 }
 
 impl WorkflowRun {
     pub(super) fn beginning(workflow: Workflow, input: Payload) -> Self {
-        Self::of(workflow, From::Input(input))
+        Self::of(workflow, StartPoint::Input(input))
     }
 
     pub(super) fn resumed(workflow: Workflow, snapshot: Snapshot) -> Self {
-        Self::of(workflow, From::Snapshot(Box::new(snapshot)))
+        Self::of(workflow, StartPoint::Snapshot(Box::new(snapshot)))
     }
 
-    fn of(workflow: Workflow, from: From) -> Self {
+    fn of(workflow: Workflow, from: StartPoint) -> Self {
         Self {
             workflow,
             from,
@@ -97,22 +97,22 @@ impl WorkflowRun {
     #[must_use]
     pub fn stream(self) -> WorkflowStream {
         let (sender, events) = mpsc::channel(EVENTS_AHEAD_MAX);
-        let run: Running = Box::pin(async move { self.begin(sender)?.run().await });
+        let run: SnapshotFuture = Box::pin(async move { self.begin(sender)?.run().await });
         WorkflowStream { run: Some(run), events, ended: None }
     }
 
     /// Checks the input and takes the answers: all of it before anything runs.
-    fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<Going, WorkflowError> {
+    fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
         let Self { workflow, from, answers, cancellation, checkpoints } = self;
         let mut snapshot = match from {
-            From::Input(input) => beginning(&workflow, input)?,
-            From::Snapshot(snapshot) => *snapshot,
+            StartPoint::Input(input) => beginning(&workflow, input)?,
+            StartPoint::Snapshot(snapshot) => *snapshot,
         };
         for (id, answer) in answers {
             snapshot.answer(&id, answer)?;
         }
         let keeper = checkpoints.map(Keeper::new).transpose()?;
-        Ok(Going { workflow, snapshot, cancellation, keeper, events })
+        Ok(RunState { workflow, snapshot, cancellation, keeper, events })
     }
 }
 
@@ -132,7 +132,7 @@ fn beginning(workflow: &Workflow, input: Payload) -> Result<Snapshot, WorkflowEr
 }
 
 impl IntoFuture for WorkflowRun {
-    type Output = Result<Ended, WorkflowError>;
+    type Output = Result<RunOutcome, WorkflowError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -142,38 +142,39 @@ impl IntoFuture for WorkflowRun {
             while let Some(event) = stream.next().await {
                 events.push(event);
             }
-            Ok(Ended { events, snapshot: stream.finish().await? })
+            Ok(RunOutcome { events, snapshot: stream.finish().await? })
         })
     }
 }
 
-impl Ended {
+impl RunOutcome {
     /// The outputs in order (`WF-9`).
-    pub fn outputs(&self) -> impl Iterator<Item = &Produced> {
+    pub fn outputs(&self) -> impl Iterator<Item = &ProducedOutput> {
         self.events.iter().filter_map(|event| match event {
             WorkflowEvent::Output(produced) => Some(produced),
             _ => None,
         })
     }
 
-    /// What was designated as intermediate, in order (`WF-9`).
-    pub fn intermediates(&self) -> impl Iterator<Item = &Produced> {
+    /// Returns the intermediate yields, in order (`WF-9`).
+    pub fn intermediates(&self) -> impl Iterator<Item = &ProducedOutput> {
         self.events.iter().filter_map(|event| match event {
             WorkflowEvent::Intermediate(produced) => Some(produced),
             _ => None,
         })
     }
 
-    /// What a person is asked before the run can go on (`WF-12`).
+    /// Returns the requests to the user that have to be answered before the run can continue
+    /// (`WF-12`).
     #[must_use]
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[UserRequest] {
         self.snapshot.requests()
     }
 
-    /// The last output as a person reads it; empty if there is none.
+    /// The last output as the user reads it; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {
-        self.outputs().last().map(Produced::text).unwrap_or_default()
+        self.outputs().last().map(ProducedOutput::text).unwrap_or_default()
     }
 }
 

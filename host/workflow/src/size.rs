@@ -1,13 +1,13 @@
-//! How much a value takes, about: cheaper than writing it.
+//! Approximate size of a value: cheaper than serializing it.
 
 use serde_json::Value;
 
-/// What every value costs beside its characters.
+/// Size of every value beside its characters.
 const NODE_BYTES: usize = 8;
 
 /// The bytes of a value, about as many as its JSON has.
 pub(super) fn bytes(value: &Value) -> usize {
-    // A list of what is left, for values are as deep as whoever made them likes.
+    // A list of the remaining values, because values may be arbitrarily deep.
     let mut left = vec![value];
     let mut bytes: usize = 0;
     while let Some(value) = left.pop() {

@@ -17,7 +17,7 @@ pub(super) const VERSION: u32 = 1;
 /// Everything that a run knows between two supersteps, as plain JSON: the messages that wait, the
 /// state, what is asked (`WF-12`).
 ///
-/// It holds what was said in plain text. Whoever can write one decides what a workflow does next.
+/// It holds what was said in plain text. A writer of one decides what a workflow does next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub(super) version: u32,
@@ -29,25 +29,25 @@ pub struct Snapshot {
     pub(super) superstep: u64,
     /// The superstep from which on those of `max_iterations` are counted.
     pub(super) counted_from: u64,
-    /// What all executors see.
+    /// State that all executors see.
     #[serde(default)]
     pub(super) state: Map<String, Value>,
-    /// What each executor keeps for itself.
+    /// Private state of each executor.
     #[serde(default)]
     pub(super) own: BTreeMap<String, Value>,
-    /// How often each executor has asked.
+    /// Number of requests of each executor.
     #[serde(default)]
     pub(super) asked: BTreeMap<String, u64>,
-    /// What is delivered in the next superstep, in the order in which it was sent.
+    /// Deliveries of the next superstep, in the order in which they were sent.
     #[serde(default)]
     pub(super) queue: Vec<Delivery>,
-    /// What fan-ins hold until every source has delivered: by the place of the edges, then by
-    /// source.
+    /// Deliveries that fan-ins hold until every source has delivered: by the index of the edges,
+    /// then by source.
     #[serde(default)]
     pub(super) joins: BTreeMap<usize, BTreeMap<String, Vec<Payload>>>,
-    /// What a person is asked.
+    /// Requests to the user.
     #[serde(default)]
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<UserRequest>,
     /// Of everything that executors have learned.
     #[serde(default)]
     pub(super) label: Label,
@@ -57,26 +57,26 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Delivery {
     pub(super) to: String,
-    /// Who has sent it; nobody has sent the input of a run.
+    /// Senders; empty for the input of a run.
     #[serde(default)]
     pub(super) from: Vec<String>,
     pub(super) message: Payload,
     /// The request that it answers, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) request: Option<Request>,
+    pub(super) request: Option<UserRequest>,
 }
 
-/// A person is asked for something (`WF-12`).
+/// The user is asked for something (`WF-12`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
-    /// What it is answered under. Ids are counted per executor and the same in every run; nothing
-    /// is secret about them, for only the caller of a run gives answers.
+pub struct UserRequest {
+    /// Id of the answer. Ids are counted per executor and the same in every run; nothing is secret
+    /// about them, for only the caller of a run gives answers.
     pub id: String,
-    /// Who asks.
+    /// Executor that asks.
     pub executor: String,
-    /// What is asked.
+    /// Question.
     pub prompt: Payload,
-    /// What an answer has to be.
+    /// Type of the answer.
     pub answer: MessageType,
 }
 
@@ -101,7 +101,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether this workflow can go on from here (`WF-12`).
+    /// Returns whether this workflow can go on from here (`WF-12`).
     pub(super) fn check(&self, graph: &Graph) -> Result<(), WorkflowError> {
         if self.version != VERSION {
             return Err(WorkflowError::Version { version: self.version });
@@ -118,7 +118,7 @@ impl Snapshot {
         self.check_limits(graph)
     }
 
-    /// Whether it is within the limits.
+    /// Returns whether it is within the limits.
     pub(super) fn check_limits(&self, graph: &Graph) -> Result<(), WorkflowError> {
         let joined = || self.joins.values().flat_map(BTreeMap::values).flatten();
         let messages = self.queue.len() + self.requests.len() + joined().count();
@@ -150,19 +150,19 @@ impl Snapshot {
         self.superstep
     }
 
-    /// What a person is asked, in the order in which it was.
+    /// Returns the requests to the user, in order.
     #[must_use]
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[UserRequest] {
         &self.requests
     }
 
-    /// Whether the run is through: nothing waits, and nobody is asked.
+    /// Returns whether the run is complete: nothing waits, and no request is open.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.requests.is_empty()
     }
 
-    /// What all executors see under a key; null if nothing.
+    /// Returns the shared state under a key; null if there is none.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
         self.state.get(key).cloned().unwrap_or_default()

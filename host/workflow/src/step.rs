@@ -1,4 +1,4 @@
-//! What an executor can do while it handles a message.
+//! Actions of an executor while it handles a message.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{Produced, WorkflowEvent};
+use super::event::{ProducedOutput, WorkflowEvent};
 use super::limits::WorkflowLimits;
-use super::message::{MessageType, Payload, Typed};
-use super::outputs::Shown;
+use super::message::{MessageType, Payload, TypedMessage};
+use super::outputs::YieldUse;
 use super::size;
-use super::snapshot::Request;
+use super::snapshot::UserRequest;
 
 /// One executor's part of one superstep. Clones are the same.
 ///
@@ -24,28 +24,28 @@ use super::snapshot::Request;
 /// effect.
 #[derive(Clone)]
 pub struct Step {
-    inner: Arc<Inner>,
+    inner: Arc<StepContext>,
 }
 
-struct Inner {
+struct StepContext {
     executor: String,
     superstep: u64,
     sends: Vec<MessageType>,
     yields: Vec<MessageType>,
-    /// Whom it has edges to.
+    /// Executors that it has edges to.
     targets: Vec<String>,
-    shown: Shown,
+    shown: YieldUse,
     limits: WorkflowLimits,
     cancellation: CancellationToken,
     /// The state as it was when the superstep began.
     state: Arc<Map<String, Value>>,
     /// That of the run when the superstep began.
     label: Label,
-    work: Mutex<Work>,
+    work: Mutex<StepState>,
 }
 
-/// What changes while the executor works.
-struct Work {
+/// State that changes while the executor works.
+struct StepState {
     from: Vec<String>,
     /// `None` when the executor is done.
     events: Option<mpsc::UnboundedSender<WorkflowEvent>>,
@@ -53,29 +53,29 @@ struct Work {
     bytes: usize,
 }
 
-/// What an executor did in a superstep.
+/// Effects of an executor in a superstep.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Messages, and whom they are for if it is not whoever the edges lead to.
+    /// Messages, with their target if it is not that of the edges.
     pub(super) sent: Vec<(Payload, Option<String>)>,
-    /// What it wrote into the state; null takes away.
+    /// Changes of the shared state; null removes a key.
     pub(super) state: BTreeMap<String, Value>,
-    /// What it keeps for itself.
+    /// Private state.
     pub(super) own: Value,
     pub(super) asked: u64,
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<UserRequest>,
     /// Of what it has learned.
     pub(super) label: Label,
 }
 
-/// What a step begins with.
-pub(super) struct Beginning {
+/// Start of a step.
+pub(super) struct StepStart {
     pub(super) executor: String,
     pub(super) superstep: u64,
     pub(super) sends: Vec<MessageType>,
     pub(super) yields: Vec<MessageType>,
     pub(super) targets: Vec<String>,
-    pub(super) shown: Shown,
+    pub(super) shown: YieldUse,
     pub(super) limits: WorkflowLimits,
     pub(super) cancellation: CancellationToken,
     pub(super) state: Arc<Map<String, Value>>,
@@ -85,7 +85,7 @@ pub(super) struct Beginning {
     pub(super) events: mpsc::UnboundedSender<WorkflowEvent>,
 }
 
-/// Why something could not be done.
+/// Error of an action.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -104,7 +104,7 @@ pub enum StepError {
     NoEdge {
         /// The executor.
         executor: String,
-        /// Whom it was to go to.
+        /// Target.
         target: String,
     },
     /// A value cannot be written as JSON.
@@ -112,15 +112,15 @@ pub enum StepError {
     Json {
         /// The executor.
         executor: String,
-        /// Why not.
+        /// Cause.
         source: serde_json::Error,
     },
     /// More than a run may hold between two steps.
     #[error("more than {max} {what} in one superstep")]
     TooMuch {
-        /// What.
+        /// Subject.
         what: &'static str,
-        /// How much of it may be.
+        /// Maximum.
         max: usize,
     },
     /// The executor is done, or the run is cancelled.
@@ -140,11 +140,12 @@ impl StepError {
 }
 
 impl Step {
-    pub(super) fn new(beginning: Beginning) -> Self {
+    pub(super) fn new(beginning: StepStart) -> Self {
         let effects = Effects { own: beginning.own, asked: beginning.asked, ..Effects::default() };
-        let work = Work { from: Vec::new(), events: Some(beginning.events), effects, bytes: 0 };
+        let work =
+            StepState { from: Vec::new(), events: Some(beginning.events), effects, bytes: 0 };
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(StepContext {
                 executor: beginning.executor,
                 superstep: beginning.superstep,
                 sends: beginning.sends,
@@ -172,20 +173,19 @@ impl Step {
         self.inner.superstep
     }
 
-    /// Who has sent the message that is handled; nobody has sent the input of the run and the
-    /// answers of people.
+    /// Returns the senders of the message; empty for the input of the run and for answers of users.
     #[must_use]
     pub fn sources(&self) -> Vec<String> {
         self.work().from.clone()
     }
 
-    /// Whom the executor has edges to.
+    /// Returns the executors that the executor has edges to.
     #[must_use]
     pub fn targets(&self) -> &[String] {
         &self.inner.targets
     }
 
-    /// Cancelled when nobody waits for the run any more.
+    /// Canceled when the run was abandoned.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.inner.cancellation
@@ -195,7 +195,7 @@ impl Step {
     ///
     /// # Errors
     /// The type is not declared, or there is too much.
-    pub fn send<T: Typed>(&self, message: &T) -> Result<(), StepError> {
+    pub fn send<T: TypedMessage>(&self, message: &T) -> Result<(), StepError> {
         self.send_payload(self.payload(message)?, None)
     }
 
@@ -203,7 +203,7 @@ impl Step {
     ///
     /// # Errors
     /// Also if there is no such edge.
-    pub fn send_to<T: Typed>(&self, target: &str, message: &T) -> Result<(), StepError> {
+    pub fn send_to<T: TypedMessage>(&self, target: &str, message: &T) -> Result<(), StepError> {
         self.send_payload(self.payload(message)?, Some(target))
     }
 
@@ -237,7 +237,7 @@ impl Step {
     ///
     /// # Errors
     /// The type is not declared, or there is too much.
-    pub fn output<T: Typed>(&self, value: &T) -> Result<(), StepError> {
+    pub fn output<T: TypedMessage>(&self, value: &T) -> Result<(), StepError> {
         self.output_payload(self.payload(value)?)
     }
 
@@ -249,16 +249,16 @@ impl Step {
         self.check_declared("yields", &self.inner.yields, &value)?;
         let mut work = self.open()?;
         work.count(&value.value, &self.inner.limits)?;
-        let produced = Produced { executor: self.inner.executor.clone(), value };
+        let produced = ProducedOutput { executor: self.inner.executor.clone(), value };
         work.tell(match self.inner.shown {
-            Shown::Output => WorkflowEvent::Output(produced),
-            Shown::Intermediate => WorkflowEvent::Intermediate(produced),
-            Shown::Hidden => return Ok(()),
+            YieldUse::Output => WorkflowEvent::Output(produced),
+            YieldUse::Intermediate => WorkflowEvent::Intermediate(produced),
+            YieldUse::Hidden => return Ok(()),
         });
         Ok(())
     }
 
-    /// What all executors see under a key: what was there when the superstep began, or what this
+    /// Returns the shared state under a key: that of the start of the superstep, or what this
     /// executor has written since (`WF-5`). Null if nothing.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
@@ -288,7 +288,7 @@ impl Step {
         Ok(())
     }
 
-    /// What the executor keeps for itself; null at first.
+    /// Returns the private state of the executor; null at first.
     #[must_use]
     pub fn own(&self) -> Value {
         self.work().effects.own.clone()
@@ -319,7 +319,7 @@ impl Step {
         Ok(self.set_own(serde_json::to_value(own)?)?)
     }
 
-    /// Asks a person for a value of type `answer`; the run pauses when nothing else is left to do
+    /// Asks the user for a value of type `answer`; the run pauses when nothing else is left to do
     /// (`WF-12`). Gives the id of the request.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ impl Step {
         work.effects.asked = work.effects.asked.saturating_add(1);
         let id = format!("{}-{}", self.inner.executor, work.effects.asked);
         let request =
-            Request { id: id.clone(), executor: self.inner.executor.clone(), prompt, answer };
+            UserRequest { id: id.clone(), executor: self.inner.executor.clone(), prompt, answer };
         work.tell(WorkflowEvent::Request(request.clone()));
         work.effects.requests.push(request);
         Ok(id)
@@ -367,7 +367,7 @@ impl Step {
         std::mem::take(&mut work.effects)
     }
 
-    fn payload<T: Typed>(&self, value: &T) -> Result<Payload, StepError> {
+    fn payload<T: TypedMessage>(&self, value: &T) -> Result<Payload, StepError> {
         let executor = || self.inner.executor.clone();
         Payload::of(value).map_err(|source| StepError::Json { executor: executor(), source })
     }
@@ -385,18 +385,18 @@ impl Step {
         Err(StepError::Undeclared { executor, does, given })
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, Work>, StepError> {
+    fn open(&self) -> Result<MutexGuard<'_, StepState>, StepError> {
         let work = self.work();
         if work.events.is_none() { Err(StepError::Cancelled) } else { Ok(work) }
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, StepState> {
         // Lists that are only ever added to: what a panicking thread left is whole.
         self.inner.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Work {
+impl StepState {
     fn tell(&self, event: WorkflowEvent) {
         if let Some(events) = &self.events {
             // Who reads them may have gone away, and the run with it.

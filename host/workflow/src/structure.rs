@@ -1,4 +1,4 @@
-//! What two workflows have in common if a run of one can go on in the other (`WF-12`).
+//! Compatibility of two workflows, if a run of one can continue in the other (`WF-12`).
 
 use data_encoding::HEXLOWER;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::edges::EdgeGroup;
 use super::executor::Executor;
-use super::outputs::Designated;
+use super::outputs::OutputExecutors;
 
 /// A digest of executors, their kinds and types, edges in their order, and output selection. Limits
 /// are no part of it: they may be raised for a run that came to its end too early.
@@ -16,7 +16,7 @@ pub(super) fn digest(
     start: &str,
     executors: &[Arc<dyn Executor>],
     edges: &[EdgeGroup],
-    designated: &Designated,
+    designated: &OutputExecutors,
 ) -> String {
     let mut listed: Vec<_> = executors.iter().map(|executor| written(executor.as_ref())).collect();
     // In which order executors are added means nothing.

@@ -1,4 +1,4 @@
-//! How a run goes: superstep by superstep (`WF-5`, `WF-6`, `WF-11`).
+//! Execution of a run, superstep by superstep (`WF-5`, `WF-6`, `WF-11`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::event::WorkflowEvent;
 use super::executor::Executor;
 use super::routing;
 use super::snapshot::{Delivery, Snapshot};
-use super::step::{Beginning, Effects, Step};
+use super::step::{Effects, Step, StepStart};
 
-/// How long executors have to end by themselves when a run is cancelled: longer than an agent gives
-/// its tools.
+/// Time for executors to end by themselves when a run is canceled: longer than an agent gives its
+/// tools.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A run that is going on.
-pub(super) struct Going {
+pub(super) struct RunState {
     pub(super) workflow: Workflow,
     pub(super) snapshot: Snapshot,
     pub(super) cancellation: CancellationToken,
@@ -30,13 +30,13 @@ pub(super) struct Going {
 }
 
 /// One executor's messages in one superstep.
-struct Turn {
+struct ExecutorTurn {
     executor: Arc<dyn Executor>,
     deliveries: Vec<Delivery>,
     step: Step,
 }
 
-impl Going {
+impl RunState {
     /// Runs until no messages are left (`WF-5`).
     pub(super) async fn run(mut self) -> Result<Snapshot, WorkflowError> {
         let max_iterations = self.workflow.graph.limits.max_iterations;
@@ -62,11 +62,10 @@ impl Going {
         let work = async {
             let worked = tokio::select! {
                 biased;
-                worked = try_join_all(turns.into_iter().map(Turn::take)) => worked.map(drop),
+                worked = try_join_all(turns.into_iter().map(ExecutorTurn::take)) => worked.map(drop),
                 () = long_cancelled(&self.cancellation) => Err(WorkflowError::Cancelled),
             };
-            // Whoever still holds a step can do nothing with it, and nobody waits for what it would
-            // tell.
+            // A step that is still held can do nothing, and its reports are dropped.
             let effects: Vec<_> =
                 steps.iter().map(|step| (step.executor().to_owned(), step.end())).collect();
             worked.map(|()| effects)
@@ -87,15 +86,16 @@ impl Going {
         Ok(())
     }
 
-    /// Who works in the superstep, in the order in which the first message of each was sent, and
-    /// where each tells of it.
+    /// Returns the executors of the superstep, in the order in which the first message of each was
+    /// sent.
     fn turns(
         &mut self,
         graph: &Graph,
         superstep: u64,
-    ) -> Result<(Vec<Turn>, Vec<mpsc::UnboundedReceiver<WorkflowEvent>>), WorkflowError> {
+    ) -> Result<(Vec<ExecutorTurn>, Vec<mpsc::UnboundedReceiver<WorkflowEvent>>), WorkflowError>
+    {
         let state = Arc::new(self.snapshot.state.clone());
-        let (mut turns, mut all_events) = (Vec::<Turn>::new(), Vec::new());
+        let (mut turns, mut all_events) = (Vec::<ExecutorTurn>::new(), Vec::new());
         for delivery in std::mem::take(&mut self.snapshot.queue) {
             if let Some(turn) = turns.iter_mut().find(|turn| turn.executor.id() == delivery.to) {
                 turn.deliveries.push(delivery);
@@ -103,7 +103,7 @@ impl Going {
             }
             let executor = graph.executor(&delivery.to).ok_or(WorkflowError::Structure)?;
             let (events, receiver) = mpsc::unbounded_channel();
-            let step = Step::new(Beginning {
+            let step = Step::new(StepStart {
                 executor: delivery.to.clone(),
                 superstep,
                 sends: executor.sends(),
@@ -118,19 +118,23 @@ impl Going {
                 asked: self.snapshot.asked.get(&delivery.to).copied().unwrap_or_default(),
                 events,
             });
-            turns.push(Turn { executor: Arc::clone(executor), deliveries: vec![delivery], step });
+            turns.push(ExecutorTurn {
+                executor: Arc::clone(executor),
+                deliveries: vec![delivery],
+                step,
+            });
             all_events.push(receiver);
         }
         Ok((turns, all_events))
     }
 
     async fn tell(&self, event: WorkflowEvent) {
-        // Whoever reads the events may have seen enough; the run ends with its stream and not here.
+        // The reader of the events may have seen enough; the run ends with its stream and not here.
         let _ = self.events.send(event).await;
     }
 }
 
-impl Turn {
+impl ExecutorTurn {
     /// Handles the messages one after another.
     async fn take(self) -> Result<(), WorkflowError> {
         let Self { executor, deliveries, step } = self;
@@ -203,7 +207,7 @@ fn publish(
     Ok(())
 }
 
-/// Whom an executor has edges to, each once.
+/// Returns the targets of an executor, each once.
 fn targets(graph: &Graph, source: &str) -> Vec<String> {
     let mut targets = Vec::new();
     for (from, to) in graph.edges.iter().flat_map(|group| group.edges()) {

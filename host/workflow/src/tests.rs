@@ -33,8 +33,8 @@ fn chain() -> WorkflowBuilder {
     builder.start("a").chain(["a", "b", "c"])
 }
 
-fn texts(ended: &Ended) -> Vec<String> {
-    ended.outputs().map(Produced::text).collect()
+fn texts(ended: &RunOutcome) -> Vec<String> {
+    ended.outputs().map(ProducedOutput::text).collect()
 }
 
 fn checkpoints() -> Checkpoints {
@@ -103,7 +103,7 @@ fn what_cannot_work_is_refused_with_its_reason() {
 
 #[test]
 fn an_edge_of_a_group_is_an_edge_like_any_other() {
-    let twice = chain().select("a", ["b", "c"], Selection::new("all", |_, ids| ids.to_vec()));
+    let twice = chain().select("a", ["b", "c"], TargetSelection::new("all", |_, ids| ids.to_vec()));
     assert_eq!(
         refused(twice),
         "[EDGE_DUPLICATION] Duplicate edge detected: a->b. Each edge in the workflow must be \
@@ -222,7 +222,7 @@ async fn values_of_the_program_travel_as_json() {
         article: String,
         pieces: u32,
     }
-    impl Typed for Order {
+    impl TypedMessage for Order {
         fn message_type() -> MessageType {
             MessageType::named("order")
         }
@@ -369,10 +369,11 @@ fn asks() -> Workflow {
         step.request(Payload::text("how many?"), MessageType::Integer)?;
         Ok(())
     });
-    let asks =
-        asks.yielding::<Value>().answered(async |request: Request, answer: Payload, step: Step| {
+    let asks = asks.yielding::<Value>().answered(
+        async |request: UserRequest, answer: Payload, step: Step| {
             Ok(step.output(&json!([request.id, answer.value]))?)
-        });
+        },
+    );
     Workflow::builder("asks").executor(asks).start("a").max_iterations(1).build().unwrap()
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ChatClient, ChatError, ChatRequest, Content, LoopSettings, Message, Reply, ReplyStream,
-    Role,
+    Agent, ChatClient, ChatError, ChatRequest, LoopSettings, Message, MessageContent, Reply,
+    ReplyStream, Role,
 };
 use cofferdam_tests::Host;
 
@@ -41,8 +41,8 @@ impl ChatClient for Tireless {
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let contents = match request.options.tool_choice {
-            Some(_) => vec![Content::text("done")],
-            None => vec![Content::call(call.to_string(), GUEST, "{}")],
+            Some(_) => vec![MessageContent::text("done")],
+            None => vec![MessageContent::call(call.to_string(), GUEST, "{}")],
         };
         Ok(Reply { messages: vec![Message::new(Role::Assistant, contents)], ..Reply::default() })
     }

@@ -25,7 +25,7 @@ fn a_person_sees_the_exact_arguments_and_refuses_with_a_reason_or_allows() {
         .sees("the model wants to call `file_access_delete_file` with")
         .sees(r#"| {"file_name":"a.md"}"#);
     operator.sees("Allow it?").answers("what\n").sees("Allow it?").answers("n\n");
-    operator.sees("Why not?").answers("I need it\n");
+    operator.sees("Reason for the model").answers("I need it\n");
     operator.sees("rejected by user. I need it").sees("Then not.");
     assert!(scene.has("notes/a.md"));
     operator.sees("you> ").types("Now.\n").sees("Allow it?").answers("y\n").sees("Gone.");
@@ -116,7 +116,7 @@ fn no_escape_sequence_of_a_model_reaches_the_terminal() {
         says("end"),
     ]);
     let mut operator = chat(&scene, &["go", "--files", "notes"]);
-    operator.sees("Allow it?").answers("\n").sees("Why not?").answers("\n").sees("end");
+    operator.sees("Allow it?").answers("\n").sees("Reason for the model").answers("\n").sees("end");
     let (_, screen) = operator.ends();
     // The host makes the terminal mark pasted text while it asks.
     let marks = ["\u{1b}[?2004h", "\u{1b}[?2004l"];
@@ -144,7 +144,12 @@ fn what_was_pasted_or_typed_before_a_question_does_not_answer_it() {
         operator.sees("you> ").types("Tidy up.\n");
         // The turn goes on, and what is typed waits for whoever reads next.
         operator.sees("> sleep").types(&paste);
-        operator.sees("Allow it?").answers("n\n").sees("Why not?").answers("\n").sees("Done.");
+        operator
+            .sees("Allow it?")
+            .answers("n\n")
+            .sees("Reason for the model")
+            .answers("\n")
+            .sees("Done.");
         operator.sees("you> ").types("/rules\n").sees("nothing is allowed for always");
         assert!(scene.has("notes/a.md"), "{paste:?}");
     }
@@ -177,7 +182,7 @@ fn a_pasted_block_is_one_prompt() {
             .types(&paste)
             .sees("Allow it?")
             .answers("n\n")
-            .sees("Why not?")
+            .sees("Reason for the model")
             .answers("\n");
         operator
             .sees("Done.")

@@ -7,7 +7,7 @@ mod tools;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_agent::{Content, Message, Response, Role, RunError};
+use cofferdam_agent::{Message, MessageContent, Response, Role, RunError};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ pub(super) async fn finished(
 }
 
 /// Contents as rows write them.
-pub(super) fn contents(row: &Value) -> Result<Vec<Content>, String> {
+pub(super) fn contents(row: &Value) -> Result<Vec<MessageContent>, String> {
     let contents = row.as_array().ok_or("contents are no list")?.iter();
     let text =
         |content: &Value, name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -69,11 +69,11 @@ pub(super) fn contents(row: &Value) -> Result<Vec<Content>, String> {
         .map(|content| {
             let id = text(content, "id").unwrap_or_default();
             if let Some(words) = text(content, "text") {
-                Ok(Content::text(words))
+                Ok(MessageContent::text(words))
             } else if let Some(call) = text(content, "call") {
-                Ok(Content::call(id, call, text(content, "args").unwrap_or_default()))
+                Ok(MessageContent::call(id, call, text(content, "args").unwrap_or_default()))
             } else if let Some(result) = text(content, "result") {
-                Ok(Content::result(id, result))
+                Ok(MessageContent::result(id, result))
             } else {
                 Err(format!("unknown content {content}"))
             }
@@ -93,10 +93,10 @@ pub(super) fn written(messages: &[Arc<Message>], request: &dyn Fn(&str, &str) ->
         .collect()
 }
 
-fn written_content(content: &Content, request: &dyn Fn(&str, &str) -> String) -> Value {
+fn written_content(content: &MessageContent, request: &dyn Fn(&str, &str) -> String) -> Value {
     match content {
-        Content::Text(text) => json!({"text": text.text}),
-        Content::FunctionCall(call) => {
+        MessageContent::Text(text) => json!({"text": text.text}),
+        MessageContent::FunctionCall(call) => {
             let mut written =
                 json!({"call": call.name, "id": call.call_id, "args": call.arguments});
             if call.is_for_caller {
@@ -104,8 +104,10 @@ fn written_content(content: &Content, request: &dyn Fn(&str, &str) -> String) ->
             }
             written
         }
-        Content::FunctionResult(result) => json!({"result": result.result, "id": result.call_id}),
-        Content::ApprovalRequest(asked) => {
+        MessageContent::FunctionResult(result) => {
+            json!({"result": result.result, "id": result.call_id})
+        }
+        MessageContent::ApprovalRequest(asked) => {
             let call = &asked.function_call;
             json!({
                 "approval_request": request(&asked.id, &call.call_id),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cofferdam_agent::{ApprovalAnswer, Content, Message, Role, Session};
+use cofferdam_agent::{ApprovalAnswer, Message, MessageContent, Role, Session};
 use serde_json::{Map, Value, json};
 
 use super::Row;
@@ -82,7 +82,7 @@ fn input(
     let mut contents =
         answers.iter().map(|row| answer(row, requests)).collect::<Result<Vec<_>, _>>()?;
     if let Some(text) = step.get("text").and_then(Value::as_str) {
-        contents.push(Content::text(text));
+        contents.push(MessageContent::text(text));
     }
     if !contents.is_empty() {
         messages.push(Arc::new(Message::new(Role::User, contents)));
@@ -90,7 +90,7 @@ fn input(
     Ok(messages)
 }
 
-fn answer(row: &Value, requests: &HashMap<String, String>) -> Result<Content, String> {
+fn answer(row: &Value, requests: &HashMap<String, String>) -> Result<MessageContent, String> {
     let text = |name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);
     let mut answer = ApprovalAnswer::default();
     for name in row.as_object().ok_or("an answer is no object")?.keys() {
@@ -113,5 +113,5 @@ fn answer(row: &Value, requests: &HashMap<String, String>) -> Result<Content, St
             other => return Err(format!("unknown key `{other}` in an answer")),
         }
     }
-    Ok(Content::ApprovalAnswer(answer))
+    Ok(MessageContent::ApprovalAnswer(answer))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
-    Agent, AgentBuilder, ApprovalMode, Approvals, BudgetLimits, ChatOptions, Content, Delta,
-    FunctionResult, IterationContext, IterationHook, LoopSettings, Message, Middleware, Next,
+    Agent, AgentBuilder, ApprovalMode, Approvals, BudgetLimits, ChatOptions, Delta, FunctionResult,
+    IterationContext, IterationHook, LoopSettings, Message, MessageContent, Middleware, Next,
     Response, Role, RunError, TokenBudget, ToolMode,
 };
 use futures_util::StreamExt;
@@ -219,9 +219,10 @@ fn defaults(row: &Row) -> Result<(), String> {
 async fn timing(row: &Row) -> Result<(), String> {
     let calls = row.required("calls")?.as_array().ok_or("`calls` is no list")?;
     let call = |(index, call): (usize, &Value)| {
-        Content::call(index.to_string(), "sleep", call.to_string())
+        MessageContent::call(index.to_string(), "sleep", call.to_string())
     };
-    let script = vec![calls.iter().enumerate().map(call).collect(), vec![Content::text("k")]];
+    let script =
+        vec![calls.iter().enumerate().map(call).collect(), vec![MessageContent::text("k")]];
     let (model, tools) = (Model::new(script), Tools::new());
     let (toolset, _) = tools.toolset(&["sleep".to_owned()])?;
     let agent = Agent::builder(model).tools(toolset).settings(settings(row, &tools)?);
@@ -241,7 +242,7 @@ async fn cancel_during(row: &Row) -> Result<(), String> {
     let arguments =
         json!({"tag": "a", "text": "a", "a": 1, "b": 1, "ms": 2000, "x": 1}).to_string();
     let tool = if tool == "slow" { "sleep" } else { tool };
-    let model = Model::repeating(vec![Content::call("1", tool, arguments)]);
+    let model = Model::repeating(vec![MessageContent::call("1", tool, arguments)]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&[tool.to_owned()])?;
     let agent =
@@ -292,8 +293,10 @@ impl Middleware<FunctionContext> for Invoker {
 
 async fn invoker(row: &Row) -> Result<(), String> {
     let arguments = r#"{"a":1,"b":2}"#;
-    let model =
-        Model::new(vec![vec![Content::call("1", "add", arguments)], vec![Content::text("k")]]);
+    let model = Model::new(vec![
+        vec![MessageContent::call("1", "add", arguments)],
+        vec![MessageContent::text("k")],
+    ]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["add".to_owned()])?;
     let invoker = Arc::new(Invoker(row.text("behaviour")?.to_owned()));
@@ -329,8 +332,10 @@ async fn tool_returns_result(row: &Row) -> Result<(), String> {
         FunctionResult { call_id: of("id"), result: of("value"), ..FunctionResult::default() };
     // A mark that only a result that is taken as it is keeps.
     finished.extra.insert("mark".to_owned(), true.into());
-    let model =
-        Model::new(vec![vec![Content::call(call_id, "none", "{}")], vec![Content::text("k")]]);
+    let model = Model::new(vec![
+        vec![MessageContent::call(call_id, "none", "{}")],
+        vec![MessageContent::text("k")],
+    ]);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
     let settings =
         LoopSettings { invoker: Some(Arc::new(Finished(finished))), ..LoopSettings::default() };
@@ -349,7 +354,7 @@ async fn tool_returns_result(row: &Row) -> Result<(), String> {
 async fn options_untouched(row: &Row) -> Result<(), String> {
     let given = options(row)?;
     let before = given.clone();
-    let model = Model::repeating(vec![Content::call("1", "none", "{}")]);
+    let model = Model::repeating(vec![MessageContent::call("1", "none", "{}")]);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
     let settings = LoopSettings { max_iterations: 1, ..LoopSettings::default() };
     let agent = Agent::builder(model.clone()).tools(toolset).settings(settings);
@@ -387,7 +392,7 @@ async fn hook_raises(row: &Row) -> Result<(), String> {
         .and_then(Value::as_str)
         .unwrap_or("hook broke");
     let hook = Hook { raises: Some(message.to_owned()), ..Hook::default() };
-    let model = Model::repeating(vec![Content::call("1", "none", "{}")]);
+    let model = Model::repeating(vec![MessageContent::call("1", "none", "{}")]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["none".to_owned()])?;
     let settings =
@@ -417,8 +422,8 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
     }
     let updates = row.get("updates").and_then(Value::as_array).cloned().unwrap_or_default();
     let update = |update: &Value| match update.as_str().and_then(|update| update.split_once(' ')) {
-        Some(("text", text)) => Ok(Content::text(text)),
-        Some(("call", tool)) => Ok(Content::call("1", tool, r#"{"a":1,"b":2,"x":1}"#)),
+        Some(("text", text)) => Ok(MessageContent::text(text)),
+        Some(("call", tool)) => Ok(MessageContent::call("1", tool, r#"{"a":1,"b":2,"x":1}"#)),
         _ => Err(format!("unknown update {update}")),
     };
     let updates: Vec<_> = updates.iter().map(update).collect::<Result<_, String>>()?;
@@ -426,8 +431,8 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
         Some(_) => Model::of(row)?,
         None if !updates.is_empty() => Model::new(vec![updates]),
         None => Model::new(vec![
-            vec![Content::call("1", "add", r#"{"a":1,"b":2}"#), Content::text("x")],
-            vec![Content::text("k")],
+            vec![MessageContent::call("1", "add", r#"{"a":1,"b":2}"#), MessageContent::text("x")],
+            vec![MessageContent::text("k")],
         ]),
     };
     let tools = Tools::new();
@@ -506,7 +511,7 @@ async fn budget(row: &Row) -> Result<(), String> {
     let usages = row.required("usages")?.as_array().ok_or("`usages` is no list")?;
     let usages: Vec<_> = usages.iter().map(super::agent::usage_of).collect::<Result<_, _>>()?;
     let last = usages.len();
-    let model = Model::repeating(vec![Content::call("1", "none", "{}")]).with_usages(usages);
+    let model = Model::repeating(vec![MessageContent::call("1", "none", "{}")]).with_usages(usages);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
     // The model goes on for as long as there are usages: the row says whether something ends it
     // before that.

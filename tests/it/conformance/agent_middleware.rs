@@ -89,7 +89,7 @@ fn message(written: &Value) -> Arc<Message> {
         _ => Role::User,
     };
     let text = written["text"].as_str().unwrap_or_default();
-    Arc::new(Message::new(role, vec![cofferdam_agent::Content::text(text)]))
+    Arc::new(Message::new(role, vec![cofferdam_agent::MessageContent::text(text)]))
 }
 
 fn text(written: &Value) -> Option<String> {
@@ -350,7 +350,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
 
 /// What a context says that is used after its run.
 async fn outside(row: &Row, keeper: &Doing) -> Result<String, String> {
-    let calls = vec![vec![cofferdam_agent::Content::call("1", "add", r#"{"a":1,"b":2}"#)]];
+    let calls = vec![vec![cofferdam_agent::MessageContent::call("1", "add", r#"{"a":1,"b":2}"#)]];
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["add".to_owned()])?;
     let agent = cofferdam_agent::Agent::builder(Model::new(calls)).tools(toolset);

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content, ErrorType, Outcome, Output, Refused, ToolError,
-    ToolFailure,
+    CallContext, CallRecord, Completion, Content, ErrorType, Outcome, Output, RefusedCall,
+    ToolError, ToolFailure,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -237,7 +237,7 @@ async fn each(world: &World, word: &str) -> Result<Fixture, String> {
     })
 }
 
-fn answered(called: Result<Completion, Refused>) -> Value {
+fn answered(called: Result<Completion, RefusedCall>) -> Value {
     match called {
         Ok(completion) => {
             completion.outcome.shown().map_or(Value::Null, |shown| as_json(&shown.output))

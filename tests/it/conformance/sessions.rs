@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryError, HistoryFlags};
-use cofferdam_agent::{Content, Message, Role, Session};
+use cofferdam_agent::{Message, MessageContent, Role, Session};
 use serde_json::{Map, Value, json};
 
 use super::agent::block_on;
@@ -170,7 +170,7 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
     for (name, part) in object.iter().filter(|(name, _)| *name != "role") {
         let kind = match name.as_str() {
             "text" => {
-                contents.push(Content::text(text(part)?));
+                contents.push(MessageContent::text(text(part)?));
                 continue;
             }
             "call" => "function_call",

@@ -11,7 +11,7 @@ use cofferdam_skills::{
     InvalidSkill, ProgramSkill, Skill, SkillList, SkillRoot, Skills, check_compatibility,
     check_description, check_name,
 };
-use cofferdam_tool::{CallContext, Refused, Toolset};
+use cofferdam_tool::{CallContext, RefusedCall, Toolset};
 use serde_json::{Map, Value, json};
 
 use self::world::{Folder, Ran, components, run as block_on};
@@ -354,7 +354,7 @@ async fn call(tools: &Toolset, tool: &str, args: &Value) -> Result<Ran, String> 
     let context = CallContext::new("row");
     match tools.call(tool, Some(args.to_string().as_bytes()), &context).await {
         Ok(completion) => Ran::of(&completion),
-        Err(Refused::InvalidArguments(invalid)) => Ok(Ran::refused(&invalid)),
+        Err(RefusedCall::InvalidArguments(invalid)) => Ok(Ran::refused(&invalid)),
         Err(refused) => Err(refused.to_string()),
     }
 }

@@ -10,7 +10,7 @@ mod graphs;
 mod pauses;
 
 use cofferdam_workflow::{
-    Ended, InvalidWorkflow, Payload, Produced, Workflow, WorkflowError, WorkflowEvent,
+    InvalidWorkflow, Payload, ProducedOutput, RunOutcome, Workflow, WorkflowError, WorkflowEvent,
 };
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn came_of(built: Result<Workflow, InvalidWorkflow>, input: Payload) -> Result<C
 
 impl Came {
     fn of(events: &[WorkflowEvent]) -> Self {
-        let produced = |wanted: fn(&WorkflowEvent) -> Option<&Produced>| {
+        let produced = |wanted: fn(&WorkflowEvent) -> Option<&ProducedOutput>| {
             events.iter().filter_map(wanted).map(|produced| produced.value.value.clone()).collect()
         };
         Self {
@@ -97,7 +97,7 @@ impl Came {
         }
     }
 
-    fn ended(ended: &Ended) -> Self {
+    fn ended(ended: &RunOutcome) -> Self {
         Self::of(&ended.events)
     }
 }

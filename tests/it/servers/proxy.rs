@@ -271,7 +271,7 @@ fn a_question_goes_through_both_and_so_does_its_answer_with_a_handshake() {
         if message["method"] == "elicitation/create" {
             break message;
         }
-        assert!(message.get("method").is_some(), "nobody was asked: {message}");
+        assert!(message.get("method").is_some(), "the question was not asked: {message}");
     };
     assert_eq!(asked["params"]["message"], "Who are you?", "{asked}");
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});

@@ -2,7 +2,7 @@
 
 use cofferdam_engine::Component;
 use cofferdam_tests::Host;
-use cofferdam_tool::{CallContext, Refused};
+use cofferdam_tool::{CallContext, RefusedCall};
 use serde_json::json;
 
 use super::echo;
@@ -145,7 +145,7 @@ async fn arguments_that_are_no_values_of_the_types() {
         .try_call(tool, &arguments.to_string(), &CallContext::new("test"))
         .await
     {
-        Err(Refused::InvalidArguments(invalid)) => invalid.to_string(),
+        Err(RefusedCall::InvalidArguments(invalid)) => invalid.to_string(),
         other => panic!("{tool} {arguments}: {other:?}"),
     };
     assert_eq!(

@@ -95,9 +95,12 @@ impl Guest for Program {
         };
         match done {
             Ok(done) => Ok(vec![Content::Text(done.to_string())]),
-            Err(error) => {
-                Err(Failure { message: error.to_string(), suggestion: None, transient: None, value: None })
-            }
+            Err(error) => Err(Failure {
+                message: error.to_string(),
+                suggestion: None,
+                transient: None,
+                value: None,
+            }),
         }
     }
 }

@@ -42,7 +42,9 @@ fn act(what: &str, from: &str, to: &str) -> io::Result<String> {
         "rename" => done(fs::rename(from, to)),
         "symlink" => done(plant(from, to)),
         "link" => done(fs::hard_link(from, to)),
-        "append" => done(OpenOptions::new().append(true).create(true).open(from)?.write_all(to.as_bytes())),
+        "append" => {
+            done(OpenOptions::new().append(true).create(true).open(from)?.write_all(to.as_bytes()))
+        }
         "create_new" => done(File::create_new(from).map(drop)),
         "size" => fs::metadata(from).map(|metadata| metadata.len().to_string()),
         "kind" => fs::symlink_metadata(from).map(|metadata| {
@@ -55,7 +57,10 @@ fn act(what: &str, from: &str, to: &str) -> io::Result<String> {
             })
             .into()
         }),
-        "age" => Ok(format!("{}s", fs::metadata(from)?.modified()?.elapsed().unwrap_or_default().as_secs())),
+        "age" => Ok(format!(
+            "{}s",
+            fs::metadata(from)?.modified()?.elapsed().unwrap_or_default().as_secs()
+        )),
         "set_len" => done(OpenOptions::new().write(true).open(from)?.set_len(number(to))),
         "write_to_read_only" => done(File::open(from)?.write_all(to.as_bytes())),
         "list" => list(from),
@@ -65,9 +70,9 @@ fn act(what: &str, from: &str, to: &str) -> io::Result<String> {
         "remove_dir" => done(fs::remove_dir(from)),
         "remove_dir_all" => done(fs::remove_dir_all(from)),
         "copy" => fs::copy(from, to).map(|bytes| bytes.to_string()),
-        "touch" => {
-            done(File::options().write(true).open(from)?.set_modified(std::time::SystemTime::UNIX_EPOCH))
-        }
+        "touch" => done(
+            File::options().write(true).open(from)?.set_modified(std::time::SystemTime::UNIX_EPOCH),
+        ),
         "fill" => done(fill(from, number(to))),
         "scan" => scan(from),
         "many" => many(from, number(to)),
@@ -192,7 +197,9 @@ fn step(words: &[&str], open: &mut Vec<File>) -> io::Result<String> {
 /// The library's name of an error, or the system's number where it has none.
 fn told(error: &io::Error) -> String {
     match (error.kind(), error.raw_os_error()) {
-        (kind, Some(number)) if format!("{kind:?}") == "Uncategorized" => format!("error: os {number}"),
+        (kind, Some(number)) if format!("{kind:?}") == "Uncategorized" => {
+            format!("error: os {number}")
+        }
         (kind, _) => format!("error: {kind:?}"),
     }
 }
@@ -217,8 +224,10 @@ fn run(script: &str) -> Result<String, Failure> {
 impl Guest for Program {
     fn list_tools() -> Vec<ToolDefinition> {
         let text = r#"{"type":"string","default":""}"#;
-        let properties: Vec<_> =
-            ["do", "from", "to", "script"].iter().map(|name| format!(r#""{name}":{text}"#)).collect();
+        let properties: Vec<_> = ["do", "from", "to", "script"]
+            .iter()
+            .map(|name| format!(r#""{name}":{text}"#))
+            .collect();
         let schema = format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","));
         // The same work under a schema that its answer never satisfies.
         let mut liar = with_schema("lies_about_files", &schema);

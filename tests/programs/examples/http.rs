@@ -3,8 +3,8 @@
 use cofferdam_test_programs::*;
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
-    Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
-    RequestOptions, Scheme, http_error_code,
+    Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody,
+    OutgoingRequest, RequestOptions, Scheme, http_error_code,
 };
 use wasip2::io::streams::StreamError;
 
@@ -16,8 +16,10 @@ const SHOWN_MAX: usize = 4096;
 impl Guest for Program {
     fn list_tools() -> Vec<ToolDefinition> {
         let text = r#"{"type":"string","default":""}"#;
-        let names =
-            ["method", "url", "headers", "body", "bytes", "follow", "parallel", "patience", "trailer"];
+        let names = [
+            "method", "url", "headers", "body", "bytes", "follow", "parallel", "patience",
+            "trailer",
+        ];
         let properties: Vec<_> = names.iter().map(|name| format!("\"{name}\":{text}")).collect();
         vec![with_schema(
             "http",
@@ -60,8 +62,12 @@ impl Ask {
         for header in self.value("headers").split('|').filter(|header| !header.is_empty()) {
             let (name, value) = header.split_once(": ").unwrap_or((header, ""));
             let value = value.replace('^', "\r\n");
-            fields.append(name, value.as_bytes()).map_err(|error| format!("header {name}: \
-                {error:?}"))?;
+            fields.append(name, value.as_bytes()).map_err(|error| {
+                format!(
+                    "header {name}: \
+                {error:?}"
+                )
+            })?;
         }
         Ok(fields)
     }
@@ -89,7 +95,8 @@ fn send(ask: &Ask, url: &str) -> Sent {
     let patience = ask.value("patience").parse().ok().map(|ms: u64| ms * 1_000_000);
     options.set_first_byte_timeout(patience).map_err(|()| "options")?;
     options.set_between_bytes_timeout(patience).map_err(|()| "options")?;
-    let future = outgoing_handler::handle(request, Some(options)).map_err(|error| format!("{error:?}"))?;
+    let future =
+        outgoing_handler::handle(request, Some(options)).map_err(|error| format!("{error:?}"))?;
     if let Some(body) = body {
         write(body, text.as_bytes(), bytes, &ask.value("trailer"));
     }
@@ -100,7 +107,8 @@ fn send(ask: &Ask, url: &str) -> Sent {
 fn write(body: OutgoingBody, text: &[u8], bytes: usize, trailer: &str) {
     let Ok(stream) = body.write() else { return };
     let filler = [b'x'; 4096];
-    let parts = (0..bytes).step_by(filler.len()).map(|start| &filler[..filler.len().min(bytes - start)]);
+    let parts =
+        (0..bytes).step_by(filler.len()).map(|start| &filler[..filler.len().min(bytes - start)]);
     for part in text.chunks(4096).chain(parts) {
         if stream.blocking_write_and_flush(part).is_err() {
             break;
@@ -122,14 +130,16 @@ fn answer(ask: &Ask, sent: Sent, redirects: u32) -> String {
     };
     let headers = response.headers().entries();
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let location = headers.iter().find(|(name, _)| name == "location").map(|(_, value)| text(value));
+    let location =
+        headers.iter().find(|(name, _)| name == "location").map(|(_, value)| text(value));
     if let Some(location) = location
         && ask.value("follow") == "yes"
         && redirects < 5
     {
         return answer(ask, send(ask, &location), redirects + 1);
     }
-    let lines: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {}\n", text(value))).collect();
+    let lines: Vec<_> =
+        headers.iter().map(|(name, value)| format!("{name}: {}\n", text(value))).collect();
     format!("{}\n{}\n{}", response.status(), lines.concat(), body(&response))
 }
 

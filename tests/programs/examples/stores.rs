@@ -11,7 +11,8 @@ struct Program;
 
 fn unhex(word: &str) -> String {
     let digits: Vec<_> = word.chars().map(|digit| digit.to_digit(16).unwrap_or(0) as u8).collect();
-    String::from_utf8(digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect()).unwrap_or_default()
+    String::from_utf8(digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect())
+        .unwrap_or_default()
 }
 
 fn hex(text: &str) -> String {
@@ -50,16 +51,20 @@ fn step(words: &[String]) -> Result<String, Error> {
             let lines = stores.iter().map(|store| format!("{} {}", store.name, store.writable));
             Ok(lines.collect::<Vec<_>>().join(", "))
         }
-        "stat" => files::stat(store, path).map(|stat| format!("{} {}", kind(stat.type_), stat.size)),
+        "stat" => {
+            files::stat(store, path).map(|stat| format!("{} {}", kind(stat.type_), stat.size))
+        }
         "read" => {
-            let (offset, length) = (word(3).parse().unwrap_or(0), word(4).parse().unwrap_or(u64::MAX));
+            let (offset, length) =
+                (word(3).parse().unwrap_or(0), word(4).parse().unwrap_or(u64::MAX));
             files::read(store, path, offset, length)
                 .map(|content| String::from_utf8_lossy(&content).into_owned())
         }
-        "create" => files::write(store, path, word(3).as_bytes(), WriteMode::Create).map(|()| "done".into()),
-        "replace" => {
-            files::write(store, path, word(3).as_bytes(), WriteMode::Replace).map(|()| "done".into())
+        "create" => {
+            files::write(store, path, word(3).as_bytes(), WriteMode::Create).map(|()| "done".into())
         }
+        "replace" => files::write(store, path, word(3).as_bytes(), WriteMode::Replace)
+            .map(|()| "done".into()),
         "delete" => files::delete(store, path).map(|()| "done".into()),
         "create_directory" => files::create_directory(store, path).map(|()| "done".into()),
         "list" => {
@@ -82,7 +87,9 @@ fn step(words: &[String]) -> Result<String, Error> {
             Ok(format!("{} {}", matches.collect::<Vec<_>>().join(", "), found.truncated))
         }
         // Through the standard library, which sees the same files.
-        "std_read" => Ok(std::fs::read_to_string(path).unwrap_or_else(|error| format!("{:?}", error.kind()))),
+        "std_read" => {
+            Ok(std::fs::read_to_string(path).unwrap_or_else(|error| format!("{:?}", error.kind())))
+        }
         "std_write" => {
             let done = std::fs::write(path, word(3));
             Ok(done.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".into()))
@@ -171,7 +178,8 @@ fn questions(words: &[String]) -> Vec<client::Question> {
 
 impl Guest for Program {
     fn list_tools() -> Vec<ToolDefinition> {
-        let schema = r#"{"type":"object","properties":{"script":{"type":"string"}},"required":["script"]}"#;
+        let schema =
+            r#"{"type":"object","properties":{"script":{"type":"string"}},"required":["script"]}"#;
         // The same work under a schema that its answer never satisfies.
         let mut liar = with_schema("lies_about_stores", schema);
         liar.output_schema = Some(r#"{"type":"object","required":["never"]}"#.into());

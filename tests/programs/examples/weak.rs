@@ -11,7 +11,8 @@ impl Guest for Program {
             r#"{"type":"object","required":["path"],"properties":{"path":{"type":"string","default":"/"},"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"Headers to send"},"zu groß":{"type":"integer","minimum":1,"description":"A bound"}}}"#,
         );
         silent.description = String::new();
-        let mut long = tool("a_name_that_is_much_longer_than_sixty_four_characters_and_so_is_cut_off");
+        let mut long =
+            tool("a_name_that_is_much_longer_than_sixty_four_characters_and_so_is_cut_off");
         long.description = "Says more than anybody wants to read. ".repeat(40);
         vec![silent, long]
     }

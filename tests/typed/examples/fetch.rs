@@ -22,7 +22,8 @@ impl Guest for Fetch {
         request.set_scheme(Some(&Scheme::Https)).map_err(|()| "the scheme is refused")?;
         request.set_authority(Some(&url)).map_err(|()| "the authority is refused")?;
         request.set_path_with_query(Some("/")).map_err(|()| "the path is refused")?;
-        let response = outgoing_handler::handle(request, None).map_err(|error| error.to_string())?;
+        let response =
+            outgoing_handler::handle(request, None).map_err(|error| error.to_string())?;
         response.subscribe().block();
         Ok("fetched".to_owned())
     }

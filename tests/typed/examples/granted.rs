@@ -31,7 +31,8 @@ impl Guest for Granted {
     }
 
     fn leak(name: String, way: String) -> Result<String, String> {
-        let value = secrets::get(&name).unwrap_or_else(|_| std::env::var("TOKEN").unwrap_or_default());
+        let value =
+            secrets::get(&name).unwrap_or_else(|_| std::env::var("TOKEN").unwrap_or_default());
         match way.as_str() {
             "print" => {
                 println!("the secret is {value}");
@@ -62,7 +63,8 @@ impl Guest for Granted {
     }
 
     fn date() -> u64 {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let now =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 

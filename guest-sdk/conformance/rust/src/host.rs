@@ -28,7 +28,8 @@ pub fn store(
     let mut files: Vec<_> = store.find("", "**")?.into_iter().map(|entry| entry.name).collect();
     files.sort();
     let found = store.search("", &Query::new("needle").case_sensitive())?;
-    let lines = found.matches.into_iter().filter(|file| file.path == path).flat_map(|file| file.lines);
+    let lines =
+        found.matches.into_iter().filter(|file| file.path == path).flat_map(|file| file.lines);
     Ok(Stored {
         lines: lines.map(|(number, _)| number).collect(),
         text: store.read_to_string(&path)?,

@@ -1,4 +1,4 @@
-//! What may stand in the parentheses of `#[tool(…)]`, on a function and on a parameter.
+//! Contents of the parentheses of `#[tool(…)]`, on a function and on a parameter.
 
 use proc_macro2::TokenStream;
 use syn::meta::ParseNestedMeta;
@@ -13,9 +13,9 @@ const HINTS: [&str; 5] = ["read_only", "destructive", "idempotent", "open_world"
 pub(crate) struct ToolOptions {
     /// Instead of the function's name.
     pub(crate) name: Option<LitStr>,
-    /// A short name for people.
+    /// A short name for users.
     pub(crate) title: Option<LitStr>,
-    /// Whether the schema of the return value is published.
+    /// True if the schema of the return value is published.
     pub(crate) output_schema: bool,
     /// The hints that were given.
     pub(crate) hints: Vec<(syn::Ident, bool)>,

@@ -126,7 +126,7 @@ fn body(tool: &ToolFunction) -> TokenStream {
     });
     let call = quote!(#ident(#(#locals),*));
     let contents = quote_spanned! {at(output_span(tool))=>
-        ::cofferdam_sdk::__private::Value(::cofferdam_sdk::__private::Returned(#call).outcome()?).contents()
+        ::cofferdam_sdk::__private::Value(::cofferdam_sdk::__private::ReturnValue(#call).outcome()?).contents()
     };
     quote_spanned! {Span::mixed_site()=>
         #[allow(unused_mut, unused_variables, reason = "there are tools without parameters")]
@@ -141,7 +141,7 @@ fn body(tool: &ToolFunction) -> TokenStream {
     }
 }
 
-/// What is wrong with the output is said at the return type.
+/// Returns the span of the return type, at which errors about the output are reported.
 fn output_span(tool: &ToolFunction) -> Span {
     match &tool.output {
         ReturnType::Default => tool.ident.span(),

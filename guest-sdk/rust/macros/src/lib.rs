@@ -1,4 +1,4 @@
-//! The attribute `#[tool]`. It is documented where people use it, in the crate `cofferdam`.
+//! The attribute `#[tool]`. It is documented where users use it, in the crate `cofferdam`.
 //!
 //! The function stays as it was written, without the attributes that only this macro understands.
 //! Beside it the macro puts an empty enum of the same name, which lives in the namespace of types,

@@ -1,4 +1,4 @@
-//! What can be told of a type by looking at its tokens.
+//! Facts about a type that its tokens show.
 
 use syn::{GenericArgument, PathArguments, Type, TypeReference};
 
@@ -31,7 +31,7 @@ fn in_argument(argument: &GenericArgument) -> Option<&TypeReference> {
     }
 }
 
-/// What to write in place of a reference.
+/// Returns the owned type to suggest instead of a reference.
 pub(crate) fn owned(reference: &TypeReference) -> &'static str {
     match &*reference.elem {
         Type::Path(path) if path.path.is_ident("str") => "`String`",
@@ -41,7 +41,7 @@ pub(crate) fn owned(reference: &TypeReference) -> &'static str {
     }
 }
 
-/// Whether a type is written as `Option<…>`.
+/// Returns whether a type is written as `Option<…>`.
 pub(crate) fn is_option(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => {

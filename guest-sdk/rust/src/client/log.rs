@@ -1,4 +1,4 @@
-//! Lines for the client, which may show them to a person. What is printed to standard error stays
+//! Lines for the client, which may show them to the user. What is printed to standard error stays
 //! in the host's record of the call. The host leaves out lines of more than 8 KiB, and what is too
 //! much.
 //!
@@ -6,7 +6,7 @@
 //! cofferdam_sdk::client::log::warning("the file has 3 lines that are no CSV");
 //! ```
 
-/// How much a line matters, as in MCP and syslog.
+/// Severity of a line, as in MCP and syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the words of RFC 5424")]
 pub enum Level {
@@ -25,12 +25,12 @@ pub fn line(level: Level, message: &str) {
     host::log(level, message);
 }
 
-/// For whoever looks for the cause of something.
+/// Logs a line for debugging.
 pub fn debug(message: &str) {
     line(Level::Debug, message);
 }
 
-/// What goes on.
+/// Logs a normal event.
 pub fn info(message: &str) {
     line(Level::Info, message);
 }

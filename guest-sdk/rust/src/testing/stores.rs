@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 
-use crate::files::{Entry, Error, Found, Granted, Kind, Match, Stat};
+use crate::files::{Entry, Error, GrantedStore, Kind, Match, SearchMatches, Stat};
 
 /// All stores of a host, by name.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +28,8 @@ impl Stores {
         self.0.entry(name.to_owned()).or_default().is_read_only = true;
     }
 
-    pub(crate) fn granted(&self) -> Vec<Granted> {
-        let granted = |(name, store): (&String, &Store)| Granted {
+    pub(crate) fn granted(&self) -> Vec<GrantedStore> {
+        let granted = |(name, store): (&String, &Store)| GrantedStore {
             name: name.clone(),
             writable: !store.is_read_only,
         };
@@ -149,7 +149,7 @@ impl Stores {
         pattern: &Regex,
         glob: Option<&str>,
         is_recursive: bool,
-    ) -> Result<Found, Error> {
+    ) -> Result<SearchMatches, Error> {
         let contents = &self.store(store)?.files;
         let mut matches = Vec::new();
         for entry in self.list(store, directory, glob, is_recursive)? {
@@ -169,7 +169,7 @@ impl Stores {
             }
         }
         matches.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Found { matches, is_truncated: false })
+        Ok(SearchMatches { matches, is_truncated: false })
     }
 }
 

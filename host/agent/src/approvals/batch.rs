@@ -1,4 +1,4 @@
-//! A batch of calls that waits for a person.
+//! Batches of calls that wait for approval.
 
 use cofferdam_tool::origin::ToolOrigin;
 use data_encoding::HEXLOWER;
@@ -9,99 +9,102 @@ use crate::guard::Objection;
 use crate::message::OBJECTIONS;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
-/// The part of a session's state that holds the batch.
+/// Part of a session's state that holds the batch.
 const PART: &str = "open_approvals";
 
-/// Calls of one reply of which some wait for a person (`LOOP-36`). What runs in the end is what
-/// stands here.
+/// Calls of one reply, some of which wait for approval (`LOOP-36`). Exactly the recorded calls run
+/// in the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenBatch {
-    /// All calls, in their order.
+    /// All calls of the reply, in order.
     pub(crate) calls: Vec<FunctionCall>,
-    requests: Vec<Open>,
+    requests: Vec<OpenRequest>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Open {
+struct OpenRequest {
     id: String,
-    /// The place of the call in `calls`.
+    /// Index of the call in `calls`.
     call: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    decision: Option<Decision>,
-    /// Origin of the tool that was asked about.
+    decision: Option<CallDecision>,
+    /// Origin of the tool that the user is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<ToolOrigin>,
-    /// Objections of the guard to the call; approving it is approving these.
+    /// Objections of the guard to the call; approving the call approves them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     objections: Vec<Objection>,
 }
 
-/// A call that a person is asked about.
+/// A call that needs approval.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Gated {
-    /// Its place among the calls.
+pub(crate) struct GatedCall {
+    /// Index among the calls.
     pub(crate) place: usize,
-    /// Origin of its tool.
+    /// Origin of the tool.
     pub(crate) origin: Option<ToolOrigin>,
-    /// Objections of the guard to it.
+    /// Objections of the guard to the call.
     pub(crate) objections: Vec<Objection>,
 }
 
-/// What a person said about one call.
+/// Decision of the user about one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Decision {
-    /// It may be made.
+pub(crate) enum CallDecision {
+    /// The call may run.
     Approved,
-    /// It may be made despite these objections of the guard.
+    /// The call may run despite these objections of the guard.
     ApprovedDespite(Vec<Objection>),
-    /// It may not, and why.
+    /// The call may not run, for this reason if one was given.
     Refused(Option<String>),
 }
 
-/// A call that may be decided about.
+/// A call with the user's decision about it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Decided {
+pub(crate) struct DecidableCall {
     /// The call.
     pub(crate) call: FunctionCall,
-    /// The user's decision, if the user was asked.
-    pub(crate) decision: Option<Decision>,
+    /// Decision of the user, if the user was asked.
+    pub(crate) decision: Option<CallDecision>,
     /// Origin of the tool that the user was asked about.
     pub(crate) origin: Option<ToolOrigin>,
 }
 
-impl Decided {
-    /// A call that nobody was asked about.
+impl DecidableCall {
+    /// Creates a call that needs no decision.
     pub(crate) fn unasked(call: FunctionCall) -> Self {
         Self { call, decision: None, origin: None }
     }
 }
 
-/// What answers have come to.
+/// Result of applying the user's answers.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answered {
-    /// Nothing waits, or what waited does not any more (`LOOP-44`).
+pub(crate) enum BatchOutcome {
+    /// No batch waits, or the batch was abandoned (`LOOP-44`).
     Nothing,
-    /// These are still to be answered (`LOOP-43`).
+    /// These requests are still to be answered (`LOOP-43`).
     Waiting(Vec<ApprovalRequest>),
-    /// Every request is answered: the calls, with what was decided about each (`LOOP-40`).
-    Complete(Vec<Decided>),
+    /// Every request is answered: all calls, with the decision about each (`LOOP-40`).
+    Complete(Vec<DecidableCall>),
 }
 
 impl OpenBatch {
-    /// A batch in which the calls at `gated` wait. `None` if there is no randomness for ids.
-    pub(crate) fn new(calls: Vec<FunctionCall>, gated: &[Gated]) -> Result<Self, getrandom::Error> {
-        let open = |gated: &Gated| {
-            let Gated { place, origin, objections } = gated.clone();
-            Ok(Open { id: fresh_id()?, call: place, decision: None, origin, objections })
+    /// Creates a batch in which the calls in `gated` wait. Fails if there is no randomness for ids.
+    pub(crate) fn new(
+        calls: Vec<FunctionCall>,
+        gated: &[GatedCall],
+    ) -> Result<Self, getrandom::Error> {
+        let open = |gated: &GatedCall| {
+            let GatedCall { place, origin, objections } = gated.clone();
+            Ok(OpenRequest { id: fresh_id()?, call: place, decision: None, origin, objections })
         };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
     }
 
-    /// The requests that are not answered.
+    /// Returns the requests that have not been answered.
     pub(crate) fn waiting(&self) -> Vec<ApprovalRequest> {
         let waiting = self.requests.iter().filter(|request| request.decision.is_none());
-        let request = |open: &Open| {
+        let request = |open: &OpenRequest| {
             let function_call = self.calls.get(open.call)?.clone();
             let (id, origin) = (open.id.clone(), open.origin.clone());
             let mut request =
@@ -116,13 +119,13 @@ impl OpenBatch {
         waiting.filter_map(request).collect()
     }
 
-    /// Writes the batch into the session, in the place of one that was there.
+    /// Writes the batch to the session, replacing an earlier one.
     pub(crate) fn record(&self, session: &Session) {
-        // Texts and numbers alone: this cannot fail, and if it did nothing could be approved.
+        // Strings and numbers always serialize. If they did not, nothing could be approved.
         session.set_part(PART, serde_json::to_value(self).unwrap_or(Value::Null));
     }
 
-    /// Takes an answer, if it counts (`LOOP-37` to `LOOP-39`). Says whether it does.
+    /// Applies an answer if it is valid (`LOOP-37` to `LOOP-39`). Returns whether it was.
     fn take(&mut self, answer: &ApprovalAnswer) -> bool {
         let Some(open) = self.requests.iter_mut().find(|open| open.id == answer.id) else {
             return false;
@@ -141,15 +144,15 @@ impl OpenBatch {
             return false;
         }
         open.decision = Some(match answer.approved {
-            Value::Bool(true) if open.objections.is_empty() => Decision::Approved,
-            Value::Bool(true) => Decision::ApprovedDespite(open.objections.clone()),
-            _ => Decision::Refused(answer.reason.clone()),
+            Value::Bool(true) if open.objections.is_empty() => CallDecision::Approved,
+            Value::Bool(true) => CallDecision::ApprovedDespite(open.objections.clone()),
+            _ => CallDecision::Refused(answer.reason.clone()),
         });
         true
     }
 
-    fn into_decided(self) -> Vec<Decided> {
-        let mut decided: Vec<_> = self.calls.into_iter().map(Decided::unasked).collect();
+    fn into_decided(self) -> Vec<DecidableCall> {
+        let mut decided: Vec<_> = self.calls.into_iter().map(DecidableCall::unasked).collect();
         for open in self.requests {
             if let Some(call) = decided.get_mut(open.call) {
                 (call.decision, call.origin) = (open.decision, open.origin);
@@ -159,27 +162,28 @@ impl OpenBatch {
     }
 }
 
-/// Gives answers to the batch that waits in the session. Unless they resolve it or leave it
-/// waiting, it is abandoned.
-pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> Answered {
+/// Applies answers to the batch that waits in the session. Abandons the batch if no answer is
+/// valid.
+pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> BatchOutcome {
     let Ok(mut batch) = serde_json::from_value::<OpenBatch>(session.part(PART)) else {
-        return Answered::Nothing;
+        return BatchOutcome::Nothing;
     };
     let counted = answers.iter().filter(|answer| batch.take(answer)).count();
     if counted == 0 {
         session.set_part(PART, Value::Null);
-        return Answered::Nothing;
+        return BatchOutcome::Nothing;
     }
     let waiting = batch.waiting();
     if !waiting.is_empty() {
         batch.record(session);
-        return Answered::Waiting(waiting);
+        return BatchOutcome::Waiting(waiting);
     }
     session.set_part(PART, Value::Null);
-    Answered::Complete(batch.into_decided())
+    BatchOutcome::Complete(batch.into_decided())
 }
 
-/// Whether two texts of arguments mean the same. Texts that are not JSON have to be equal.
+/// Returns whether two strings of arguments mean the same. Strings that are not JSON have to be
+/// equal.
 pub(super) fn same_arguments(left: &str, right: &str) -> bool {
     let value = |text: &str| cofferdam_tool::output::parse_json(text).ok();
     left == right
@@ -187,12 +191,13 @@ pub(super) fn same_arguments(left: &str, right: &str) -> bool {
             .is_some_and(|left| value(right).is_some_and(|right| same_value(&left, &right)))
 }
 
-/// Whether two JSON values are the same: members in any order, `1` and `1.0` alike.
+/// Returns whether two JSON values are equal, ignoring the order of members and treating `1` and
+/// `1.0` as equal.
 fn same_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
-            // As floats only where one of them is written as one: large integers keep all their
-            // digits.
+            // Compared as floats only if one of them is written as a float, because large integers
+            // would lose digits.
             left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
         }
         (Value::Array(left), Value::Array(right)) => {
@@ -209,7 +214,7 @@ fn same_value(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// 128 random bits in hexadecimal digits.
+/// Returns 128 random bits as hexadecimal digits.
 fn fresh_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -230,7 +235,7 @@ mod tests {
         };
         let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
         let gated: Vec<_> =
-            (0..calls.len()).map(|place| Gated { place, ..Gated::default() }).collect();
+            (0..calls.len()).map(|place| GatedCall { place, ..GatedCall::default() }).collect();
         let batch = OpenBatch::new(calls, &gated).unwrap();
         batch.record(&session);
         (session, batch.waiting())
@@ -245,11 +250,11 @@ mod tests {
         let (session, requests) = session_with(&["{}"]);
         let id = &requests[0].id;
         let answers = [answer(id, false.into()), answer(id, true.into())];
-        let Answered::Complete(calls) = settle(&session, &answers) else {
+        let BatchOutcome::Complete(calls) = settle(&session, &answers) else {
             panic!("all is answered")
         };
-        assert_eq!(calls[0].decision, Some(Decision::Refused(None)));
-        assert_eq!(settle(&session, &[answer(id, true.into())]), Answered::Nothing);
+        assert_eq!(calls[0].decision, Some(CallDecision::Refused(None)));
+        assert_eq!(settle(&session, &[answer(id, true.into())]), BatchOutcome::Nothing);
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
             let (session, requests) = session_with(&[r#"{"a":1}"#]);
             let wrong =
                 ApprovalAnswer { id: requests[0].id.clone(), approved: true.into(), ..wrong };
-            assert_eq!(settle(&session, &[wrong]), Answered::Nothing);
+            assert_eq!(settle(&session, &[wrong]), BatchOutcome::Nothing);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a person has allowed for always in a session.
+//! Rules for calls that the user has always allowed in a session.
 
 use cofferdam_tool::origin::ToolOrigin;
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,38 @@ use serde_json::Value;
 use super::batch::same_arguments;
 use crate::{ApprovalRequest, FunctionCall, Session};
 
-/// The part of a session's state that holds the rules.
+/// Part of a session's state that holds the rules.
 const PART: &str = "standing_approvals";
 
-/// Most rules of one session.
+/// Maximum number of rules per session.
 const RULES_MAX: usize = 1000;
 
-/// Calls that are always allowed: those of one tool from one origin. A tool of the same name from
-/// another plugin or server is not covered.
+/// Scope of a rule: calls of one tool from one origin. A tool of the same name from another plugin
+/// or server is not covered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "allow")]
 pub enum Scope {
     /// Every call of a tool.
     Tool {
-        /// The tool.
+        /// Name of the tool.
         name: String,
         /// Origin of the tool.
         origin: ToolOrigin,
     },
     /// Calls of a tool with exactly these arguments.
     Exactly {
-        /// The tool.
+        /// Name of the tool.
         name: String,
         /// Origin of the tool.
         origin: ToolOrigin,
-        /// The arguments as JSON text, compared as JSON values.
+        /// Arguments as JSON, compared as JSON values.
         arguments: String,
     },
 }
 
 impl Scope {
-    /// Every call of the tool that `request` asks about. `None` if the request does not say where
-    /// the tool comes from.
+    /// Returns the scope of every call of the tool in `request`; `None` if the request does not
+    /// give the tool's origin.
     #[must_use]
     pub fn every_call(request: &ApprovalRequest) -> Option<Self> {
         Some(Self::Tool {
@@ -47,8 +47,8 @@ impl Scope {
         })
     }
 
-    /// Calls like the one that `request` asks about. `None` if the request does not say where the
-    /// tool comes from.
+    /// Returns the scope of calls like the one in `request`; `None` if the request does not give
+    /// the tool's origin.
     #[must_use]
     pub fn same_call(request: &ApprovalRequest) -> Option<Self> {
         let FunctionCall { name, arguments, .. } = request.function_call.clone();
@@ -65,18 +65,18 @@ impl Scope {
     }
 }
 
-/// Allows something for always: for the rest of the session, and wherever the session is kept.
+/// Always allows calls of this scope: for the rest of the session, including after it is restored.
 pub fn allow_always(session: &Session, scope: Scope) {
     let mut rules = standing_rules(session);
     if rules.contains(&scope) || rules.len() >= RULES_MAX {
         return;
     }
     rules.push(scope);
-    // Texts alone: this cannot fail, and if it did the rule would not stand.
+    // Strings always serialize. If they did not, there would be no rule.
     session.set_part(PART, serde_json::to_value(rules).unwrap_or(Value::Null));
 }
 
-/// Takes back what was allowed for always. Says whether it was.
+/// Removes a rule. Returns whether it existed.
 pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
     let mut rules = standing_rules(session);
     let before = rules.len();
@@ -88,15 +88,15 @@ pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
     was_allowed
 }
 
-/// Returns the standing rules of a session. Rules of earlier versions were about names; they allow
-/// nothing.
+/// Returns the standing rules of a session. Rules of earlier versions contained only names; they
+/// allow nothing.
 #[must_use]
 pub fn standing_rules(session: &Session) -> Vec<Scope> {
     let Value::Array(rules) = session.part(PART) else { return Vec::new() };
     rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok()).collect()
 }
 
-/// Returns whether a call of a tool from `origin` is allowed by a rule.
+/// Returns whether a rule allows a call of a tool from `origin`.
 pub(crate) fn is_allowed(session: &Session, call: &FunctionCall, origin: &ToolOrigin) -> bool {
     standing_rules(session).iter().any(|rule| rule.covers(call, origin))
 }

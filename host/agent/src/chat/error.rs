@@ -1,52 +1,52 @@
-//! Why there is no reply.
+//! Errors of model requests.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why there is no reply. The message is for the person who runs the host; it holds no key.
+/// Error of a model request. The message is for the operator and contains no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ChatError {
-    /// What kind of thing went wrong.
+    /// Kind of the error.
     pub kind: ChatErrorKind,
-    /// What went wrong, and what to do about it where that is known.
+    /// Description of the error, with a remedy if one is known.
     pub message: String,
-    /// How long the provider asks to wait before the next try.
+    /// Pause that the provider asks for before the next attempt.
     pub retry_after: Option<Duration>,
 }
 
-/// What kind of thing went wrong.
+/// Kind of a [`ChatError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChatErrorKind {
-    /// The run was cancelled.
+    /// The run was canceled.
     Cancelled,
-    /// The provider does not know who asks, or does not let them: HTTP 401 and 403.
+    /// The provider rejects the credentials: HTTP 401 and 403.
     Unauthorized,
-    /// The provider refuses the request as it is: other 4xx.
+    /// The provider rejects the request: other 4xx.
     Rejected,
-    /// Too many requests, or the provider has no room: 429 and 529.
+    /// The provider limits the rate of requests or is overloaded: 429 and 529.
     Overloaded,
     /// The provider failed: 5xx.
     Server,
     /// The provider cannot be reached, or the connection broke.
     Connection,
-    /// The provider did not answer, or stopped answering, in the time it has.
+    /// The provider did not respond, or stopped responding, in time.
     Timeout,
-    /// What came back is not what this provider's interface says.
+    /// The response does not have the form that the provider's API defines.
     Malformed,
-    /// What came back is larger than the limit.
+    /// The response exceeds a limit.
     TooLarge,
-    /// The client cannot be set up, or cannot say what it is asked to say.
+    /// The client's configuration is invalid, or it cannot express the request.
     Configuration,
     /// A scripted client has no more replies.
     ScriptEnded,
 }
 
 impl ChatErrorKind {
-    /// Whether the same request may succeed a little later.
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Overloaded | Self::Server | Self::Connection | Self::Timeout)
@@ -54,12 +54,12 @@ impl ChatErrorKind {
 }
 
 impl ChatError {
-    /// An error with a message for the person who runs the host.
+    /// Creates an error with a message for the operator.
     pub fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    /// The run was cancelled.
+    /// Creates the error of a canceled run.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new(ChatErrorKind::Cancelled, "cancelled")

@@ -1,4 +1,4 @@
-//! What a model answers, whole or piece by piece.
+//! Replies of a model, whole or streamed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,80 +6,81 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 
 use crate::hooks::Hooks;
-use crate::{ChatError, Content, FunctionCall, Message, Reasoning, Role, Text, TokenUsage};
+use crate::{
+    ChatError, FunctionCall, Message, MessageContent, Reasoning, Role, TextContent, TokenUsage,
+};
 
-/// One whole reply.
+/// One whole reply of a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// The messages; nearly always one of the assistant.
+    /// Messages of the reply; nearly always one of the assistant.
     pub messages: Vec<Message>,
-    /// What the reply cost, if the provider says.
+    /// Token usage, if the provider reports it.
     pub usage: Option<TokenUsage>,
-    /// The id of the conversation, if the service keeps it (`LOOP-4`).
+    /// Id of the conversation, if the service stores it (`LOOP-4`).
     pub conversation_id: Option<String>,
-    /// Why the model stopped, if the provider says.
+    /// Reason why the model stopped, if the provider reports it.
     pub finish: Option<FinishReason>,
 }
 
-/// Why a model stopped. Nothing but what is shown to people depends on it: some providers say the
-/// wrong thing.
+/// Reason why a model stopped. It is only for display, because some providers report a wrong one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It was done.
+    /// The model was done.
     Stop,
-    /// It wants functions called.
+    /// The model calls functions.
     ToolCalls,
-    /// The reply was cut off at the most tokens that it may have.
+    /// The reply reached the maximum number of tokens.
     Length,
     /// The provider withheld something.
     ContentFilter,
-    /// A word of the provider's own.
+    /// A reason specific to the provider.
     Other(String),
 }
 
-/// A piece of a reply.
+/// One piece of a streamed reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Update {
-    /// Whose message it is a piece of; the assistant's if nothing is said.
+    /// Role of the message that this belongs to; the assistant's by default.
     pub role: Option<Role>,
-    /// What is new.
+    /// New content.
     pub deltas: Vec<Delta>,
-    /// What the reply cost; the sum of a reply's updates is the reply's.
+    /// Token usage; the updates of a reply add up.
     pub usage: Option<TokenUsage>,
-    /// As in [`Reply`].
+    /// Like [`Reply::conversation_id`].
     pub conversation_id: Option<String>,
-    /// As in [`Reply`].
+    /// Like [`Reply::finish`].
     pub finish: Option<FinishReason>,
 }
 
-/// What is new in an update.
+/// New content in an [`Update`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Delta {
-    /// More text.
+    /// Text to append.
     Text(String),
-    /// More reasoning; `opaque` replaces what was there.
+    /// Reasoning to append; `opaque` replaces the earlier value.
     Reasoning(Reasoning),
     /// A piece of a function call.
     Call {
-        /// Which call of the reply it is a piece of. Calls stand in the reply in the order in which
-        /// their numbers appeared.
+        /// Number of the call within the reply. The reply lists calls in the order in which their
+        /// numbers first appeared.
         index: usize,
-        /// What is new: a text in `call_id` or `name` counts if none was there, `arguments` are
-        /// appended.
+        /// New parts of the call: `call_id` and `name` count if they were empty so far, `arguments`
+        /// is appended.
         call: FunctionCall,
     },
-    /// A part that comes whole.
-    Content(Content),
+    /// Content that arrives as a whole.
+    Content(MessageContent),
 }
 
-/// Puts the pieces of a reply together.
+/// Builder for [`Reply`] that combines updates.
 #[derive(Debug, Clone, Default)]
 pub struct ReplyBuilder {
     role: Option<Role>,
-    contents: Vec<Content>,
-    /// The place in `contents` of each call, by its number.
+    contents: Vec<MessageContent>,
+    /// Number of each call, and its index in `contents`.
     calls: Vec<(usize, usize)>,
     messages: Vec<Message>,
     usage: Option<TokenUsage>,
@@ -88,7 +89,7 @@ pub struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    /// Takes the next piece. A change of the role begins another message.
+    /// Adds an update. A change of role begins another message.
     pub fn add(&mut self, update: Update) {
         if let Some(role) = update.role
             && role != *self.role.get_or_insert(role)
@@ -109,22 +110,22 @@ impl ReplyBuilder {
     fn add_delta(&mut self, delta: Delta) {
         match delta {
             Delta::Text(more) => match self.contents.last_mut() {
-                Some(Content::Text(Text { text, .. })) => text.push_str(&more),
-                _ => self.contents.push(Content::text(more)),
+                Some(MessageContent::Text(TextContent { text, .. })) => text.push_str(&more),
+                _ => self.contents.push(MessageContent::text(more)),
             },
             Delta::Reasoning(more) => match self.contents.last_mut() {
-                Some(Content::Reasoning(reasoning)) => {
+                Some(MessageContent::Reasoning(reasoning)) => {
                     reasoning.text.push_str(&more.text);
                     reasoning.opaque = more.opaque.or(reasoning.opaque.take());
                     reasoning.extra.extend(more.extra);
                 }
-                _ => self.contents.push(Content::Reasoning(more)),
+                _ => self.contents.push(MessageContent::Reasoning(more)),
             },
             Delta::Call { index, call: more } => {
                 let place =
                     self.calls.iter().find(|(number, _)| *number == index).map(|(_, place)| *place);
                 match place.and_then(|place| self.contents.get_mut(place)) {
-                    Some(Content::FunctionCall(call)) => {
+                    Some(MessageContent::FunctionCall(call)) => {
                         call.arguments.push_str(&more.arguments);
                         call.extra.extend(more.extra);
                         for (known, new) in
@@ -137,7 +138,7 @@ impl ReplyBuilder {
                     }
                     _ => {
                         self.calls.push((index, self.contents.len()));
-                        self.contents.push(Content::FunctionCall(more));
+                        self.contents.push(MessageContent::FunctionCall(more));
                     }
                 }
             }
@@ -153,7 +154,7 @@ impl ReplyBuilder {
         self.calls.clear();
     }
 
-    /// The reply so far.
+    /// Returns the reply so far.
     #[must_use]
     pub fn build(mut self) -> Reply {
         self.end_message();
@@ -167,19 +168,19 @@ impl ReplyBuilder {
 }
 
 impl Reply {
-    /// A reply that is one text.
+    /// Creates a reply that consists of one text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { messages: vec![Message::assistant(text)], ..Self::default() }
     }
 
-    /// The reply as updates of which each is one whole message.
+    /// Splits the reply into updates, each one whole message.
     #[must_use]
     pub fn into_updates(self) -> Vec<Update> {
         let updates = self.messages.into_iter().map(|message| {
             let mut calls = 0;
             let delta = |content| match content {
-                Content::FunctionCall(call) => {
+                MessageContent::FunctionCall(call) => {
                     calls += 1;
                     Delta::Call { index: calls - 1, call }
                 }
@@ -199,9 +200,9 @@ impl Reply {
     }
 }
 
-/// A reply that comes piece by piece. Dropping it ends the request.
+/// A streamed reply. Dropping it ends the request.
 ///
-/// Middleware works on what will come through the hooks (`MW-5`):
+/// Middleware uses hooks to work on content that has not arrived yet (`MW-5`):
 /// [`map_updates`](Self::map_updates), [`map_reply`](Self::map_reply), [`on_end`](Self::on_end).
 pub struct ReplyStream {
     inner: Pin<Box<dyn Stream<Item = Result<Update, ChatError>> + Send>>,
@@ -209,33 +210,34 @@ pub struct ReplyStream {
 }
 
 impl ReplyStream {
-    /// A stream of updates.
+    /// Creates a stream from updates.
     pub fn new(updates: impl Stream<Item = Result<Update, ChatError>> + Send + 'static) -> Self {
         Self { inner: Box::pin(updates), hooks: Hooks::default() }
     }
 
-    /// Changes every update that is read from now on.
+    /// Applies a function to every update from now on.
     #[must_use]
     pub fn map_updates(mut self, change: impl FnMut(Update) -> Update + Send + 'static) -> Self {
         self.hooks.on_update(change);
         self
     }
 
-    /// Changes the whole reply, once it is there. Updates have been read by then.
+    /// Applies a function to the whole reply once it is complete. By then the updates have been
+    /// read.
     #[must_use]
     pub fn map_reply(mut self, change: impl FnOnce(Reply) -> Reply + Send + 'static) -> Self {
         self.hooks.on_whole(change);
         self
     }
 
-    /// Is called when the stream is over, however it ended, also when it is dropped.
+    /// Calls a function when the stream ends, in whatever way, including when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
         self.hooks.on_end(end);
         self
     }
 
-    /// The whole reply as the hooks want it.
+    /// Applies the hooks to the whole reply.
     pub(crate) fn finished(mut self, reply: Reply) -> Reply {
         self.hooks.whole(reply)
     }
@@ -295,9 +297,9 @@ mod tests {
         });
         let reply = builder.build();
         let expected = vec![
-            Content::text("ab"),
-            Content::call("y", "second", "{}"),
-            Content::call("x", "first", "{}"),
+            MessageContent::text("ab"),
+            MessageContent::call("y", "second", "{}"),
+            MessageContent::call("x", "first", "{}"),
         ];
         assert_eq!(reply.messages, [Message::new(Role::Assistant, expected)]);
         assert_eq!(reply.usage.map(|usage| usage.total), Some(3));
@@ -305,9 +307,11 @@ mod tests {
 
     #[test]
     fn a_reply_survives_being_cut_into_updates() {
-        let message =
-            Message::new(Role::Assistant, vec![Content::text("t"), Content::call("1", "f", "{}")]);
-        let tool = Message::new(Role::Tool, vec![Content::result("1", "r")]);
+        let message = Message::new(
+            Role::Assistant,
+            vec![MessageContent::text("t"), MessageContent::call("1", "f", "{}")],
+        );
+        let tool = Message::new(Role::Tool, vec![MessageContent::result("1", "r")]);
         let reply = Reply { messages: vec![message, tool], ..Reply::text("") };
         let mut builder = ReplyBuilder::default();
         reply.clone().into_updates().into_iter().for_each(|update| builder.add(update));

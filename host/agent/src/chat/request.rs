@@ -1,4 +1,4 @@
-//! One request to a model.
+//! Requests to a model.
 
 use std::sync::Arc;
 
@@ -11,47 +11,46 @@ use crate::Message;
 /// One request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ChatRequest {
-    /// What the model is to see, in order. Calls and results of calls are paired, and approvals are
-    /// not among it.
+    /// Messages for the model, in order. Calls and results are paired, and approvals are left out.
     pub messages: Vec<Arc<Message>>,
-    /// The functions that are advertised.
+    /// Functions to advertise.
     pub tools: Arc<[Arc<ToolDefinition>]>,
-    /// How the model is to answer.
+    /// Options of the request.
     pub options: ChatOptions,
-    /// The conversation that the service keeps; `messages` are then only those that it has not seen
-    /// (`LOOP-4`).
+    /// Id of the conversation that the service stores; `messages` then contains only those that are
+    /// new to it (`LOOP-4`).
     pub conversation_id: Option<String>,
-    /// Cancelled when nobody waits for the reply any more.
+    /// Canceled when the caller no longer waits for the reply.
     pub cancellation: CancellationToken,
 }
 
-/// How a model is to answer. `None` everywhere means the provider's own default.
+/// Options of a model request. `None` means the provider's default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChatOptions {
-    /// What the model is told before everything else, beside system messages.
+    /// Instructions that come before everything else, in addition to system messages.
     pub instructions: Option<String>,
-    /// Whether the model may, must or must not call functions.
+    /// Restriction on calling functions.
     pub tool_choice: Option<ToolMode>,
-    /// Whether it may call several functions in one reply (`CHOICE-7`).
+    /// Permission to call several functions in one reply (`CHOICE-7`).
     pub allow_parallel_calls: Option<bool>,
-    /// Whether the provider is asked to keep to the schema where it can (`CHOICE-7`).
+    /// True if the provider should enforce schemas where it can (`CHOICE-7`).
     pub strict_schemas: bool,
-    /// Most tokens of the reply.
+    /// Maximum number of tokens of the reply.
     pub max_output_tokens: Option<u64>,
-    /// Randomness.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Fields for the provider's request as they are. They never replace one that the client sets
+    /// Additional fields of the provider's request. They never replace fields that the client sets
     /// itself.
     pub additional: Map<String, Value>,
 }
 
-/// Whether a model may, must or must not call functions.
+/// Restriction on calling functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolMode {
-    /// As the model likes.
+    /// The model decides.
     Auto,
-    /// Not at all. The functions stay listed (`LOOP-19`).
+    /// The model must not call any. The functions stay listed (`LOOP-19`).
     None,
-    /// At least one; the one of this name if there is a name.
+    /// The model must call at least one; this one if a name is given.
     Required(Option<String>),
 }

@@ -1,17 +1,17 @@
-//! How deep auto-invoked calls are in one another (`CHOICE-13`).
+//! Nesting depth of auto-invoked calls (`CHOICE-13`).
 
 tokio::task_local! {
     static DEPTH: usize;
 }
 
-/// In how many auto-invoked calls the running task is. A task that was spawned in one is in none of
-/// them.
+/// Returns the number of auto-invoked calls that the running task is nested in. A task spawned
+/// inside a call starts at 0.
 #[must_use]
 pub fn depth() -> usize {
     DEPTH.try_with(|depth| *depth).unwrap_or_default()
 }
 
-/// Runs an auto-invoked call: whatever it awaits is one call deeper.
+/// Runs an auto-invoked call with the depth increased by one.
 pub fn nested<F: Future>(call: F) -> impl Future<Output = F::Output> {
     DEPTH.scope(depth().saturating_add(1), call)
 }

@@ -1,8 +1,8 @@
-//! Names of functions as they are listed (`CHOICE-3`).
+//! Names of functions in lists (`CHOICE-3`).
 
 use std::fmt;
 
-/// `plugin.function`, or a function without a plugin. It is shown as it was written.
+/// A name of the form `plugin.function` or `function`. Displays as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionName {
     written: String,
@@ -10,21 +10,21 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Takes a name as it is written: split at the first dot, space around both parts ignored. A
-    /// name without a dot has no plugin part.
+    /// Creates a name: split at the first dot, with space around both parts ignored. A name without
+    /// a dot has no plugin part.
     pub fn new(written: impl Into<String>) -> Self {
         let written = written.into();
         let dot = written.find('.');
         Self { written, dot }
     }
 
-    /// The part before the first dot.
+    /// Returns the part before the first dot.
     #[must_use]
     pub fn plugin(&self) -> Option<&str> {
         self.dot.and_then(|dot| self.written.get(..dot)).map(str::trim)
     }
 
-    /// The part after the first dot; all of it if there is none.
+    /// Returns the part after the first dot, or the whole name if there is no dot.
     #[must_use]
     pub fn function(&self) -> &str {
         let start = self.dot.map_or(0, |dot| dot + 1);

@@ -1,4 +1,4 @@
-//! Behaviours in prompt files (`CHOICE-10` to `CHOICE-12`).
+//! Behaviors in prompt files (`CHOICE-10` to `CHOICE-12`).
 
 use std::collections::BTreeMap;
 
@@ -9,50 +9,49 @@ use super::read::parse_yaml;
 use super::read::{object, parse_json, part};
 use super::{ChoiceBehavior, InvalidChoice};
 
-/// Where the behaviour stands in the entry of a service.
+/// Key of the behavior in the entry of a service.
 const BEHAVIOR: &str = "function_choice_behavior";
-/// The entry for services without one of their own.
+/// Key of the entry for services without their own.
 const DEFAULT: &str = "default";
 
-/// What a prompt file says under `execution_settings`, an entry per service. Everything else in the
-/// file is ignored.
+/// The `execution_settings` of a prompt file, an entry per service. Everything else in the file is
+/// ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PromptSettings {
     entries: BTreeMap<String, ServiceSettings>,
 }
 
-/// What a prompt file says for one service.
+/// Settings of a prompt file for one service.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServiceSettings {
-    /// The behaviour, if the entry has one.
+    /// Behavior, if the entry has one.
     pub behavior: Option<ChoiceBehavior>,
-    /// All other keys of the entry, as they are.
+    /// All other keys of the entry, unchanged.
     pub extension_data: Map<String, Value>,
 }
 
 impl PromptSettings {
-    /// Reads a prompt file in JSON.
+    /// Parses a prompt file in JSON.
     ///
     /// # Errors
-    /// [`InvalidChoice`] for text that is not JSON, and for an entry whose behaviour is none: all
-    /// of the file is refused.
+    /// [`InvalidChoice`] if the text is not JSON or any entry has an invalid behavior.
     pub fn from_json(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_json(text)?)
     }
 
-    /// Reads a prompt file in YAML; needs the feature `yaml`.
+    /// Parses a prompt file in YAML; requires the feature `yaml`.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json).
+    /// Like [`from_json`](Self::from_json).
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)
     }
 
-    /// Reads what a prompt file holds.
+    /// Converts the content of a prompt file.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json).
+    /// Like [`from_json`](Self::from_json).
     pub fn from_value(prompt: &Value) -> Result<Self, InvalidChoice> {
         let Some(settings) = part(object(prompt, "prompt")?, "execution_settings") else {
             return Ok(Self::default());
@@ -63,7 +62,7 @@ impl PromptSettings {
         Ok(Self { entries: entries.collect::<Result<_, InvalidChoice>>()? })
     }
 
-    /// What is said for a service: its own entry as a whole, or else the one called `default`
+    /// Returns the settings for a service: its own entry as a whole, or else the `default` entry
     /// (`CHOICE-10`, `CHOICE-11`).
     #[must_use]
     pub fn service(&self, name: &str) -> Option<&ServiceSettings> {
@@ -82,7 +81,7 @@ impl ServiceSettings {
         Ok(Self { behavior, extension_data })
     }
 
-    /// The behaviour of a run: the one that is set in code, as a whole, or else the prompt's
+    /// Returns the behavior of a run: the one set in code, as a whole, or else the prompt file's
     /// (`CHOICE-12`).
     #[must_use]
     pub fn behavior_or(&self, code: Option<ChoiceBehavior>) -> Option<ChoiceBehavior> {

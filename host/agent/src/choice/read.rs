@@ -1,23 +1,23 @@
-//! Behaviours as text (`CHOICE-1`, `CHOICE-2`, `CHOICE-7`, `CHOICE-10`).
+//! Text form of behaviors (`CHOICE-1`, `CHOICE-2`, `CHOICE-7`, `CHOICE-10`).
 
 use serde_json::{Map, Value, json};
 
 use super::{ChoiceBehavior, ChoiceKind, ChoiceOptions, FunctionName, InvalidChoice};
 
-/// Longest text that is parsed, in bytes. A behaviour has some hundred; a prompt file is written by
-/// a person.
+/// Maximum length of parsed text in bytes. A behavior has a few hundred; prompt files are written
+/// by hand.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// How much of a YAML document may be repeated by aliases, in events of the parser.
+/// Maximum number of parser events that YAML aliases may repeat.
 #[cfg(feature = "yaml")]
 const REPEATED_EVENTS_MAX: usize = 10_000;
 
 impl ChoiceBehavior {
-    /// Reads a behaviour: `type`, and if they are there `functions` and `options`. Other keys are
-    /// ignored (`CHOICE-10`), among them everything that only code may set (`CHOICE-4`,
+    /// Converts a behavior with a `type` and, optionally, `functions` and `options`. Other keys are
+    /// ignored (`CHOICE-10`), including everything that only code may set (`CHOICE-4`,
     /// `CHOICE-11`).
     ///
     /// # Errors
-    /// [`InvalidChoice`] if it is none.
+    /// [`InvalidChoice`] if the value is not a behavior.
     pub fn from_value(value: &Value) -> Result<Self, InvalidChoice> {
         let object = object(value, "function_choice_behavior")?;
         let kind = match part(object, "type") {
@@ -30,25 +30,25 @@ impl ChoiceBehavior {
         Ok(Self { functions, options, ..Self::new(kind) })
     }
 
-    /// Reads a behaviour from JSON text.
+    /// Parses a behavior in JSON.
     ///
     /// # Errors
-    /// [`InvalidChoice`] if it is none.
+    /// [`InvalidChoice`] if the text is not a behavior.
     pub fn from_json(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_json(text)?)
     }
 
-    /// Reads a behaviour from YAML text; needs the feature `yaml`.
+    /// Parses a behavior in YAML; requires the feature `yaml`.
     ///
     /// # Errors
-    /// [`InvalidChoice`] if it is none.
+    /// [`InvalidChoice`] if the text is not a behavior.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)
     }
 
-    /// The behaviour as [`from_value`](Self::from_value) reads it, every part named. What only code
-    /// can set is not in it.
+    /// Returns the form that [`from_value`](Self::from_value) reads, with every part present.
+    /// Leaves out what only code can set.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let names = |names: &Vec<FunctionName>| -> Vec<String> {
@@ -94,7 +94,7 @@ fn options(value: &Value) -> Result<ChoiceOptions, InvalidChoice> {
     })
 }
 
-/// A part of an object; null counts as absent (`CHOICE-2`, `CHOICE-7`).
+/// Returns a member of an object; null counts as absent (`CHOICE-2`, `CHOICE-7`).
 pub(super) fn part<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     object.get(name).filter(|value| !value.is_null())
 }
@@ -111,8 +111,8 @@ pub(super) fn parse_json(text: &str) -> Result<Value, InvalidChoice> {
     serde_json::from_str(text).map_err(InvalidChoice::Json)
 }
 
-/// YAML 1.2 as JSON: `yes` and `no` are texts, keys are unique, and aliases repeat no more than a
-/// little.
+/// Parses YAML 1.2 as JSON: `yes` and `no` are strings, keys are unique, and aliases may repeat
+/// only a little.
 #[cfg(feature = "yaml")]
 pub(super) fn parse_yaml(text: &str) -> Result<Value, InvalidChoice> {
     check_size(text)?;

@@ -1,4 +1,4 @@
-//! The functions of a host, by plugin (`CHOICE-2`, `CHOICE-3`).
+//! Registry of the host's functions, by plugin (`CHOICE-2`, `CHOICE-3`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,52 +7,52 @@ use cofferdam_tool::{ToolDefinition, Toolset};
 
 use super::FunctionName;
 
-/// A function and the plugin that it is of, in the spelling of the registry.
+/// A function and its plugin, as spelled in the registry.
 #[derive(Debug, Clone)]
 pub struct RegisteredFunction {
     plugin: Option<Arc<str>>,
     definition: Arc<ToolDefinition>,
 }
 
-/// The functions of a host in the order in which they were registered.
+/// Functions of a host, in order of registration.
 #[derive(Debug, Clone, Default)]
 pub struct FunctionRegistry {
     functions: Vec<RegisteredFunction>,
 }
 
 impl RegisteredFunction {
-    /// A function of a plugin, or without one. An empty name is no plugin.
+    /// Creates a function of a plugin or, with `None` or an empty name, without one.
     #[must_use]
     pub fn new(plugin: Option<&str>, definition: Arc<ToolDefinition>) -> Self {
         Self { plugin: plugin.filter(|plugin| !plugin.is_empty()).map(Arc::from), definition }
     }
 
-    /// The plugin.
+    /// Returns the name of the plugin.
     #[must_use]
     pub fn plugin(&self) -> Option<&str> {
         self.plugin.as_deref()
     }
 
-    /// The tool as it is advertised.
+    /// Returns the definition to advertise.
     #[must_use]
     pub fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
 
-    /// The name that it can be listed by.
+    /// Returns the name under which the function can be listed.
     #[must_use]
     pub fn function_name(&self) -> FunctionName {
         self.to_string().into()
     }
 
-    /// Whether a name is this function's; `is_same` compares parts.
+    /// Returns whether a name refers to this function; `is_same` compares parts.
     fn is_called(&self, name: &FunctionName, is_same: fn(&str, &str) -> bool) -> bool {
         is_same(self.plugin().unwrap_or_default(), name.plugin().unwrap_or_default())
             && is_same(self.definition.name.as_str(), name.function())
     }
 }
 
-/// `plugin.function`.
+/// Writes `plugin.function`.
 impl fmt::Display for RegisteredFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.plugin {
@@ -62,7 +62,7 @@ impl fmt::Display for RegisteredFunction {
     }
 }
 
-/// Equal are the same function of the same plugin: one definition, not two that are alike.
+/// Compares by identity: equal functions share one definition and plugin.
 impl PartialEq for RegisteredFunction {
     fn eq(&self, other: &Self) -> bool {
         self.plugin == other.plugin && Arc::ptr_eq(&self.definition, &other.definition)
@@ -70,13 +70,14 @@ impl PartialEq for RegisteredFunction {
 }
 
 impl FunctionRegistry {
-    /// A registry without functions. Nothing is advertised from it, and yet it is one (`CHOICE-5`).
+    /// Creates an empty registry. It advertises nothing but still counts as a registry
+    /// (`CHOICE-5`).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tools of a toolset; a tool's plugin is the name of its source.
+    /// Creates a registry of a toolset's tools. The plugin of a tool is the name of its source.
     #[must_use]
     pub fn of(toolset: &Toolset) -> Self {
         let mut functions: Vec<RegisteredFunction> =
@@ -93,26 +94,25 @@ impl FunctionRegistry {
         Self { functions }
     }
 
-    /// Registers a function after those that are there.
+    /// Registers a function after those already registered.
     pub fn add(&mut self, function: RegisteredFunction) {
         self.functions.push(function);
     }
 
-    /// All functions.
+    /// Returns all functions.
     #[must_use]
     pub fn functions(&self) -> &[RegisteredFunction] {
         &self.functions
     }
 
-    /// The function of a name, whatever the case (`CHOICE-3`).
+    /// Returns the function with a name, ignoring case (`CHOICE-3`).
     #[must_use]
     pub fn find(&self, name: &FunctionName) -> Option<&RegisteredFunction> {
         find(&self.functions, name)
     }
 }
 
-/// The function of a name: the one that is spelled so, or else the first that differs in case
-/// alone.
+/// Returns the function with a name: an exact match, or else the first that differs only in case.
 pub(super) fn find<'f>(
     functions: &'f [RegisteredFunction],
     name: &FunctionName,

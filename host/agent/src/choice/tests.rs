@@ -28,7 +28,7 @@ fn registry() -> FunctionRegistry {
     registry
 }
 
-/// The names that are advertised, or what is wrong.
+/// Returns the names that are advertised, or the error.
 fn advertised(
     behavior: &ChoiceBehavior,
     registry: Option<&FunctionRegistry>,
@@ -144,7 +144,7 @@ fn a_behaviour_that_is_none_is_refused_with_the_reason() {
 
 #[test]
 fn yaml_is_that_of_1_2_and_has_limits() {
-    // `no` is a text, and a wrong one here; `none` is no null.
+    // `no` is a string, which is not a valid type here; `none` is not null.
     let refused = ChoiceBehavior::from_yaml("type: no").unwrap_err();
     assert_eq!(refused.to_string(), "Unknown function choice behavior type 'no'.");
     assert_eq!(ChoiceBehavior::from_yaml("type: none").unwrap(), ChoiceBehavior::none());
@@ -260,7 +260,7 @@ fn what_is_not_there_depends_on_who_makes_the_calls() {
     );
     let supplied = manual.instances([function(Some("mail"), "SEND"), function(None, "x")]);
     assert_eq!(advertised(&supplied, None).unwrap(), ["mail.SEND", "x"]);
-    // The registered one is preferred.
+    // The registered function takes precedence.
     assert_eq!(advertised(&supplied, Some(&registry)).unwrap(), ["Mail.Send", "x"]);
     assert!(advertised(&supplied.instances([]), Some(&registry)).unwrap().is_empty());
 }

@@ -1,83 +1,83 @@
-//! Why a history cannot be read or written.
+//! Errors of history files.
 
-/// Why a history cannot be read or written (`SES-9`, `SES-13`). Files are named without their
-/// directories, and what stands in them is not repeated.
+/// Error when reading or writing a history (`SES-9`, `SES-13`). Messages name files without their
+/// directories, and do not quote their content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// A line is no JSON, or no message.
+    /// A line is not JSON, or not a message.
     #[error("Failed to deserialize history line {line} from '{file}'.")]
     Line {
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// A line is JSON and no object.
+    /// A line is JSON but not an object.
     #[error("History record {line} in '{file}' did not deserialize to a mapping.")]
     NotMapping {
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// The file.
+        /// Name of the file.
         file: String,
     },
     /// The file is not UTF-8.
     #[error("History file '{file}' is not valid UTF-8.")]
     NotUtf8 {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// There is a link, a directory, a pipe or a device in the place of the file.
+    /// A link, a directory, a pipe or a device has the name of the file.
     #[error("History file '{file}' is not a regular file.")]
     NotRegular {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// The file is larger than it may be, or would be after appending.
+    /// The file is too large, or would be after appending.
     #[error("History file '{file}' is larger than {bytes_max} bytes.")]
     FileTooLarge {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The limit:
-        /// [`FileHistoryOptions::file_bytes_max`](crate::history::FileHistoryOptions::file_bytes_max).
+        /// Maximum size:
+        /// [`FileHistoryOptions::file_bytes_max`](super::FileHistoryOptions::file_bytes_max).
         bytes_max: u64,
     },
-    /// A line is longer than it may be.
+    /// A line is too long.
     #[error("History record {line} in '{file}' is larger than {bytes_max} bytes.")]
     RecordTooLarge {
-        /// The line, counted from 1; of records that are to be written, the number among them.
+        /// Line number, counted from 1; when appending, the number of the new record.
         line: usize,
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The limit:
-        /// [`FileHistoryOptions::record_bytes_max`](crate::history::FileHistoryOptions::record_bytes_max).
+        /// Maximum length:
+        /// [`FileHistoryOptions::record_bytes_max`](super::FileHistoryOptions::record_bytes_max).
         bytes_max: usize,
     },
-    /// A message cannot be written in a form that could be read again: it is nested too deeply, or
-    /// has a field twice.
+    /// The serialized message could not be read back: it is nested too deeply, or has a field
+    /// twice.
     #[error("message {number} cannot be stored in '{file}': its record could not be read again")]
     Unwritable {
-        /// The message, counted from 1 among those that were to be appended.
+        /// Number of the message, counted from 1 among those to append.
         number: usize,
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// Another process has kept the file locked for too long.
+    /// Another process kept the file locked for too long.
     #[error("history file '{file}' is in use by another process")]
     Busy {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// The system does not let the file be read or written.
+    /// The system refused to read or write the file.
     #[error("history file '{file}' cannot be used: {}", .error.kind())]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the system says.
+        /// Error of the system.
         #[source]
         error: std::io::Error,
     },
-    /// The part of a session's state that belongs to a history holds something else.
+    /// The history's part of the session's state contains something else.
     #[error("the state of the history does not hold messages")]
     State,
 }

@@ -1,10 +1,10 @@
 //! One JSON Lines file per session (`SES-6` to `SES-15`).
 //!
-//! Files are opened inside one directory, without following links and without waiting for the other
-//! end of a pipe; what is no regular file is refused. They belong to the user alone (mode 600) and
-//! hold plain text. An append is one write, under an advisory lock for other processes and a lock
-//! of this one; where the file system has no locks, this process alone may write. A record is never
-//! changed, and nothing is ever deleted: see [`FileHistoryOptions::repair_torn_end`] for the one
+//! Files are opened inside one directory, without following links and without blocking on pipes;
+//! anything but a regular file is rejected. Only the user can read them (mode 600), and they
+//! contain plain text. An append is one write, under an advisory lock against other processes and a
+//! lock of this process; on file systems without locks, no other process may write. Records never
+//! change, and nothing is ever deleted: see [`FileHistoryOptions::repair_torn_end`] for the one
 //! case in which bytes are moved.
 
 mod disk;
@@ -24,30 +24,29 @@ use self::disk::Disk;
 use super::{HistoryError, HistoryStore};
 use crate::{BoxError, Message, Session};
 
-/// Keeps the messages of each session in a file of its own, `<stem>.jsonl` (see [`session_stem`]).
+/// Stores the messages of each session in a separate file, `<stem>.jsonl` (see [`session_stem`]).
 #[derive(Clone)]
 pub struct FileHistory {
     disk: Arc<Disk>,
 }
 
-/// What may be chosen of a [`FileHistory`].
+/// Options of a [`FileHistory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHistoryOptions {
-    /// Whether every append is flushed to the medium before the run goes on (`SES-15`). Default:
-    /// no.
+    /// True if every append is flushed to disk before the run continues (`SES-15`). Default: false.
     pub sync: bool,
-    /// What becomes of a last line without a line feed that is no JSON: what a host leaves that was
-    /// killed, or had no room left, while it wrote.
+    /// True if torn last lines are moved aside. A torn line is not JSON and has no line feed, as
+    /// when a host was killed or the disk was full during a write.
     ///
-    /// By default it is an error when the file is read (`SES-9`), and an append goes after it as
-    /// after any other line (`SES-8`). If this is set, it is moved to the end of
-    /// `<stem>.jsonl.torn`, before the file is read or appended to, and a warning is logged.
+    /// By default a torn line is an error when the file is read (`SES-9`), and an append follows it
+    /// as it would any other line (`SES-8`). If this is true, the line is moved to the end of
+    /// `<stem>.jsonl.torn` before the file is read or appended to, and a warning is logged.
     /// Messages before it are not touched. Nothing else is ever repaired.
     pub repair_torn_end: bool,
-    /// Largest file that is read or appended to, in bytes. Default: 64 MiB, some 10 000 long
-    /// messages; all of it goes to memory for each run.
+    /// Maximum size in bytes of a file that is read or appended to. Default: 64 MiB, some 10,000
+    /// long messages. Each run reads the whole file into memory.
     pub file_bytes_max: u64,
-    /// Longest line, in bytes. Default: 16 MiB, enough for images in base64.
+    /// Maximum length of a line in bytes. Default: 16 MiB, enough for images in base64.
     pub record_bytes_max: usize,
 }
 
@@ -63,10 +62,11 @@ impl Default for FileHistoryOptions {
 }
 
 impl FileHistory {
-    /// Files in a directory of the host, which is created for the user alone if it is not there.
+    /// Opens a directory of the host, creating it with access only for the user if it does not
+    /// exist.
     ///
     /// # Errors
-    /// The directory cannot be created or opened.
+    /// If the directory cannot be created or opened.
     pub fn open_ambient(directory: &Path, options: FileHistoryOptions) -> io::Result<Self> {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
@@ -77,18 +77,18 @@ impl FileHistory {
         Ok(Self { disk: Arc::new(Disk { directory, options }) })
     }
 
-    /// The messages of a session in the order in which they were appended (`SES-7`).
+    /// Returns the messages of a session in the order in which they were appended (`SES-7`).
     ///
     /// # Errors
-    /// [`HistoryError`]; the file stays as it is.
+    /// [`HistoryError`]; the file is unchanged.
     pub async fn read(&self, session_id: &str) -> Result<Vec<Message>, HistoryError> {
         self.blocking(session_id, |disk, file| disk.read(file)).await
     }
 
-    /// Appends messages, all of them or none. Without messages nothing happens (`SES-7`).
+    /// Appends messages, all of them or none. Does nothing without messages (`SES-7`).
     ///
     /// # Errors
-    /// [`HistoryError`]; the file is then as it was.
+    /// [`HistoryError`]; the file is unchanged.
     pub async fn append(
         &self,
         session_id: &str,
@@ -98,16 +98,16 @@ impl FileHistory {
         self.blocking(session_id, move |disk, file| disk.append(file, &messages)).await
     }
 
-    /// Moves a torn last line aside, whatever [`FileHistoryOptions::repair_torn_end`] says. Gives
-    /// the number of bytes moved; 0 if there was none.
+    /// Moves a torn last line aside, whatever [`FileHistoryOptions::repair_torn_end`] says. Returns
+    /// the number of bytes moved, 0 if the last line is not torn.
     ///
     /// # Errors
-    /// [`HistoryError`]. A file with another line that cannot be read stays as it is.
+    /// [`HistoryError`]. If any other line cannot be read, the file is unchanged.
     pub async fn repair(&self, session_id: &str) -> Result<u64, HistoryError> {
         self.blocking(session_id, Disk::repair).await
     }
 
-    /// Runs file work where waiting hurts nobody.
+    /// Runs file operations on the blocking thread pool.
     async fn blocking<T: Send + 'static>(
         &self,
         session_id: &str,

@@ -1,5 +1,5 @@
-//! Messages in the session's own state (`SES-4`): as long as the session lives, and in its JSON
-//! form.
+//! History in the session's own state (`SES-4`), which lasts as long as the session and is part of
+//! its JSON form.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{HistoryError, HistoryStore};
 use crate::{BoxError, Message, Session};
 
-/// Keeps records under `state[<source id>].messages`.
+/// Stores records under `state[<source id>].messages`.
 pub(super) struct InSession;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What of a run is remembered, and what a model sees of it again (`SES-5`).
+//! Context provider that stores and loads messages (`SES-5`).
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use super::in_session::InSession;
 use super::{FileHistory, HistoryStore};
 use crate::{AfterRun, BeforeRun, BoxError, ContextProvider, Message};
 
-/// The source id of a history that is kept in the session.
+/// Source id of a history in the session.
 pub const IN_SESSION: &str = "in_memory";
-/// The source id of a history that is kept in files, unless another one is given.
+/// Default source id of a history in files.
 const IN_FILES: &str = "file_history";
-/// Marks messages that some history has loaded, in [`Message::additional_properties`].
+/// Key in [`Message::additional_properties`] that marks messages loaded by a history.
 const LOADED: &str = "is_history";
 
-/// Remembers the turns of sessions. Without a session nothing is remembered (`SES-4`).
+/// Stores and loads the messages of sessions. Without a session it does nothing (`SES-4`).
 ///
-/// Messages that a history has loaded are not stored again, by it or by another one.
+/// No history stores messages again that it or another one has loaded.
 pub struct History {
     source_id: String,
     flags: HistoryFlags,
     store: Arc<dyn HistoryStore>,
 }
 
-/// What a history does (`SES-5`).
+/// Flags of a [`History`] (`SES-5`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryFlags {
-    /// Whether earlier messages are added to each run.
+    /// True if earlier messages are added to each run.
     pub load_messages: bool,
-    /// Whether the messages of the caller are stored.
+    /// True if the caller's messages are stored.
     pub store_inputs: bool,
-    /// Whether the messages of model and tools are stored.
+    /// True if the messages of the model and the tools are stored.
     pub store_outputs: bool,
-    /// Whether the messages that other context providers add are stored. They are added to later
-    /// runs once more then, by their provider and by the history.
+    /// True if messages that other context providers add are stored. Later runs then contain them
+    /// twice, from their provider and from the history.
     pub store_context_messages: bool,
 }
 
@@ -50,20 +50,19 @@ impl Default for HistoryFlags {
 }
 
 impl History {
-    /// A history over a store of one's own.
+    /// Creates a history with a custom store.
     pub fn new(source_id: impl Into<String>, store: impl HistoryStore + 'static) -> Self {
         Self { source_id: source_id.into(), flags: HistoryFlags::default(), store: Arc::new(store) }
     }
 
-    /// A history in the session itself: the one that a run gets when no other is there to load
-    /// messages (`SES-4`).
+    /// Creates a history in the session itself. A run gets one if no other provider loads messages
+    /// (`SES-4`).
     #[must_use]
     pub fn in_session() -> Self {
         Self::new(IN_SESSION, InSession)
     }
 
-    /// The history in the session that a run gets by itself, under a source id that none of its
-    /// providers has.
+    /// Creates the default history of a run, under a source id that no other provider has.
     pub(crate) fn beside(others: &[Arc<dyn ContextProvider>]) -> Self {
         let is_free = |id: &String| others.iter().all(|other| other.source_id() != id);
         let more = (2..).map(|number: u32| format!("{IN_SESSION}_{number}"));
@@ -71,28 +70,28 @@ impl History {
         Self::in_session().with_source_id(id.unwrap_or_default())
     }
 
-    /// A history in a file per session.
+    /// Creates a history in one file per session.
     #[must_use]
     pub fn in_files(files: FileHistory) -> Self {
         Self::new(IN_FILES, files)
     }
 
-    /// The same history under another source id; two of one agent have different ones.
+    /// Sets the source id, which has to be unique within an agent.
     #[must_use]
     pub fn with_source_id(mut self, source_id: impl Into<String>) -> Self {
         self.source_id = source_id.into();
         self
     }
 
-    /// The same history with other flags.
+    /// Sets the flags.
     #[must_use]
     pub fn with_flags(mut self, flags: HistoryFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// What is stored of a run: messages of other providers, then those of the caller, then those
-    /// of model and tools.
+    /// Returns the messages of a run to store: those of other providers, then the caller's, then
+    /// those of the model and the tools.
     fn to_store(&self, run: &AfterRun<'_>) -> Vec<Arc<Message>> {
         let HistoryFlags { store_inputs, store_outputs, store_context_messages, .. } = self.flags;
         let parts = [

@@ -1,4 +1,4 @@
-//! Messages as lines (`SES-6`, `SES-9`, `SES-10`).
+//! Line format of messages (`SES-6`, `SES-9`, `SES-10`).
 
 use std::sync::Arc;
 
@@ -8,35 +8,36 @@ use serde_json::Value;
 use super::HistoryError;
 use crate::Message;
 
-/// The messages of a file, and the place of the last line if that is torn.
-pub(super) struct Lines {
-    /// In the order of the file.
+/// Messages of a file, and the offset of a torn last line.
+pub(super) struct RecordLines {
+    /// Messages in the order of the file.
     pub(super) messages: Vec<Message>,
-    /// Where the last line begins, if it has no line feed and is no JSON: a write was cut off.
+    /// Offset of the last line, if it has no line feed and is not JSON because a write was cut off.
     pub(super) torn_from: Option<usize>,
 }
 
-/// Reads the bytes of a file. A torn last line is left out if `may_be_torn`, and an error
+/// Parses the bytes of a file. A torn last line is left out if `may_be_torn`, and an error
 /// otherwise.
 pub(super) fn read(
     bytes: &[u8],
     file: &str,
     record_bytes_max: usize,
     may_be_torn: bool,
-) -> Result<Lines, HistoryError> {
+) -> Result<RecordLines, HistoryError> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
     let (whole, last) = bytes.split_at(end);
     if may_be_torn && is_torn(last) {
-        return Ok(Lines {
+        return Ok(RecordLines {
             messages: read_all(whole, file, record_bytes_max)?,
             torn_from: Some(end),
         });
     }
-    Ok(Lines { messages: read_all(bytes, file, record_bytes_max)?, torn_from: None })
+    Ok(RecordLines { messages: read_all(bytes, file, record_bytes_max)?, torn_from: None })
 }
 
-/// Whether the end of a file is the beginning of a record. No beginning of an object is JSON by
-/// itself: what is, and is no message, was not cut off but written by somebody else.
+/// Returns whether the end of a file is an incomplete record. No proper prefix of an object is
+/// valid JSON, so a last line that is JSON but not a message was not cut off but written by another
+/// program.
 fn is_torn(last: &[u8]) -> bool {
     let is_blank = || str::from_utf8(last).is_ok_and(|text| text.trim().is_empty());
     serde_json::from_slice::<IgnoredAny>(last).is_err() && !is_blank()
@@ -49,7 +50,7 @@ fn read_all(
 ) -> Result<Vec<Message>, HistoryError> {
     let text =
         str::from_utf8(bytes).map_err(|_| HistoryError::NotUtf8 { file: file.to_owned() })?;
-    // Only a line feed separates records: a text may hold every other separator as it is.
+    // Only a line feed separates records: a string may contain all other separators unescaped.
     let lines = text.split('\n').enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| read_line(line, index + 1, file, record_bytes_max)).collect()
 }
@@ -71,8 +72,8 @@ fn read_line(
     Err(HistoryError::NotMapping { line, file: file.to_owned() })
 }
 
-/// Records of messages, each with its line feed. What is written can be read again: within the
-/// limit and as a message.
+/// Serializes messages, each with a line feed. Guarantees that every record can be read back: it is
+/// within the limit and parses as a message.
 pub(super) fn write(
     messages: &[Arc<Message>],
     file: &str,
@@ -82,7 +83,7 @@ pub(super) fn write(
     for (index, message) in messages.iter().enumerate() {
         let unwritable = |_| HistoryError::Unwritable { number: index + 1, file: file.to_owned() };
         let start = bytes.len();
-        // `to_writer` leaves out-of-ASCII characters as they are and escapes line feeds.
+        // `to_writer` leaves non-ASCII characters as they are and escapes line feeds.
         serde_json::to_writer(&mut bytes, message.as_ref()).map_err(unwritable)?;
         let record = bytes.get(start..).unwrap_or_default();
         if record.len() > record_bytes_max {

@@ -1,4 +1,4 @@
-//! Files of histories as they are, and as they should not be.
+//! Tests of history files, valid and invalid.
 
 mod files;
 mod odd_files;
@@ -23,7 +23,7 @@ fn texts(texts: &[&str]) -> Vec<Arc<Message>> {
     texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
 }
 
-/// The texts of a session, or what is said about its file.
+/// Returns the texts of a session, or the error about its file.
 async fn shown(files: &FileHistory, session: &str) -> Result<Vec<String>, String> {
     let messages = files.read(session).await.map_err(|error| error.to_string())?;
     Ok(messages.iter().map(Message::text).collect())

@@ -1,47 +1,46 @@
-//! The parts of a message.
+//! Parts of a message.
 
 use cofferdam_tool::origin::ToolOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// The field of an approval request with the objections of the guard to the call.
+/// Field of an approval request that contains the guard's objections to the call.
 pub(crate) const OBJECTIONS: &str = "policy_violations";
 
-/// One part of a message. Every part keeps the fields of its record that are not known here
-/// (`SES-10`).
+/// One part of a message. Every part preserves the unknown fields of its record (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Content {
+pub enum MessageContent {
     /// Text.
-    Text(Text),
-    /// What a model thought before it answered, as far as the provider shows it. It goes back to
-    /// the provider as it came.
+    Text(TextContent),
+    /// Reasoning of a model, to the extent that the provider shows it. It is sent back to the
+    /// provider unchanged.
     #[serde(rename = "text_reasoning")]
     Reasoning(Reasoning),
     /// Bytes with a media type.
     Data(Data),
-    /// The model wants a function called.
+    /// A function call by the model.
     FunctionCall(FunctionCall),
-    /// What a function call gave.
+    /// Result of a function call.
     FunctionResult(FunctionResult),
-    /// A person is asked whether a call may be made (`LOOP-36`). No model sees it.
+    /// Request to the user to approve a call (`LOOP-36`). The model does not see it.
     #[serde(rename = "function_approval_request")]
     ApprovalRequest(ApprovalRequest),
-    /// What the person said (`LOOP-37`). No model sees it.
+    /// Answer of the user to an approval request (`LOOP-37`). The model does not see it.
     #[serde(rename = "function_approval_response")]
     ApprovalAnswer(ApprovalAnswer),
-    /// A part of another kind. It is kept, and no model sees it.
+    /// A part of an unknown kind. It is preserved, and the model does not see it.
     #[serde(untagged)]
     Other(Map<String, Value>),
 }
 
-/// Text.
+/// Text content.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Text {
-    /// The text itself.
+pub struct TextContent {
+    /// Text as a string.
     pub text: String,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -49,14 +48,14 @@ pub struct Text {
 /// Reasoning of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// What may be shown of it; often nothing.
+    /// Text that may be shown; often empty.
     #[serde(default)]
     pub text: String,
-    /// What the provider wants back unchanged: a signature, an encrypted item. Only the client that
-    /// wrote it reads it.
+    /// Value that the provider requires back unchanged: a signature or an encrypted item. Only the
+    /// client that created it reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -64,102 +63,101 @@ pub struct Reasoning {
 /// Bytes with a media type.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Data {
-    /// For example `image/png`.
+    /// Media type, for example `image/png`.
     pub media_type: String,
     /// The bytes in base64.
     pub data: String,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// The model wants a function called.
+/// A function call by the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionCall {
-    /// The model's id of the call.
+    /// Id that the model gave the call.
     pub call_id: String,
-    /// The function.
+    /// Name of the function.
     pub name: String,
-    /// The arguments as the model wrote them: JSON text if the model got it right. Empty means
-    /// none.
+    /// Arguments as the model wrote them, which should be JSON. Empty means none.
     #[serde(default, deserialize_with = "text_of_any")]
     pub arguments: String,
-    /// Whether the caller of the run has to make the call (`LOOP-26`).
+    /// True if the caller of the run has to execute the call (`LOOP-26`).
     #[serde(default, rename = "caller_request", skip_serializing_if = "std::ops::Not::not")]
     pub is_for_caller: bool,
-    /// Fields that are not known here; a provider's own id of the item, for example.
+    /// Unknown fields, such as a provider's own id of the item.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What a function call gave.
+/// Result of a function call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionResult {
-    /// The call's id.
+    /// Id of the call.
     pub call_id: String,
-    /// What the model is shown, as text (`RES-16`).
+    /// Text for the model (`RES-16`).
     #[serde(default, deserialize_with = "text_of_any")]
     pub result: String,
-    /// Parts of the result that are no text, such as images. A provider that cannot take them gets
-    /// the text alone.
+    /// Parts of the result that are not text, such as images. A provider that does not support them
+    /// gets only the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Data>,
-    /// Whether the result counts as an error (`LOOP-17`).
+    /// True if the result counts as an error (`LOOP-17`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// A person is asked whether a call may be made (`LOOP-36`).
+/// Request to the user to approve a call (`LOOP-36`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// The id of the request: fresh, and not to be guessed.
+    /// Id of the request: fresh and not guessable.
     pub id: String,
     /// The call, with its exact arguments.
     pub function_call: FunctionCall,
-    /// Origin of the tool that would run. Requests of earlier versions do not say it.
+    /// Origin of the tool that would run. Requests of earlier versions do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What the person said.
+/// Answer of the user to an approval request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalAnswer {
-    /// The id of the request.
+    /// Id of the request.
     pub id: String,
-    /// The boolean `true` is approval; everything else is a refusal (`LOOP-38`).
+    /// Boolean `true` approves; any other value refuses (`LOOP-38`).
     #[serde(default)]
     pub approved: Value,
-    /// Why not; the model is told.
+    /// Reason for a refusal, which the model sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The id of the call. What is given here has to be what was asked (`LOOP-37`).
+    /// Id of the call. If given, it has to match the request (`LOOP-37`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// The name of the function, likewise.
+    /// Name of the function. If given, it has to match the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The arguments as JSON text, likewise; compared as JSON values.
+    /// Arguments as JSON. If given, they have to match the request; compared as JSON values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-impl Content {
-    /// Text.
+impl MessageContent {
+    /// Creates a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(Text { text: text.into(), extra: Map::new() })
+        Self::Text(TextContent { text: text.into(), extra: Map::new() })
     }
 
-    /// A function call.
+    /// Creates a function call.
     #[must_use]
     pub fn call(
         call_id: impl Into<String>,
@@ -174,7 +172,7 @@ impl Content {
         })
     }
 
-    /// The result of a call.
+    /// Creates the result of a call.
     #[must_use]
     pub fn result(call_id: impl Into<String>, result: impl Into<String>) -> Self {
         Self::FunctionResult(FunctionResult {
@@ -184,7 +182,7 @@ impl Content {
         })
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if this is one.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -193,7 +191,7 @@ impl Content {
         }
     }
 
-    /// The call, if it is one.
+    /// Returns the call, if this is one.
     #[must_use]
     pub fn as_call(&self) -> Option<&FunctionCall> {
         match self {
@@ -202,7 +200,7 @@ impl Content {
         }
     }
 
-    /// The result, if it is one.
+    /// Returns the result, if this is one.
     #[must_use]
     pub fn as_result(&self) -> Option<&FunctionResult> {
         match self {
@@ -213,27 +211,27 @@ impl Content {
 }
 
 impl ApprovalRequest {
-    /// The answer that the call may be made.
+    /// Returns the answer that approves the call.
     #[must_use]
-    pub fn approve(&self) -> Content {
+    pub fn approve(&self) -> MessageContent {
         self.answer(true, None)
     }
 
-    /// The answer that it may not. A reason is told to the model.
+    /// Returns the answer that refuses the call. The model sees the reason.
     #[must_use]
-    pub fn refuse(&self, reason: Option<String>) -> Content {
+    pub fn refuse(&self, reason: Option<String>) -> MessageContent {
         self.answer(false, reason)
     }
 
-    /// Returns the objections of the agent's guard to the call, in its words; none unless the user
-    /// is asked because of them.
+    /// Returns the messages of the guard's objections to the call; none unless the user is asked
+    /// because of them.
     pub fn violations(&self) -> impl Iterator<Item = &str> {
         let violations = self.extra.get(OBJECTIONS).and_then(Value::as_array);
         violations.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    fn answer(&self, approved: bool, reason: Option<String>) -> Content {
-        Content::ApprovalAnswer(ApprovalAnswer {
+    fn answer(&self, approved: bool, reason: Option<String>) -> MessageContent {
+        MessageContent::ApprovalAnswer(ApprovalAnswer {
             id: self.id.clone(),
             approved: approved.into(),
             reason,
@@ -245,7 +243,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Other writers put values where texts are here.
+/// Accepts any value as a string, because other programs write values here.
 fn text_of_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => String::new(),

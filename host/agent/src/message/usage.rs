@@ -1,10 +1,10 @@
-//! Tokens.
+//! Token usage.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens as the provider counts them.
+/// Token usage as the provider counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenUsage {
@@ -12,12 +12,12 @@ pub struct TokenUsage {
     pub input: u64,
     /// Tokens of replies.
     pub output: u64,
-    /// Both together, as reported.
+    /// Total as reported.
     pub total: u64,
-    /// Tokens of requests that the provider had in its cache; a part of `input`.
+    /// Tokens of requests that the provider found in its cache; part of `input`.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_input: u64,
-    /// Tokens of replies that nobody sees, spent on reasoning; a part of `output`.
+    /// Tokens of replies spent on reasoning, which is not shown; part of `output`.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning: u64,
 }

@@ -1,4 +1,4 @@
-//! A line for every call.
+//! Audit log of calls.
 
 use std::time::{Duration, Instant};
 
@@ -7,40 +7,40 @@ use cofferdam_tool::CallRecord;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
 
-/// Tells a sink about every call that ends, with its true outcome. Outermost it sees what the model
-/// is shown; inside failure conversion it sees the failure itself.
+/// Reports every call that ends to a sink, with its true outcome. As the outermost middleware it
+/// sees the result that the model sees; inside failure conversion it sees the failure itself.
 pub struct Audit<S> {
     sink: S,
 }
 
-/// Takes entries. Called from within the run: it must not block.
+/// Receives audit entries. The run calls it synchronously, so it must not block.
 pub trait AuditSink: Send + Sync {
-    /// Takes one.
+    /// Handles one entry.
     fn record(&self, entry: AuditEntry<'_>);
 }
 
-/// A call that has ended.
+/// Audit entry of a call that has ended.
 #[derive(Debug)]
 pub struct AuditEntry<'a> {
-    /// The model's id of the call.
+    /// Id that the model gave the call.
     pub call_id: &'a str,
-    /// The tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// The session, if there is one.
+    /// Id of the session, if there is one.
     pub session: Option<&'a str>,
-    /// The arguments as the tool was sent them.
+    /// Arguments that the tool received.
     pub arguments: String,
     /// `ok`, `failure`, `error`, `cancelled`, `refused` for a call that did not start, or `ended`
     /// by middleware.
     pub outcome: &'static str,
-    /// How long the call took, all tries together.
+    /// Duration of the call, including all attempts.
     pub took: Duration,
-    /// What the last try left behind, if a tool ran.
+    /// Record of the last attempt, if a tool ran.
     pub record: Option<&'a CallRecord>,
 }
 
 impl<S: AuditSink> Audit<S> {
-    /// Middleware that tells `sink`.
+    /// Creates middleware that reports to `sink`.
     pub fn new(sink: S) -> Self {
         Self { sink }
     }

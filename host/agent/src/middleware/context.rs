@@ -1,4 +1,4 @@
-//! What middleware sees and changes.
+//! Contexts that middleware can read and change.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use cofferdam_tool::{CallRecord, Output, ToolDefinition};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{FunctionSignal, Signal, Stage};
+use super::{FunctionSignal, MiddlewareStage, Signal};
 use crate::{
     ChatOptions, ChatRequest, FunctionResult, LiveTools, Message, Reply, ReplyStream, Response,
     RunStream, Session,
@@ -16,52 +16,52 @@ use crate::{
 /// A run, as agent middleware sees it.
 #[derive(Debug)]
 pub struct AgentContext {
-    /// The messages that the caller gave.
+    /// Messages of the caller.
     pub messages: Vec<Arc<Message>>,
-    /// How the model is to answer in this run.
+    /// Options of the run's model requests.
     pub options: ChatOptions,
     /// The session, if there is one.
     pub session: Option<Session>,
     /// Values of the run, for tools of remote servers and for middleware.
     pub host: Option<Arc<HostValues>>,
-    /// Whether the caller takes the run piece by piece.
+    /// True if the caller streams the run.
     pub is_streaming: bool,
-    /// Cancelled when the run is.
+    /// Canceled when the run is.
     pub cancellation: CancellationToken,
-    /// What came of the run. Set by the rest of the chain, or by middleware instead (`MW-14`).
+    /// Result of the run. Set by the rest of the chain, or by middleware instead (`MW-14`).
     pub result: Option<AgentResult>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub enum AgentResult {
     /// The whole response.
     Response(Response),
-    /// The response as it comes. The run goes on while it is read (`MW-5`).
+    /// The response as a stream. The run continues while it is read (`MW-5`).
     Stream(RunStream),
 }
 
 /// A model call, as chat middleware sees it (`MW-20`).
 #[derive(Debug)]
 pub struct ChatContext {
-    /// What the model is sent. Changes count for this call.
+    /// Request to the model. Changes apply to this call.
     pub request: ChatRequest,
     /// The session, if there is one.
     pub session: Option<Session>,
     /// Values of the run.
     pub host: Option<Arc<HostValues>>,
-    /// Whether the reply comes piece by piece.
+    /// True if the reply is streamed.
     pub is_streaming: bool,
-    /// The reply. Set by the rest of the chain, or by middleware instead (`MW-14`).
+    /// Reply of the model. Set by the rest of the chain, or by middleware instead (`MW-14`).
     pub result: Option<ChatResult>,
 }
 
-/// What a model call gave.
+/// Result of a model call.
 #[derive(Debug)]
 pub enum ChatResult {
     /// The whole reply.
     Reply(Reply),
-    /// The reply as it comes (`MW-5`).
+    /// The reply as a stream (`MW-5`).
     Stream(ReplyStream),
 }
 
@@ -69,61 +69,61 @@ pub enum ChatResult {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FunctionContext {
-    /// The tool.
+    /// Definition of the called tool.
     pub tool: Arc<ToolDefinition>,
-    /// The arguments, not checked yet. Changes count for what runs inside (`MW-7`).
+    /// Arguments, not yet validated. Changes apply to everything inside (`MW-7`).
     pub arguments: CallArguments,
-    /// The model's id of the call.
+    /// Id that the model gave the call.
     pub call_id: String,
     /// The session, if there is one.
     pub session: Option<Session>,
     /// Values of the run.
     pub host: Option<Arc<HostValues>>,
-    /// The tools of the run, to be changed from the next iteration on (`MW-16`).
+    /// Tools of the run. Changes take effect in the next iteration (`MW-16`).
     pub tools: LiveTools,
-    /// Cancelled when the run is.
+    /// Canceled when the run is.
     pub cancellation: CancellationToken,
-    /// What the last attempt left behind, for the host alone. It states the true outcome.
+    /// Record of the last attempt, with its true outcome. Only for the host.
     pub record: Option<CallRecord>,
-    /// The result. Set by the rest of the chain, or by middleware instead (`MW-8`).
+    /// Result of the call. Set by the rest of the chain, or by middleware instead (`MW-8`).
     pub result: Option<FunctionValue>,
 }
 
-/// The arguments of a function call before anybody has checked them.
+/// Arguments of a function call before they are validated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallArguments {
-    /// As the model wrote them.
+    /// Text as the model wrote it.
     Text(String),
-    /// As middleware wants them.
+    /// Value set by middleware.
     Value(Value),
 }
 
-/// What a function call gave.
+/// Result of a function call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FunctionValue {
     /// A value for the model (`MW-8`).
     Output(Output),
-    /// What the model is told about a failure; it counts as one (`LOOP-17`).
+    /// Description of a failure for the model; the call counts as failed (`LOOP-17`).
     Error(Output),
     /// A finished result (`LOOP-28`).
     Finished(FunctionResult),
 }
 
-impl Stage for AgentContext {
+impl MiddlewareStage for AgentContext {
     type Signal = Signal<Response>;
 }
 
-impl Stage for ChatContext {
+impl MiddlewareStage for ChatContext {
     type Signal = Signal<Reply>;
 }
 
-impl Stage for FunctionContext {
+impl MiddlewareStage for FunctionContext {
     type Signal = FunctionSignal;
 }
 
 impl CallArguments {
-    /// The arguments as JSON text.
+    /// Returns the arguments as JSON text.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -134,7 +134,7 @@ impl CallArguments {
 }
 
 impl FunctionValue {
-    /// The text that the model sees (`MW-8`).
+    /// Returns the text that the model sees (`MW-8`).
     #[must_use]
     pub fn text(&self) -> String {
         match self {

@@ -1,17 +1,18 @@
-//! Failures of tools as results for the model.
+//! Conversion of failures to results for the model.
 
 use async_trait::async_trait;
 use cofferdam_tool::Outcome;
 
 use super::{
-    FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next, Place,
+    FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, MiddlewareOrder,
+    Next,
 };
 
-/// Shows failures of tools to the model as error envelopes (`RES-2`, `RES-5`). An error of host
-/// code without a text for models stays an error, and the loop says so in its own words
+/// Converts failures of tools to error envelopes for the model (`RES-2`, `RES-5`). An error of host
+/// code that has no text for models stays an error, which the loop reports in generic words
 /// (`LOOP-14`).
 ///
-/// Every agent has one around all other function middleware (`MW-19`).
+/// Every agent has one outside of all other function middleware (`MW-19`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FailureConversion;
 
@@ -37,7 +38,7 @@ impl Middleware<FunctionContext> for FailureConversion {
         Ok(())
     }
 
-    fn place(&self) -> Place {
-        Place::Conversion
+    fn place(&self) -> MiddlewareOrder {
+        MiddlewareOrder::Conversion
     }
 }

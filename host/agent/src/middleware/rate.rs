@@ -1,4 +1,4 @@
-//! A limit on how often tools are called.
+//! Rate limit on calls of tools.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,24 +9,24 @@ use cofferdam_tool::ToolFailure;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
-/// Refuses calls of a tool that is called too often. The model is told how long to wait, and may do
-/// something else.
+/// Rejects calls of a tool that is called too often. The failure says how long to wait, and the
+/// model may do something else.
 #[derive(Debug)]
 pub struct RateLimit {
     calls_max: usize,
     within: Duration,
-    /// When each tool was called, the oldest first; never more than `calls_max` each.
+    /// Times of recent calls by tool, oldest first; at most `calls_max` each.
     calls: Mutex<HashMap<String, VecDeque<Instant>>>,
 }
 
 impl RateLimit {
-    /// At most so many calls of one tool within any such time.
+    /// Allows at most `calls_max` calls of each tool within any period of this length.
     #[must_use]
     pub fn new(calls_max: usize, within: Duration) -> Self {
         Self { calls_max, within, calls: Mutex::default() }
     }
 
-    /// Counts a call, or says how long it has to wait.
+    /// Counts a call, or returns how long it has to wait.
     fn admit(&self, tool: &str, now: Instant) -> Result<(), Duration> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = calls.entry(tool.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! Values that no model should see.
+//! Redaction of secrets.
 
 use std::sync::Arc;
 
@@ -7,15 +7,14 @@ use cofferdam_tool::redact::Redactor;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
 
-/// Writes over the values of secrets wherever a result, or a failure that a tool reported, holds
-/// one.
+/// Replaces the values of secrets in results, and in failures reported by tools.
 #[derive(Clone)]
 pub struct Redaction {
     redactor: Arc<Redactor>,
 }
 
 impl Redaction {
-    /// Middleware that writes over what `redactor` finds.
+    /// Creates middleware that replaces what `redactor` finds.
     pub fn new(redactor: impl Into<Arc<Redactor>>) -> Self {
         Self { redactor: redactor.into() }
     }

@@ -1,21 +1,21 @@
-//! Another try for what may pass.
+//! Retries of transient failures.
 
 use async_trait::async_trait;
 use cofferdam_tool::retry::Backoff;
 
-use super::{FunctionContext, FunctionSignal, Middleware, Next, Place};
+use super::{FunctionContext, FunctionSignal, Middleware, MiddlewareOrder, Next};
 
-/// Tries a call again when its failure is marked as transient (`RES-20`). Nothing of a failed try
-/// is left in any file.
+/// Retries a call when its failure is marked as transient (`RES-20`). A failed attempt leaves no
+/// changes in files.
 ///
-/// It belongs inside failure conversion, and is refused outside of it (`MW-19`).
+/// It has to be inside failure conversion; an agent with another order is rejected (`MW-19`).
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
     backoff: Backoff,
 }
 
 impl Retry {
-    /// Returns a layer with this number of retries and these pauses.
+    /// Creates middleware with this number of retries and these pauses.
     #[must_use]
     pub fn new(backoff: Backoff) -> Self {
         Self { backoff }
@@ -45,7 +45,7 @@ impl Middleware<FunctionContext> for Retry {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Retry
+    fn place(&self) -> MiddlewareOrder {
+        MiddlewareOrder::Retry
     }
 }

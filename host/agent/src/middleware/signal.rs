@@ -1,57 +1,57 @@
-//! What middleware says instead of going on.
+//! Signals by which middleware ends a step early.
 
-use cofferdam_tool::{InvalidArguments, Refused, ToolError, ToolFailure};
+use cofferdam_tool::{InvalidArguments, RefusedCall, ToolError, ToolFailure};
 
 use super::FunctionValue;
 use crate::{BoxError, RunError};
 
-/// What agent and chat middleware say instead of going on.
+/// Reason for agent or chat middleware to end early.
 #[derive(Debug)]
 pub enum Signal<T> {
-    /// The run ends here, and nothing is raised: with this, with what was set before, or with
-    /// nothing (`MW-15`).
+    /// Ends the run without an error: with this value, with the one set before, or with nothing
+    /// (`MW-15`).
     Terminate(Option<T>),
-    /// The run ends with this error.
+    /// Ends the run with this error.
     Error(RunError),
 }
 
-/// What function middleware says instead of going on.
+/// Reason for function middleware to end early.
 #[derive(Debug)]
 pub enum FunctionSignal {
-    /// The call ends here and the loop after this batch: with this, with what was set before, or
+    /// Ends the call, and the loop after this batch: with this value, with the one set before, or
     /// with the empty text (`MW-12`).
     Terminate(Option<FunctionValue>),
-    /// The run ends with this error, and the call has no result (`MW-13`).
+    /// Ends the run with this error; the call has no result (`MW-13`).
     FailClosed(BoxError),
-    /// The call failed; the model is told so, in the loop's words (`MW-10`, `MW-11`).
+    /// Fails the call; the model sees a generic message of the loop (`MW-10`, `MW-11`).
     Error(FunctionError),
-    /// The run was cancelled (`LOOP-15`).
+    /// The run was canceled (`LOOP-15`).
     Cancelled,
 }
 
-/// Why a call has no value.
+/// Error of a function call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionError {
-    /// The arguments do not decode; the tool has not run (`LOOP-13`).
+    /// The arguments do not decode; the tool did not run (`LOOP-13`).
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The tool was called, or has failed, as often as it may (`RES-23`).
+    /// The tool has reached its limit on calls or failures (`RES-23`).
     #[error("{0}")]
-    UsedUp(Refused),
+    UsedUp(RefusedCall),
     /// The tool reported a failure.
     #[error("{}", .0.message)]
     Failure(ToolFailure),
     /// A trap, a limit, a denial, or an error of a host tool.
     #[error("{}", .0.detail.as_deref().unwrap_or(.0.type_name()))]
     Tool(ToolError),
-    /// Middleware has failed, or a tool in its hands (`MW-11`).
+    /// Middleware failed, or a tool that it called (`MW-11`).
     #[error("{0}")]
     Other(BoxError),
 }
 
 impl FunctionError {
-    /// Whether trying again may help (`RES-9`); `None` if that is not known.
+    /// Returns whether a retry may help (`RES-9`); `None` if unknown.
     #[must_use]
     pub fn is_transient(&self) -> Option<bool> {
         match self {

@@ -1,4 +1,4 @@
-//! A limit on the time that a call takes.
+//! Time limit of calls.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use cofferdam_tool::{ErrorType, ToolError};
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
-/// Ends a call that takes longer than it may, as a `Timeout` (`RES-8`): the call is dropped, and
-/// nothing of it is left in any file. Outside of [`Retry`](super::Retry) it limits all tries
-/// together, inside of it each one.
+/// Ends a call that takes too long with `Timeout` (`RES-8`): the call is dropped and leaves no
+/// changes in files. Outside of [`Retry`](super::Retry) it limits all attempts together, inside of
+/// it each one.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeout {
     limit: Duration,
 }
 
 impl Timeout {
-    /// The longest that a call may take.
+    /// Creates middleware with this time limit.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
         Self { limit }
@@ -33,7 +33,7 @@ impl Middleware<FunctionContext> for Timeout {
         match tokio::time::timeout(self.limit, next.run(context)).await {
             Ok(ended) => ended,
             Err(_) => {
-                // Whatever the dropped call had set by then is not its result.
+                // The dropped call may have set a result, which does not count.
                 context.result = None;
                 let error = ToolError::new(ErrorType::Timeout);
                 let detail = format!("the call took longer than {:?}", self.limit);

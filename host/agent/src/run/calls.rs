@@ -1,4 +1,4 @@
-//! The function calls of one reply (`LOOP-12` to `LOOP-15`, `LOOP-24` to `LOOP-28`).
+//! Function calls of one reply (`LOOP-12` to `LOOP-15`, `LOOP-24` to `LOOP-28`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,55 +7,54 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{
-    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition,
+    CallContext, Completion, Content as ToolContent, Outcome, Output, RefusedCall, ToolDefinition,
     Toolset,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::cycle::Cycle;
-use super::plan::Plan;
-use crate::approvals::{Decided, Decision};
+use super::plan::FunctionPlan;
+use crate::approvals::{CallDecision, DecidableCall};
 use crate::choice;
 use crate::guard::{BatchGuard, CallGuard};
 use crate::live::RunTools;
 use crate::middleware::{
-    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware,
-    Next,
+    CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Innermost,
+    Middleware, Next,
 };
-use crate::{CallFailure, Content, Data, FunctionCall, FunctionResult, RunError};
+use crate::{CallFailure, Data, FunctionCall, FunctionResult, MessageContent, RunError};
 
-/// How long tools have to end by themselves when a run is cancelled, so that what they were doing
-/// is recorded.
+/// Time for tools to end by themselves when a run is canceled, so that what they did is recorded.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A call that was not started in time (`LOOP-22`).
+/// Result of a call that was not started in time (`LOOP-22`).
 const DEFERRED: &str =
     "Error: Function invocation limit reached before the deferred tool could run.";
 
-/// A call that was approved while another component or server stood behind the name.
+/// Result of a call that was approved when the tool of this name had another origin.
 const ANOTHER_ORIGIN: &str =
     "Error: The tool has changed since the call was approved. Call it again if it is still needed.";
 
-/// What a batch gave.
+/// Result of a batch.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The results in call order.
-    pub(super) results: Vec<Content>,
-    /// The calls that failed, in call order (`LOOP-17`).
+    /// Results in call order.
+    pub(super) results: Vec<MessageContent>,
+    /// Failures in call order (`LOOP-17`).
     pub(super) failures: Vec<CallFailure>,
-    /// Whether the loop ends here (`LOOP-25`).
+    /// True if the loop ends here (`LOOP-25`).
     pub(super) is_terminated: bool,
-    /// Whether calls were left out because the time was over.
+    /// True if calls were skipped because the time was up.
     pub(super) is_out_of_time: bool,
-    /// How many calls were started.
+    /// Number of calls that were started.
     pub(super) started: u32,
-    /// What ends the run. The results are those of the calls that were done by then.
+    /// Error that ends the run. The results are then those of the calls that had completed.
     pub(super) error: Option<RunError>,
 }
 
-/// What one call gave.
-struct Done {
+/// Result of one call.
+struct CallOutcome {
     result: FunctionResult,
     failure: Option<CallFailure>,
     is_terminated: bool,
@@ -63,12 +62,12 @@ struct Done {
 }
 
 impl Cycle<'_> {
-    /// Runs the calls of one reply, except those that the caller makes.
+    /// Runs the calls of one reply, except those that the caller executes.
     pub(super) async fn run_calls(
         &self,
-        calls: Vec<Decided>,
+        calls: Vec<DecidableCall>,
         tools: &RunTools,
-        plan: &Plan,
+        plan: &FunctionPlan,
     ) -> Batch {
         let guard = &*Arc::clone(&self.guard).begin_batch();
         let ours = calls.into_iter().filter(|decided| !self.is_for_caller(&decided.call, tools));
@@ -78,7 +77,7 @@ impl Cycle<'_> {
         } else {
             for decided in ours {
                 let one = match self.is_out_of_time() {
-                    true => Ok(Done::deferred(&decided.call)),
+                    true => Ok(CallOutcome::deferred(&decided.call)),
                     false => self.run_call(decided, tools, plan, guard).await,
                 };
                 let is_over = one.is_err();
@@ -98,7 +97,7 @@ impl Cycle<'_> {
         batch
     }
 
-    /// A tool, and the toolset that it is called in: an advertised tool is preferred (`LOOP-11`).
+    /// Finds a tool and its toolset. Advertised tools take precedence (`LOOP-11`).
     pub(super) fn tool<'t>(
         &'t self,
         name: &str,
@@ -108,16 +107,16 @@ impl Cycle<'_> {
         toolsets.into_iter().find_map(|toolset| Some((toolset, toolset.definition(name).ok()?)))
     }
 
-    /// Runs one call. The guard sees its result, whatever it comes from.
+    /// Runs one call. The guard receives its result, whatever produced it.
     async fn run_call(
         &self,
-        decided: Decided,
+        decided: DecidableCall,
         tools: &RunTools,
-        plan: &Plan,
+        plan: &FunctionPlan,
         guard: &dyn BatchGuard,
-    ) -> Result<Done, RunError> {
+    ) -> Result<CallOutcome, RunError> {
         let waived = match &decided.decision {
-            Some(Decision::ApprovedDespite(objections)) => objections.clone(),
+            Some(CallDecision::ApprovedDespite(objections)) => objections.clone(),
             _ => Vec::new(),
         };
         let toolset = self.tool(&decided.call.name, tools).map(|(toolset, _)| toolset);
@@ -129,29 +128,29 @@ impl Cycle<'_> {
 
     async fn run_decided(
         &self,
-        Decided { call, decision, origin }: Decided,
+        DecidableCall { call, decision, origin }: DecidableCall,
         tools: &RunTools,
-        plan: &Plan,
+        plan: &FunctionPlan,
         guard: &dyn CallGuard,
-    ) -> Result<Done, RunError> {
-        if let Some(Decision::Refused(reason)) = decision {
-            return Ok(Done::refused(&call, reason.as_deref()));
+    ) -> Result<CallOutcome, RunError> {
+        if let Some(CallDecision::Refused(reason)) = decision {
+            return Ok(CallOutcome::refused(&call, reason.as_deref()));
         }
         let found = self.tool(&call.name, tools);
         let Some((toolset, definition)) = found else {
-            return Ok(Done::failed(
+            return Ok(CallOutcome::failed(
                 &call,
                 CallFailure::Unknown { name: call.name.clone() },
                 false,
             ));
         };
-        // What a person has approved is a call of the tool that was there when they were asked.
+        // The user approved a call of the tool that had this name at that time.
         if origin.is_some() && origin != toolset.origin(&call.name) {
             let failure = CallFailure::Shown(ANOTHER_ORIGIN.to_owned());
-            return Ok(Done::failed(&call, failure, false));
+            return Ok(CallOutcome::failed(&call, failure, false));
         }
         if !plan.allows(&call.name) {
-            return Ok(Done::failed(&call, CallFailure::NotAdvertised, false));
+            return Ok(CallOutcome::failed(&call, CallFailure::NotAdvertised, false));
         }
         let mut context = FunctionContext {
             tool: Arc::clone(definition),
@@ -166,21 +165,21 @@ impl Cycle<'_> {
         };
         let call_context =
             CallContext { inner_calls: guard.inner_calls(), ..self.call_context(&call) };
-        let tool = Tool { toolset, context: call_context };
-        let guarded = Guarded { guard, invoker: self.settings.invoker.as_slice(), tool };
+        let tool = CallableTool { toolset, context: call_context };
+        let guarded = GuardedInvoker { guard, invoker: self.settings.invoker.as_slice(), tool };
         let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;
         let result = context.result.take();
         match ended {
-            Ok(()) => Ok(Done::with(&call, result, false)),
+            Ok(()) => Ok(CallOutcome::with(&call, result, false)),
             Err(FunctionSignal::Terminate(carried)) => {
-                Ok(Done::with(&call, carried.or(result), true))
+                Ok(CallOutcome::with(&call, carried.or(result), true))
             }
             Err(FunctionSignal::FailClosed(error)) => Err(RunError::FailClosed(error)),
             Err(FunctionSignal::Cancelled) => Err(RunError::Cancelled),
             Err(FunctionSignal::Error(error)) => {
                 let is_detailed =
                     self.settings.include_detailed_errors && !self.guard.hides_details();
-                Ok(Done::failed(&call, error.into(), is_detailed))
+                Ok(CallOutcome::failed(&call, error.into(), is_detailed))
             }
         }
     }
@@ -201,29 +200,29 @@ impl Cycle<'_> {
     }
 }
 
-/// The inside of all middleware: the guard, and inside of it the invoker if there is one, in place
-/// of the tool (`LOOP-27`).
-struct Guarded<'c> {
+/// Innermost part of the function middleware: the guard, and inside of it the tool, or the invoker
+/// instead if there is one (`LOOP-27`).
+struct GuardedInvoker<'c> {
     guard: &'c dyn CallGuard,
     invoker: &'c [Arc<dyn Middleware<FunctionContext>>],
-    tool: Tool<'c>,
+    tool: CallableTool<'c>,
 }
 
 #[async_trait]
-impl End<FunctionContext> for Guarded<'_> {
+impl Innermost<FunctionContext> for GuardedInvoker<'_> {
     async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
         self.guard.process(context, Next::new(self.invoker, &self.tool)).await
     }
 }
 
-/// One tool, ready to be called.
-struct Tool<'c> {
+/// A tool that is ready to be called.
+struct CallableTool<'c> {
     toolset: &'c Toolset,
     context: CallContext,
 }
 
 #[async_trait]
-impl End<FunctionContext> for Tool<'_> {
+impl Innermost<FunctionContext> for CallableTool<'_> {
     async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
         let arguments = context.arguments.to_text();
         let arguments = Some(arguments.as_bytes()).filter(|arguments| !arguments.is_empty());
@@ -234,7 +233,7 @@ impl End<FunctionContext> for Tool<'_> {
             () = long_cancelled(&self.context.cancellation) => return Err(FunctionSignal::Cancelled),
         };
         let Completion { outcome, record } = called.map_err(|refused| match refused {
-            Refused::InvalidArguments(invalid) => FunctionError::InvalidArguments(invalid),
+            RefusedCall::InvalidArguments(invalid) => FunctionError::InvalidArguments(invalid),
             other => FunctionError::UsedUp(other),
         })?;
         context.record = Some(record);
@@ -249,22 +248,22 @@ impl End<FunctionContext> for Tool<'_> {
 }
 
 impl Batch {
-    fn add(&mut self, done: Done) {
+    fn add(&mut self, done: CallOutcome) {
         self.is_terminated |= done.is_terminated;
         self.is_out_of_time |= done.is_deferred;
         self.started = self.started.saturating_add(u32::from(!done.is_deferred));
-        self.results.push(Content::FunctionResult(done.result));
+        self.results.push(MessageContent::FunctionResult(done.result));
         self.failures.extend(done.failure);
     }
 }
 
-/// Returns when a run was cancelled and what it was doing had its time to end.
+/// Waits until the run is canceled and its work has had time to end.
 pub(super) async fn long_cancelled(cancellation: &CancellationToken) {
     cancellation.cancelled().await;
     tokio::time::sleep(GRACE).await;
 }
 
-impl Done {
+impl CallOutcome {
     fn new(call: &FunctionCall, text: impl Into<String>) -> Self {
         let result = FunctionResult {
             call_id: call.call_id.clone(),
@@ -283,7 +282,7 @@ impl Done {
                 done.result = if result.call_id == call.call_id {
                     result
                 } else {
-                    // Of another call's result the value counts, and nothing else (`LOOP-28`).
+                    // Only the value of another call's result counts (`LOOP-28`).
                     let FunctionResult { result, items, is_error, .. } = result;
                     FunctionResult { result, items, is_error, ..done.result }
                 };
@@ -324,7 +323,8 @@ impl Done {
         done
     }
 
-    /// A person said no, which is no error (`LOOP-17`, `LOOP-41`).
+    /// Creates the result of a call that the user refused, which is not an error (`LOOP-17`,
+    /// `LOOP-41`).
     fn refused(call: &FunctionCall, reason: Option<&str>) -> Self {
         let text = "Error: Tool call invocation was rejected by user.";
         match reason.filter(|reason| !reason.trim().is_empty()) {
@@ -338,7 +338,7 @@ impl Done {
     }
 }
 
-/// A part of an output that is no text.
+/// Returns a part of an output that is not text.
 fn blob(content: &ToolContent) -> Option<Data> {
     match content {
         ToolContent::Blob { media_type, data } => Some(Data {

@@ -1,77 +1,77 @@
-//! The loop: ask the model, run its calls, and again (`LOOP-1`).
+//! The loop: call the model, run its calls, repeat (`LOOP-1`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::Given;
+use super::RunInput;
 use super::calls::Batch;
-use super::model::Answer;
-use super::plan::Plan;
+use super::model::ModelOutcome;
+use super::plan::FunctionPlan;
 use super::transcript::arranged;
-use crate::agent::Parts;
-use crate::approvals::{Decided, Gated, OpenBatch};
+use crate::agent::AgentParts;
+use crate::approvals::{DecidableCall, GatedCall, OpenBatch};
 use crate::guard::RunGuard;
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
-    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit,
-    Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
+    CallFailure, FunctionCall, IterationContext, LoopSettings, Message, MessageContent,
+    OnErrorLimit, Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
 };
 
-/// What is shown for a reply of which nothing is left (`LOOP-23`).
+/// Text of a reply that is empty after its calls were removed (`LOOP-23`).
 const NO_ANSWER: &str =
     "Function invocation limit reached before a final answer could be produced.";
 
-/// What a loop begins with.
+/// Initial state of a loop.
 pub(super) struct Start {
-    /// What the model is to see, context first.
+    /// Messages for the model, context first.
     pub(super) messages: Vec<Arc<Message>>,
-    /// A batch that a person has decided about.
-    pub(super) resumed: Vec<Decided>,
+    /// A batch that the user has decided about.
+    pub(super) resumed: Vec<DecidableCall>,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
     pub(super) guard: Arc<dyn RunGuard>,
 }
 
-/// One loop from its first request to its last.
+/// One loop, from its first request to its last.
 pub(super) struct Cycle<'r> {
-    pub(super) parts: &'r Parts,
-    pub(super) given: Given,
+    pub(super) parts: &'r AgentParts,
+    pub(super) given: RunInput,
     pub(super) settings: LoopSettings,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
     pub(super) guard: Arc<dyn RunGuard>,
     pub(super) updates: Option<mpsc::Sender<Update>>,
-    /// What the model is to see.
+    /// Messages for the model.
     pub(super) messages: Vec<Arc<Message>>,
-    /// How many of `messages` the service has, if it keeps the conversation (`LOOP-4`).
+    /// Number of `messages` that the service has, if it keeps the conversation (`LOOP-4`).
     pub(super) kept: usize,
     pub(super) response: Response,
     pub(super) tool_choice: Option<ToolMode>,
-    /// The next reply is the last, and may not call (`LOOP-19`).
+    /// True if the next reply is the last and may not contain calls (`LOOP-19`).
     pub(super) is_withdrawn: bool,
-    /// Requests so far.
+    /// Number of requests so far.
     pub(super) requests: usize,
     started: Instant,
-    resumed: Vec<Decided>,
+    resumed: Vec<DecidableCall>,
     iteration: u32,
     calls: u32,
     errors: u32,
 }
 
-/// Whether there is another request.
+/// Next step of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum NextStep {
     GoOn,
     End,
 }
 
 impl<'r> Cycle<'r> {
     pub(super) fn new(
-        parts: &'r Parts,
-        mut given: Given,
+        parts: &'r AgentParts,
+        mut given: RunInput,
         start: Start,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Self {
@@ -102,7 +102,7 @@ impl<'r> Cycle<'r> {
         }
     }
 
-    /// What the run has produced so far.
+    /// Returns the response so far.
     pub(super) fn into_response(self) -> Response {
         self.response
     }
@@ -113,37 +113,39 @@ impl<'r> Cycle<'r> {
         self.guard.begins_with(&self.messages);
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
-            true => Then::GoOn,
+            true => NextStep::GoOn,
             false => self.resume(resumed).await?,
         };
         self.messages = arranged(&self.messages, self.response.conversation_id.is_some());
-        while then == Then::GoOn {
+        while then == NextStep::GoOn {
             then = self.iterate().await?;
         }
         Ok(())
     }
 
-    /// Runs a batch that a person has decided about (`LOOP-40`).
-    async fn resume(&mut self, batch: Vec<Decided>) -> Result<Then, RunError> {
-        let calls: Vec<_> =
-            batch.iter().map(|decided| Content::FunctionCall(decided.call.clone())).collect();
+    /// Runs a batch that the user has decided about (`LOOP-40`).
+    async fn resume(&mut self, batch: Vec<DecidableCall>) -> Result<NextStep, RunError> {
+        let calls: Vec<_> = batch
+            .iter()
+            .map(|decided| MessageContent::FunctionCall(decided.call.clone()))
+            .collect();
         let asked = Message::new(Role::Assistant, calls);
         let is_known = Pairing::of(&self.messages)
             .holds_open(&self.messages, batch.iter().map(|decided| &decided.call));
         if !is_known && self.response.conversation_id.is_none() {
-            // Nobody has kept the message that the results belong to.
+            // No history contains the message that the results belong to.
             self.messages.push(Arc::new(asked.clone()));
         }
         let tools = self.live.snapshot();
         let reply = Reply { messages: vec![asked], ..Reply::default() };
-        self.run_batch(batch, &tools, &Plan::of_resumed(), &reply).await
+        self.run_batch(batch, &tools, &FunctionPlan::of_resumed(), &reply).await
     }
 
-    /// One request and what follows from it.
-    async fn iterate(&mut self) -> Result<Then, RunError> {
+    /// Makes one request and processes the reply.
+    async fn iterate(&mut self) -> Result<NextStep, RunError> {
         let tools = self.live.snapshot();
         let plan = self.plan(&tools)?;
-        let Answer { mut reply, is_terminated, budget } = self.ask(&plan).await?;
+        let ModelOutcome { mut reply, is_terminated, budget } = self.ask(&plan).await?;
         self.requests += 1;
         if let Some(usage) = reply.usage {
             *self.response.usage.get_or_insert_default() += usage;
@@ -154,7 +156,7 @@ impl<'r> Cycle<'r> {
             reply.conversation_id.clone().or(self.response.conversation_id.take());
         self.guard.replied(&reply);
         if let Err(exceeded) = budget {
-            // It is paid for, and may have been read while it came.
+            // The reply is paid for, and the caller may have read it while it was streamed.
             self.append_reply(&reply);
             return Err(exceeded);
         }
@@ -165,19 +167,19 @@ impl<'r> Cycle<'r> {
         let is_over = self.is_withdrawn || is_terminated || calls.is_empty() || !plan.runs_calls;
         if is_over || self.settings.terminate_on_unknown && self.has_unknown(&calls, &tools) {
             self.append_reply(&reply);
-            return Ok(Then::End);
+            return Ok(NextStep::End);
         }
         let gated = self.gated(&calls, &tools, &plan);
         if !gated.is_empty() {
             self.request_approval(&mut reply, calls, &gated).await?;
-            return Ok(Then::End);
+            return Ok(NextStep::End);
         }
         self.mark_caller_requests(&mut reply, &tools);
         self.append_reply(&reply);
         if has_conversation {
             self.kept = self.messages.len();
         }
-        let batch = calls.into_iter().map(Decided::unasked).collect();
+        let batch = calls.into_iter().map(DecidableCall::unasked).collect();
         self.run_batch(batch, &tools, &plan, &reply).await
     }
 
@@ -187,38 +189,44 @@ impl<'r> Cycle<'r> {
             .any(|call| !self.is_for_caller(call, tools) && self.tool(&call.name, tools).is_none())
     }
 
-    /// Whether the caller of the run makes a call (`LOOP-26`).
+    /// Returns whether the caller of the run executes a call (`LOOP-26`).
     pub(super) fn is_for_caller(&self, call: &FunctionCall, tools: &RunTools) -> bool {
         self.settings.caller_tools.contains(&call.name) || tools.is_declared(&call.name)
     }
 
-    /// The places of the calls that a person has to approve.
-    fn gated(&self, calls: &[FunctionCall], tools: &RunTools, plan: &Plan) -> Vec<Gated> {
+    /// Returns the calls that the user has to approve.
+    fn gated(
+        &self,
+        calls: &[FunctionCall],
+        tools: &RunTools,
+        plan: &FunctionPlan,
+    ) -> Vec<GatedCall> {
         let session = self.given.session.as_ref();
         let gated = |(place, call): (usize, &FunctionCall)| {
-            // Nobody is asked about what does not run in any case (`CHOICE-14`).
+            // The user is not asked about a call that will not run anyway (`CHOICE-14`).
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
             let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
             let objections = self.guard.objections(call, tool, toolset);
             let is_gated = !objections.is_empty()
                 || self.parts.approvals.are_needed(call, tool, toolset, session);
-            is_gated.then(|| Gated { place, origin: toolset.origin(&call.name), objections })
+            is_gated.then(|| GatedCall { place, origin: toolset.origin(&call.name), objections })
         };
         calls.iter().enumerate().filter_map(gated).collect()
     }
 
-    /// Asks for approval of some calls of a batch; nothing of it runs (`LOOP-35`).
+    /// Requests approval of some calls of a batch; none of its calls run (`LOOP-35`).
     async fn request_approval(
         &mut self,
         reply: &mut Reply,
         calls: Vec<FunctionCall>,
-        gated: &[Gated],
+        gated: &[GatedCall],
     ) -> Result<(), RunError> {
         let batch = OpenBatch::new(calls, gated).map_err(|error| RunError::Other(error.into()))?;
         if let Some(session) = &self.given.session {
             batch.record(session);
         }
-        let requests: Vec<_> = batch.waiting().into_iter().map(Content::ApprovalRequest).collect();
+        let requests: Vec<_> =
+            batch.waiting().into_iter().map(MessageContent::ApprovalRequest).collect();
         send(self.updates.as_ref(), &Message::new(Role::Assistant, requests.clone())).await;
         if let Some(last) =
             reply.messages.iter_mut().rfind(|message| message.role == Role::Assistant)
@@ -231,7 +239,7 @@ impl<'r> Cycle<'r> {
 
     fn mark_caller_requests(&self, reply: &mut Reply, tools: &RunTools) {
         for content in reply.messages.iter_mut().flat_map(|message| &mut message.contents) {
-            if let Content::FunctionCall(call) = content
+            if let MessageContent::FunctionCall(call) = content
                 && self.is_for_caller(call, tools)
             {
                 call.is_for_caller = true;
@@ -239,15 +247,15 @@ impl<'r> Cycle<'r> {
         }
     }
 
-    /// Takes calls out of a reply that may not hold any (`LOOP-23`).
+    /// Removes the calls from a reply that may not contain any (`LOOP-23`).
     async fn drop_calls(&mut self, reply: &mut Reply) {
         for message in &mut reply.messages {
             message.contents.retain(|content| content.as_call().is_none());
         }
         reply.messages.retain(|message| !message.contents.is_empty());
-        let is_visible = |content: &Content| match content {
-            Content::Text(text) => !text.text.is_empty(),
-            Content::Reasoning(_) => false,
+        let is_visible = |content: &MessageContent| match content {
+            MessageContent::Text(text) => !text.text.is_empty(),
+            MessageContent::Reasoning(_) => false,
             _ => true,
         };
         if !reply.messages.iter().flat_map(|message| &message.contents).any(is_visible) {
@@ -267,14 +275,14 @@ impl<'r> Cycle<'r> {
         self.response.messages.push(message);
     }
 
-    /// Runs a batch and does what comes at the end of an iteration, in the order of `LOOP-34`.
+    /// Runs a batch and ends the iteration, in the order of `LOOP-34`.
     async fn run_batch(
         &mut self,
-        decided: Vec<Decided>,
+        decided: Vec<DecidableCall>,
         tools: &RunTools,
-        plan: &Plan,
+        plan: &FunctionPlan,
         reply: &Reply,
-    ) -> Result<Then, RunError> {
+    ) -> Result<NextStep, RunError> {
         let has_caller_requests =
             decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
@@ -292,13 +300,13 @@ impl<'r> Cycle<'r> {
             return Err(error);
         }
         if !has_results {
-            return Ok(Then::End);
+            return Ok(NextStep::End);
         }
         let is_stopped = self.completed(reply).await?;
         self.iteration = self.iteration.saturating_add(1);
         self.calls = self.calls.saturating_add(started);
         if is_stopped || is_terminated || has_caller_requests {
-            return Ok(Then::End);
+            return Ok(NextStep::End);
         }
         self.apply_error_policy(failures)?;
         if is_out_of_time || self.is_at_limit() {
@@ -307,10 +315,10 @@ impl<'r> Cycle<'r> {
         if matches!(self.tool_choice, Some(ToolMode::Required(_))) {
             self.tool_choice = None;
         }
-        Ok(Then::GoOn)
+        Ok(NextStep::GoOn)
     }
 
-    /// Calls the hook. Says whether it ends the run (`LOOP-32`).
+    /// Calls the hook. Returns whether it ends the run (`LOOP-32`).
     async fn completed(&mut self, reply: &Reply) -> Result<bool, RunError> {
         let Some(hook) = self.settings.iteration_completed.clone() else { return Ok(false) };
         let mut context = IterationContext {
@@ -327,7 +335,7 @@ impl<'r> Cycle<'r> {
         Ok(is_stopped)
     }
 
-    /// Counts rounds with errors, and does what is set when there were too many in a row
+    /// Counts iterations with errors, and applies the policy if too many were consecutive
     /// (`LOOP-17`, `LOOP-18`).
     fn apply_error_policy(&mut self, failures: Vec<CallFailure>) -> Result<(), RunError> {
         if failures.is_empty() {
@@ -345,7 +353,7 @@ impl<'r> Cycle<'r> {
         Ok(())
     }
 
-    /// Whether a limit of `LOOP-20` to `LOOP-22` is reached.
+    /// Returns whether a limit of `LOOP-20` to `LOOP-22` is reached.
     fn is_at_limit(&self) -> bool {
         let settings = &self.settings;
         self.iteration >= settings.max_iterations
@@ -353,14 +361,14 @@ impl<'r> Cycle<'r> {
             || self.is_out_of_time()
     }
 
-    /// Whether `max_duration` has passed.
+    /// Returns whether `max_duration` has passed.
     pub(super) fn is_out_of_time(&self) -> bool {
         let passed = self.parts.clock.now().saturating_duration_since(self.started);
         self.settings.max_duration.is_some_and(|max| passed >= max)
     }
 }
 
-/// The calls of a reply that the service has not made itself (`LOOP-6`).
+/// Returns the calls of a reply that the service has not made itself (`LOOP-6`).
 fn unanswered(reply: &Reply) -> Vec<FunctionCall> {
     let answered: Vec<_> =
         reply.messages.iter().flat_map(Message::results).map(|result| &result.call_id).collect();
@@ -368,12 +376,12 @@ fn unanswered(reply: &Reply) -> Vec<FunctionCall> {
     calls.filter(|call| !answered.contains(&&call.call_id)).cloned().collect()
 }
 
-/// Sends a message that did not come from the model, as one update (`LOOP-29`).
+/// Sends a message that does not come from the model to the reader of the run (`LOOP-29`).
 pub(super) async fn send(updates: Option<&mpsc::Sender<Update>>, message: &Message) {
     let Some(updates) = updates else { return };
     let reply = Reply { messages: vec![message.clone()], ..Reply::default() };
     for update in reply.into_updates().into_iter().filter(|update| !update.deltas.is_empty()) {
-        // Nobody reads any more: the run is about to be dropped.
+        // If the reader is gone, the run is about to be dropped.
         let _ = updates.send(update).await;
     }
 }

@@ -1,4 +1,4 @@
-//! One model call inside the chat middleware.
+//! Model calls, inside the chat middleware.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use super::cycle::Cycle;
-use super::plan::Plan;
-use crate::middleware::{ChatContext, ChatResult, End, Next, Signal};
+use super::plan::FunctionPlan;
+use crate::middleware::{ChatContext, ChatResult, Innermost, Next, Signal};
 use crate::{
     ChatClient, ChatError, ChatOptions, ChatRequest, Delta, Reply, ReplyBuilder, ReplyStream,
     RunError, TokenBudget, Update,
 };
 
-/// What a model call gave.
-pub(super) struct Answer {
+/// Result of a model call.
+pub(super) struct ModelOutcome {
     pub(super) reply: Reply,
-    /// Whether chat middleware ends the loop (`MW-15`).
+    /// True if chat middleware ends the loop (`MW-15`).
     pub(super) is_terminated: bool,
-    /// Whether tokens are left by now (`LOOP-48`).
+    /// Error if a token budget is now used up (`LOOP-48`).
     pub(super) budget: Result<(), RunError>,
 }
 
 impl Cycle<'_> {
-    /// Asks the model.
-    pub(super) async fn ask(&mut self, plan: &Plan) -> Result<Answer, RunError> {
+    /// Calls the model.
+    pub(super) async fn ask(&mut self, plan: &FunctionPlan) -> Result<ModelOutcome, RunError> {
         let budgets =
             [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
         let model = Model { client: Arc::clone(&self.parts.client), budgets };
@@ -48,10 +48,10 @@ impl Cycle<'_> {
             ChatResult::Reply(reply) => self.read(reply.into(), plan).await?,
             ChatResult::Stream(stream) => self.read(stream, plan).await?,
         };
-        Ok(Answer { reply, is_terminated, budget: model.check() })
+        Ok(ModelOutcome { reply, is_terminated, budget: model.check() })
     }
 
-    fn request(&self, plan: &Plan) -> ChatRequest {
+    fn request(&self, plan: &FunctionPlan) -> ChatRequest {
         let tool_choice = plan.tool_choice.clone();
         ChatRequest {
             messages: self.messages.get(self.kept..).unwrap_or_default().to_vec(),
@@ -62,8 +62,12 @@ impl Cycle<'_> {
         }
     }
 
-    /// Reads a stream to its end, passing on what comes (`LOOP-29`).
-    async fn read(&mut self, mut stream: ReplyStream, plan: &Plan) -> Result<Reply, RunError> {
+    /// Reads a stream to its end, passing on its updates (`LOOP-29`).
+    async fn read(
+        &mut self,
+        mut stream: ReplyStream,
+        plan: &FunctionPlan,
+    ) -> Result<Reply, RunError> {
         let mut held = Vec::new();
         let mut builder = ReplyBuilder::default();
         while let Some(update) = stream.next().await {
@@ -73,7 +77,7 @@ impl Cycle<'_> {
                 update.deltas.retain(|delta| !holds_call(delta));
             }
             if plan.may_ask && (!held.is_empty() || update.deltas.iter().any(holds_call)) {
-                // What comes after a call waits as well, so that nothing is read out of its order.
+                // Updates after a call are held back too, to keep the order.
                 held.push(update);
             } else {
                 self.pass_on(update).await;
@@ -87,7 +91,7 @@ impl Cycle<'_> {
 
     async fn pass_on(&self, update: Update) {
         if let Some(updates) = &self.updates {
-            // Nobody reads any more: the run is about to be dropped.
+            // If the reader is gone, the run is about to be dropped.
             let _ = updates.send(update).await;
         }
     }
@@ -101,23 +105,23 @@ fn holds_call(delta: &Delta) -> bool {
     }
 }
 
-/// The client and what is counted at it.
+/// Innermost part of the chat middleware: the client, and the budgets to which its usage counts.
 struct Model {
     client: Arc<dyn ChatClient>,
     budgets: Vec<TokenBudget>,
 }
 
 impl Model {
-    /// Whether tokens are left (`LOOP-48`).
+    /// Checks that the budgets have tokens left (`LOOP-48`).
     fn check(&self) -> Result<(), RunError> {
         self.budgets.iter().try_for_each(|budget| Ok(budget.check()?))
     }
 }
 
 #[async_trait]
-impl End<ChatContext> for Model {
+impl Innermost<ChatContext> for Model {
     async fn run(&self, context: &mut ChatContext) -> Result<(), Signal<Reply>> {
-        // Middleware may come here several times.
+        // Checked again, because middleware may call the model several times.
         self.check()?;
         let request = context.request.clone();
         let cancellation = request.cancellation.clone();
@@ -143,7 +147,7 @@ impl End<ChatContext> for Model {
 }
 
 impl Model {
-    /// A stream that counts what it costs as that is reported.
+    /// Counts the usage that a stream reports.
     fn counted(&self, stream: ReplyStream) -> ReplyStream {
         let budgets = self.budgets.clone();
         ReplyStream::new(stream.inspect(move |update| {

@@ -1,4 +1,4 @@
-//! What one request tells the model about functions.
+//! Functions that one request advertises.
 
 use std::sync::Arc;
 
@@ -12,25 +12,26 @@ use crate::choice::{
 use crate::live::RunTools;
 use crate::{RunError, ToolMode};
 
-/// What one request tells the model about functions.
-pub(super) struct Plan {
+/// Functions that one request advertises, and the handling of calls in its reply.
+pub(super) struct FunctionPlan {
     pub(super) advertised: Arc<[Arc<ToolDefinition>]>,
     pub(super) tool_choice: Option<ToolMode>,
-    /// Whether some call may have to be approved by a person.
+    /// True if any call may need approval by the user.
     pub(super) may_ask: bool,
-    /// Whether calls are run, or go back to the caller (`CHOICE-15`).
+    /// True if calls are executed; otherwise they are returned to the caller (`CHOICE-15`).
     pub(super) runs_calls: bool,
-    /// What was chosen, where something was: nothing else may be called then (`CHOICE-14`).
+    /// Result of the choice behavior, if there is one: no other function may then be called
+    /// (`CHOICE-14`).
     chosen: Option<ChoiceConfiguration>,
 }
 
-impl Plan {
-    /// Whether the model may have a tool called, if there is such a tool.
+impl FunctionPlan {
+    /// Returns whether the model may call a tool of this name, if it exists.
     pub(super) fn allows(&self, tool: &str) -> bool {
         self.chosen.as_ref().is_none_or(|chosen| chosen.is_advertised(tool))
     }
 
-    /// For a batch that a person has decided about: what was asked for may be called.
+    /// Creates the plan for a batch that the user has decided about: all of its calls may run.
     pub(super) fn of_resumed() -> Self {
         Self {
             advertised: Arc::from([]),
@@ -43,8 +44,8 @@ impl Plan {
 }
 
 impl Cycle<'_> {
-    /// What the next request tells the model.
-    pub(super) fn plan(&self, tools: &RunTools) -> Result<Plan, RunError> {
+    /// Creates the plan for the next request.
+    pub(super) fn plan(&self, tools: &RunTools) -> Result<FunctionPlan, RunError> {
         let chosen = self.chosen(tools)?;
         let (advertised, mut tool_choice): (Arc<[_]>, _) = match &chosen {
             None => (Arc::clone(tools.definitions()), self.tool_choice.clone()),
@@ -52,7 +53,7 @@ impl Cycle<'_> {
                 let functions = chosen.functions.iter().flatten();
                 let advertised: Arc<[_]> =
                     functions.map(|function| Arc::clone(function.definition())).collect();
-                // Nothing can be required of a model that has nothing to call (`CHOICE-6`).
+                // A model without functions cannot be required to call one (`CHOICE-6`).
                 let is_void =
                     advertised.is_empty() && chosen.choice == choice::ChoiceKind::Required;
                 (advertised, (!is_void).then(|| chosen.choice.into()))
@@ -64,7 +65,13 @@ impl Cycle<'_> {
         let is_too_deep = choice::depth() >= AUTO_INVOKED_NESTING_MAX;
         let runs_calls = !is_too_deep && chosen.as_ref().is_none_or(|chosen| chosen.auto_invoke);
         let runs_calls = runs_calls && self.runs_calls(tools);
-        Ok(Plan { advertised, tool_choice, may_ask: self.may_ask(tools), runs_calls, chosen })
+        Ok(FunctionPlan {
+            advertised,
+            tool_choice,
+            may_ask: self.may_ask(tools),
+            runs_calls,
+            chosen,
+        })
     }
 
     fn chosen(&self, tools: &RunTools) -> Result<Option<ChoiceConfiguration>, RunError> {
@@ -96,7 +103,7 @@ impl Cycle<'_> {
             .any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
     }
 
-    /// Whether calls are run at all (`LOOP-3`).
+    /// Returns whether calls are executed at all (`LOOP-3`).
     fn runs_calls(&self, tools: &RunTools) -> bool {
         let settings = &self.settings;
         let has_tools = !tools.definitions().is_empty()

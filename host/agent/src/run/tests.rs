@@ -1,4 +1,4 @@
-//! Runs from end to end, on scripted models and functions of the host.
+//! End-to-end tests of runs, with scripted models and functions of the host.
 
 mod call_ids;
 mod cancellation;
@@ -16,10 +16,11 @@ use cofferdam_tool::{Functions, ToolError, ToolFailure, Toolset};
 use serde_json::{Value, json};
 
 use crate::{
-    AfterScript, Agent, AgentBuilder, Content, Message, Reply, Role, ScriptedClient, TokenUsage,
+    AfterScript, Agent, AgentBuilder, Message, MessageContent, Reply, Role, ScriptedClient,
+    TokenUsage,
 };
 
-/// What was called, in order.
+/// Log of calls, in order.
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn toolset(log: &Log) -> Toolset {
@@ -67,12 +68,12 @@ fn toolset(log: &Log) -> Toolset {
     toolset
 }
 
-/// A model that makes these calls, each batch in one reply, and then says `done`.
+/// Creates a model that makes these calls, each batch in one reply, and then says `done`.
 fn calling(batches: &[&[(&str, &str)]]) -> ScriptedClient {
     let mut ids = 0..;
     let replies = batches.iter().map(|batch| {
         let contents = batch.iter().map(|(name, arguments)| {
-            Content::call(ids.next().unwrap_or_default().to_string(), *name, *arguments)
+            MessageContent::call(ids.next().unwrap_or_default().to_string(), *name, *arguments)
         });
         let messages = vec![Message::new(Role::Assistant, contents.collect())];
         Reply {
@@ -89,12 +90,12 @@ fn agent(client: &ScriptedClient, log: &Log) -> AgentBuilder {
     Agent::builder(client.clone()).tools(toolset(log))
 }
 
-/// The texts of results, and what the model said.
+/// Returns the texts of results and of the model.
 fn told(messages: &[Arc<Message>]) -> Vec<String> {
     let contents = messages.iter().flat_map(|message| &message.contents);
-    let text = |content: &Content| match content {
-        Content::Text(text) => Some(text.text.clone()),
-        Content::FunctionResult(result) => Some(result.result.clone()),
+    let text = |content: &MessageContent| match content {
+        MessageContent::Text(text) => Some(text.text.clone()),
+        MessageContent::FunctionResult(result) => Some(result.result.clone()),
         _ => None,
     };
     contents.filter_map(text).collect()

@@ -1,23 +1,27 @@
-//! What of a conversation a model is shown.
+//! Form of a conversation that the model sees.
 
 use std::sync::Arc;
 
-use crate::{ApprovalAnswer, Content, Message, Pairing, Role};
+use crate::{ApprovalAnswer, Message, MessageContent, Pairing, Role};
 
-/// The new messages of a caller, apart from what a person said about approvals.
-pub(super) struct Input {
-    /// Everything else.
+/// New messages of a caller, with the answers to approval requests separated.
+pub(super) struct NewMessages {
+    /// Messages without the answers.
     pub(super) messages: Vec<Arc<Message>>,
-    /// What a person said.
+    /// Answers of the user.
     pub(super) answers: Vec<ApprovalAnswer>,
 }
 
-impl Input {
-    /// Takes the answers out of messages. A message that holds nothing else is gone (`LOOP-37`).
+impl NewMessages {
+    /// Separates the answers from the messages. Messages that contain nothing else are dropped
+    /// (`LOOP-37`).
     pub(super) fn new(messages: Vec<Arc<Message>>) -> Self {
         let mut input = Self { messages: Vec::new(), answers: Vec::new() };
         for message in messages {
-            if !message.contents.iter().any(|content| matches!(content, Content::ApprovalAnswer(_)))
+            if !message
+                .contents
+                .iter()
+                .any(|content| matches!(content, MessageContent::ApprovalAnswer(_)))
             {
                 input.messages.push(message);
                 continue;
@@ -25,7 +29,7 @@ impl Input {
             let mut message = Arc::unwrap_or_clone(message);
             for content in std::mem::take(&mut message.contents) {
                 match content {
-                    Content::ApprovalAnswer(answer) => input.answers.push(answer),
+                    MessageContent::ApprovalAnswer(answer) => input.answers.push(answer),
                     other => message.contents.push(other),
                 }
             }
@@ -37,10 +41,10 @@ impl Input {
     }
 }
 
-/// The messages in the form that every provider takes: each call has its result right behind it,
-/// and there is nothing about approvals. A batch that was abandoned is not shown (`LOOP-44`), nor
-/// is a call that nobody has answered. A result without its call is shown only where the service
-/// keeps the conversation, and with it the call (`LOOP-4`).
+/// Returns the messages in a form that every provider accepts: the result of each call follows it
+/// directly, and approvals are left out. Also left out are abandoned batches (`LOOP-44`),
+/// unanswered calls, and results without a call, unless the service keeps the conversation and
+/// therefore the call (`LOOP-4`).
 pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> Vec<Arc<Message>> {
     if messages.iter().all(|message| is_plain(message)) {
         return messages.to_vec();
@@ -61,13 +65,13 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
         for (place, content) in message.contents.iter().enumerate() {
             let at = (index, place);
             match content {
-                Content::FunctionCall(_) if !pairing.is_of_service(at) => {
+                MessageContent::FunctionCall(_) if !pairing.is_of_service(at) => {
                     let Some(result) = pairing.result(messages, at) else { continue };
-                    results.push(Content::FunctionResult(result.clone()));
+                    results.push(MessageContent::FunctionResult(result.clone()));
                     shown.contents.push(content.clone());
                 }
-                Content::FunctionResult(_) if !pairing.stays(at, is_kept_by_service) => {}
-                Content::ApprovalRequest(_) | Content::ApprovalAnswer(_) => {}
+                MessageContent::FunctionResult(_) if !pairing.stays(at, is_kept_by_service) => {}
+                MessageContent::ApprovalRequest(_) | MessageContent::ApprovalAnswer(_) => {}
                 _ => shown.contents.push(content.clone()),
             }
         }
@@ -81,19 +85,21 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
     arranged
 }
 
-/// Whether a message is shown as it is, wherever it stands.
+/// Returns whether a message is shown unchanged, wherever it is.
 fn is_plain(message: &Message) -> bool {
     message.contents.iter().all(|content| {
-        matches!(content, Content::Text(_) | Content::Data(_) | Content::Reasoning(_))
+        matches!(
+            content,
+            MessageContent::Text(_) | MessageContent::Data(_) | MessageContent::Reasoning(_)
+        )
     }) && !message.contents.is_empty()
 }
 
-/// Returns whether a message asks for approvals and none of the calls that it asks about was ever
-/// decided.
+/// Returns whether a message requests approvals but none of the calls in question was ever decided.
 fn is_abandoned(messages: &[Arc<Message>], index: usize, pairing: &Pairing) -> bool {
     let contents = messages.get(index).into_iter().flat_map(|message| &message.contents);
     let mut asked = contents.filter_map(|content| match content {
-        Content::ApprovalRequest(request) => Some(&request.function_call.call_id),
+        MessageContent::ApprovalRequest(request) => Some(&request.function_call.call_id),
         _ => None,
     });
     let Some(first) = asked.next() else { return false };
@@ -108,16 +114,19 @@ mod tests {
     use crate::ApprovalRequest;
 
     fn calls(ids: &[&str]) -> Message {
-        Message::new(Role::Assistant, ids.iter().map(|id| Content::call(*id, "f", "{}")).collect())
+        Message::new(
+            Role::Assistant,
+            ids.iter().map(|id| MessageContent::call(*id, "f", "{}")).collect(),
+        )
     }
 
     fn results(ids: &[&str]) -> Message {
-        Message::new(Role::Tool, ids.iter().map(|id| Content::result(*id, *id)).collect())
+        Message::new(Role::Tool, ids.iter().map(|id| MessageContent::result(*id, *id)).collect())
     }
 
-    fn request(id: &str) -> Content {
+    fn request(id: &str) -> MessageContent {
         let function_call = calls(&[id]).calls().next().unwrap().clone();
-        Content::ApprovalRequest(ApprovalRequest {
+        MessageContent::ApprovalRequest(ApprovalRequest {
             id: "r".to_owned(),
             function_call,
             ..ApprovalRequest::default()
@@ -159,10 +168,10 @@ mod tests {
 
     #[test]
     fn a_result_is_never_that_of_an_older_call_with_the_same_id() {
-        // The first call was asked about and given up, the second one was made.
+        // The first call was abandoned while it waited for approval; the second one ran.
         let asked = |text: &str| {
             let mut asked = calls(&["1"]);
-            asked.contents.insert(0, Content::text(text));
+            asked.contents.insert(0, MessageContent::text(text));
             asked.contents.push(request("1"));
             asked
         };
@@ -173,11 +182,11 @@ mod tests {
         let expected = ["User q", "User again", "Assistant second 1", "Tool 1", "Assistant done"];
         assert_eq!(shown(made), expected);
         assert_eq!(shown(abandoned()), ["User q", "User again"]);
-        // A result that comes before a call is not that call's.
+        // A result never belongs to a later call.
         assert_eq!(shown(vec![results(&["1"]), calls(&["1"])]), Vec::<String>::new());
-        // One reply that uses an id twice, and a service's call among calls of the same id.
+        // One reply that uses an id twice, and a service's call between calls of the same id.
         let mut of_service = calls(&["1"]);
-        of_service.contents.push(Content::result("1", "s"));
+        of_service.contents.push(MessageContent::result("1", "s"));
         let messages = vec![
             calls(&["1", "1"]),
             results(&["1", "1"]),
@@ -192,7 +201,7 @@ mod tests {
     #[test]
     fn what_nobody_answered_is_not_shown() {
         let mut unresolved = calls(&["1"]);
-        unresolved.contents.insert(0, Content::text("let me "));
+        unresolved.contents.insert(0, MessageContent::text("let me "));
         unresolved.contents.push(request("1"));
         let messages = vec![
             Message::user("q"),
@@ -207,7 +216,7 @@ mod tests {
     #[test]
     fn what_the_service_called_itself_stays_as_it_is() {
         let mut message = calls(&["1"]);
-        message.contents.push(Content::result("1", "r"));
+        message.contents.push(MessageContent::result("1", "r"));
         assert_eq!(shown(vec![message.clone()]), ["Assistant 1,1"]);
     }
 

@@ -1,32 +1,32 @@
-//! What is around the loop: context providers, the session, approvals that were answered (`SES-2`
-//! to `SES-5`, `LOOP-36`).
+//! The run around the loop: context providers, the session, answered approvals (`SES-2` to `SES-5`,
+//! `LOOP-36`).
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::Given;
+use super::RunInput;
 use super::cycle::{Cycle, Start};
-use super::transcript::Input;
-use crate::approvals::{Answered, Decided, settle};
-use crate::context::Added;
+use super::transcript::NewMessages;
+use crate::approvals::{BatchOutcome, DecidableCall, settle};
+use crate::context::ContextAdditions;
 use crate::guard::{GuardedRun, RunGuard};
 use crate::history::History;
 use crate::live::{LiveTools, RunTools};
 use crate::{
-    AfterRun, Agent, BeforeRun, BoxError, Content, ContextProvider, Message, Response, Role,
+    AfterRun, Agent, BeforeRun, BoxError, ContextProvider, Message, MessageContent, Response, Role,
     RunError, Session, Update,
 };
 
 /// One run inside the agent middleware.
-pub(super) struct Turn {
+pub(super) struct RunTurn {
     pub(super) agent: Agent,
-    pub(super) given: Given,
+    pub(super) given: RunInput,
     pub(super) input: Vec<Arc<Message>>,
 }
 
-impl Turn {
+impl RunTurn {
     /// Runs it to its end. Updates go where a caller reads them while it runs.
     pub(super) async fn take(
         self,
@@ -48,32 +48,35 @@ impl Turn {
             Some(session) => Some(session.take_turn().await),
             None => None,
         };
-        let input = Input::new(self.input.clone());
+        let input = NewMessages::new(self.input.clone());
         let resolution = match &session {
             Some(session) => settle(session, &input.answers),
             // Nothing is recorded without a session, so nothing can be answered (`LOOP-45`).
-            None => Answered::Nothing,
+            None => BatchOutcome::Nothing,
         };
-        let around =
-            Around { providers: self.providers(), session: session.clone(), input: input.messages };
+        let around = ProvidedContext {
+            providers: self.providers(),
+            session: session.clone(),
+            input: input.messages,
+        };
         match resolution {
-            Answered::Waiting(requests) => {
-                let requests = requests.into_iter().map(Content::ApprovalRequest).collect();
+            BatchOutcome::Waiting(requests) => {
+                let requests = requests.into_iter().map(MessageContent::ApprovalRequest).collect();
                 let message = Arc::new(Message::new(Role::Assistant, requests));
                 super::cycle::send(updates.as_ref(), &message).await;
                 let response = Response { messages: vec![message], ..Response::default() };
                 around.after(&response, &[], None).await?;
                 Ok(response)
             }
-            Answered::Nothing => self.cycled(around, Vec::new(), updates).await,
-            Answered::Complete(calls) => self.cycled(around, calls, updates).await,
+            BatchOutcome::Nothing => self.cycled(around, Vec::new(), updates).await,
+            BatchOutcome::Complete(calls) => self.cycled(around, calls, updates).await,
         }
     }
 
     async fn cycled(
         self,
-        around: Around,
-        resumed: Vec<Decided>,
+        around: ProvidedContext,
+        resumed: Vec<DecidableCall>,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let added = around.before().await?;
@@ -104,12 +107,12 @@ impl Turn {
         error.map_or(Ok(response), Err)
     }
 
-    /// What the model is told before everything else: the caller's own words, what sources say
-    /// about their tools, and what context providers add (`SES-3`).
-    fn instructions(&self, tools: &RunTools, added: &Added) -> Option<String> {
+    /// Returns the system prompt: the caller's own, the instructions of tool sources, and additions
+    /// of context providers (`SES-3`).
+    fn instructions(&self, tools: &RunTools, added: &ContextAdditions) -> Option<String> {
         let own =
             self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
-        // Under the name of who says it: a source may be a stranger.
+        // Under the name of its author: a source may be untrusted.
         let of_sources = tools.toolset().sources().filter_map(|source| {
             Some(format!("About the tools of `{}`:\n{}", source.name(), source.instructions()?))
         });
@@ -117,7 +120,7 @@ impl Turn {
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
-    /// The agent's providers, with one that remembers if nobody else does (`SES-4`).
+    /// The agent's providers, with a history if no other one has it (`SES-4`).
     fn providers(&self) -> Vec<Arc<dyn ContextProvider>> {
         let parts = &self.agent.parts;
         let mut providers = parts.providers.clone();
@@ -145,7 +148,11 @@ impl Turn {
         })
     }
 
-    fn tools(&self, added: &Added, guard: &Arc<dyn RunGuard>) -> Result<RunTools, RunError> {
+    fn tools(
+        &self,
+        added: &ContextAdditions,
+        guard: &Arc<dyn RunGuard>,
+    ) -> Result<RunTools, RunError> {
         let mut toolset = self.agent.parts.toolset.clone();
         for source in added.sources.iter().cloned().chain(Arc::clone(guard).tools()) {
             toolset.add(source).map_err(|error| RunError::Other(error.into()))?;
@@ -154,16 +161,16 @@ impl Turn {
     }
 }
 
-/// What context providers see of a run.
-struct Around {
+/// The run as context providers see it.
+struct ProvidedContext {
     providers: Vec<Arc<dyn ContextProvider>>,
     session: Option<Session>,
     input: Vec<Arc<Message>>,
 }
 
-impl Around {
-    async fn before(&self) -> Result<Added, RunError> {
-        let mut added = Added::default();
+impl ProvidedContext {
+    async fn before(&self) -> Result<ContextAdditions, RunError> {
+        let mut added = ContextAdditions::default();
         for provider in &self.providers {
             let source = provider.source_id();
             let mut state = self.state(source);

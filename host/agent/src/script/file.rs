@@ -1,4 +1,4 @@
-//! How a script is written.
+//! File format of scripts.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,38 +8,40 @@ use serde_json::value::RawValue;
 
 use super::ScriptedReply;
 use crate::{
-    ChatError, ChatErrorKind, Content, FinishReason, FunctionCall, Message, Reply, Role, TokenUsage,
+    ChatError, ChatErrorKind, FinishReason, FunctionCall, Message, MessageContent, Reply, Role,
+    TokenUsage,
 };
 
-/// Largest script in bytes. Scripts are written by hand; one that is larger is some other file.
+/// Maximum size of a script in bytes. Scripts are written by hand, so a larger file is probably not
+/// one.
 pub const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Why a script is none.
+/// Error returned when reading a script.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// It cannot be read.
+    /// The script cannot be read.
     #[error("the script {name}: {source}")]
     Unreadable {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// Why not; `InvalidData` for bytes that are not UTF-8.
+        /// Cause; `InvalidData` for bytes that are not UTF-8.
         source: std::io::Error,
     },
-    /// It is too large.
+    /// The script is too large.
     #[error("the script {name} has more than {SCRIPT_BYTES_MAX} bytes")]
     TooLarge {
-        /// The script.
+        /// Name of the script.
         name: String,
     },
-    /// A line is no reply.
+    /// A line is not a valid reply.
     #[error("{name}:{line}: not a reply of a scripted model: {source}")]
     Line {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Cause.
         source: serde_json::Error,
     },
 }
@@ -49,7 +51,7 @@ pub enum ScriptError {
 #[derive(Default)]
 struct Line {
     text: Option<String>,
-    calls: Vec<Call>,
+    calls: Vec<ScriptCall>,
     usage: Option<TokenUsage>,
     delay_ms: u64,
     pause_ms: u64,
@@ -58,9 +60,9 @@ struct Line {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct ScriptCall {
     tool: String,
-    /// Passed on as written.
+    /// JSON, passed on as written.
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
     #[serde(default)]
@@ -108,8 +110,8 @@ impl From<Line> for ScriptedReply {
 
 fn reply(line: Line) -> Reply {
     let finish = if line.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
-    let text = line.text.into_iter().map(Content::text);
-    let contents: Vec<_> = text.chain(line.calls.into_iter().map(Content::from)).collect();
+    let text = line.text.into_iter().map(MessageContent::text);
+    let contents: Vec<_> = text.chain(line.calls.into_iter().map(MessageContent::from)).collect();
     let messages = if contents.is_empty() {
         Vec::new()
     } else {
@@ -124,8 +126,8 @@ fn reply(line: Line) -> Reply {
     Reply { messages, usage, finish: Some(finish), ..Reply::default() }
 }
 
-impl From<Call> for Content {
-    fn from(call: Call) -> Self {
+impl From<ScriptCall> for MessageContent {
+    fn from(call: ScriptCall) -> Self {
         let written = call.arguments.map(|raw| raw.get().to_owned());
         Self::FunctionCall(FunctionCall {
             call_id: call.id,

@@ -1,11 +1,11 @@
-//! A reply in the pieces that a provider would send it in.
+//! Splitting of a reply into the pieces in which a provider would stream it.
 
-use crate::{Content, Delta, FunctionCall, Message, Reply, Text, Update};
+use crate::{Delta, FunctionCall, Message, MessageContent, Reply, TextContent, Update};
 
-/// Characters of arguments in one piece.
+/// Number of characters per piece of arguments.
 const FRAGMENT_CHARS: usize = 8;
 
-/// The updates of a reply. Put together they are the reply again.
+/// Splits a reply into updates, which combine to the same reply.
 pub(super) fn of(reply: Reply) -> Vec<Update> {
     let Reply { messages, usage, conversation_id, finish } = reply;
     let mut calls = 0;
@@ -20,12 +20,12 @@ fn of_message(message: Message, calls: &mut usize) -> Vec<Update> {
     let mut deltas = Vec::new();
     let mut is_after_text = false;
     for content in message.contents {
-        let is_text = matches!(content, Content::Text(_));
+        let is_text = matches!(content, MessageContent::Text(_));
         match content {
-            Content::Text(text) if text.extra.is_empty() => {
+            MessageContent::Text(text) if text.extra.is_empty() => {
                 deltas.extend(words(&text, is_after_text))
             }
-            Content::FunctionCall(call) => {
+            MessageContent::FunctionCall(call) => {
                 deltas.extend(fragments(call, *calls));
                 *calls += 1;
             }
@@ -37,20 +37,20 @@ fn of_message(message: Message, calls: &mut usize) -> Vec<Update> {
     deltas.into_iter().map(update).collect()
 }
 
-/// A text word by word. One that follows another text begins as a part of its own, or they would be
-/// one.
-fn words(text: &Text, is_after_text: bool) -> Vec<Delta> {
+/// Splits a text into words. A text that follows another one begins a new content, or the two would
+/// be merged.
+fn words(text: &TextContent, is_after_text: bool) -> Vec<Delta> {
     let mut words = text.text.split_inclusive(' ');
     let first = words.next().unwrap_or_default();
     let first = if is_after_text {
-        Delta::Content(Content::text(first))
+        Delta::Content(MessageContent::text(first))
     } else {
         Delta::Text(first.to_owned())
     };
     std::iter::once(first).chain(words.map(|word| Delta::Text(word.to_owned()))).collect()
 }
 
-/// A call: its name first, then its arguments bit by bit.
+/// Splits a call: first its name, then fragments of its arguments.
 fn fragments(mut call: FunctionCall, index: usize) -> Vec<Delta> {
     let arguments: Vec<char> = std::mem::take(&mut call.arguments).chars().collect();
     let piece = |fragment: &[char]| Delta::Call {

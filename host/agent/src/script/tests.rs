@@ -24,9 +24,9 @@ async fn a_script_is_played_line_by_line() {
     let client = script();
     let first = client.reply(ChatRequest::default()).await.unwrap();
     let contents = vec![
-        Content::text("I will add them."),
-        Content::call("call-1", "add", r#"{ "a":1, "b" : 2.0 }"#),
-        Content::call("call-2", "now", ""),
+        MessageContent::text("I will add them."),
+        MessageContent::call("call-1", "add", r#"{ "a":1, "b" : 2.0 }"#),
+        MessageContent::call("call-2", "now", ""),
     ];
     assert_eq!(first.messages, [Message::new(Role::Assistant, contents)]);
     assert_eq!(
@@ -38,7 +38,7 @@ async fn a_script_is_played_line_by_line() {
         ..ChatRequest::default()
     };
     let second = client.reply(request).await.unwrap();
-    assert_eq!(second.messages[0].contents, [Content::call("mine", "add", "{\"a\": 1,")]);
+    assert_eq!(second.messages[0].contents, [MessageContent::call("mine", "add", "{\"a\": 1,")]);
     assert_eq!(
         client.reply(ChatRequest::default()).await.unwrap().messages[0].text(),
         "Three, naïvely."
@@ -67,7 +67,7 @@ async fn the_pieces_of_a_reply_are_the_reply() {
     }
     let texts = Message::new(
         Role::Assistant,
-        vec![Content::text("a b"), Content::text("c"), Content::text("")],
+        vec![MessageContent::text("a b"), MessageContent::text("c"), MessageContent::text("")],
     );
     let reply = Reply { messages: vec![texts], ..Reply::default() };
     let mut builder = ReplyBuilder::default();
@@ -78,7 +78,7 @@ async fn the_pieces_of_a_reply_are_the_reply() {
 #[tokio::test]
 async fn calls_of_one_conversation_have_different_ids() {
     let calling = || Reply {
-        messages: vec![Message::new(Role::Assistant, vec![Content::call("", "f", "{}")])],
+        messages: vec![Message::new(Role::Assistant, vec![MessageContent::call("", "f", "{}")])],
         ..Reply::default()
     };
     let client = ScriptedClient::new([calling(), calling()]).recording();

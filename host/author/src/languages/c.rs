@@ -130,7 +130,7 @@ impl Compiler<'_> {
         Ok(module)
     }
 
-    /// Whether an object is newer than all that went into it.
+    /// Returns whether an object is newer than all that went into it.
     fn is_good(&self, object: &Path, read: &Path) -> bool {
         let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
         let (Some(made), Ok(text)) = (changed(object), fs::read_to_string(read)) else {
@@ -143,7 +143,7 @@ impl Compiler<'_> {
         !inputs.is_empty() && inputs.iter().all(is_older)
     }
 
-    /// The path as people know it.
+    /// The path as users know it.
     fn shown(&self, source: &Path) -> String {
         let in_sdk = source.strip_prefix(&self.sdk).map(|path| Path::new("sdk").join(path));
         let path = in_sdk.unwrap_or_else(|_| {
@@ -181,7 +181,8 @@ fn is_source(path: &Path) -> bool {
     matches!(ending(path), "c" | "cc" | "cpp" | "cxx")
 }
 
-/// What `[build] sources` names; without it the sources in the directory and below `src`. Sorted.
+/// Returns the files of `[build] sources`, or else the sources in the directory and below `src`.
+/// Sorted.
 fn own_sources(project: &Project) -> Result<Vec<PathBuf>, BuildError> {
     let globs = &project.build().sources;
     let usual = ["*", "src/**"].map(str::to_owned);

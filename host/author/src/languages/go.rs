@@ -15,7 +15,7 @@ use crate::{BuildError, MissingTool, Project, Steps, component};
 
 /// The first version whose functions a host can call, and can be called back from within an import.
 const MINOR_MIN: u32 = 24;
-/// What is installed where nobody has chosen a version.
+/// Version that is installed if the user has chosen none.
 const TESTED: &str = "1.27.3";
 
 /// Builds the component of a project.
@@ -75,8 +75,8 @@ fn check_toolchain(project: &Project) -> Result<(), BuildError> {
     }))
 }
 
-/// Reads `go1.27.3` and `go1.28rc1`. What says no number (a compiler that somebody has built) is
-/// taken as it is.
+/// Reads `go1.27.3` and `go1.28rc1`. A compiler without a version number (a local build) is
+/// accepted as it is.
 fn is_new_enough(version: &str) -> bool {
     let Some(rest) = version.strip_prefix("go1.") else { return !version.is_empty() };
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();

@@ -14,20 +14,20 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::wit::{self, Interface};
+use crate::wit::{self, ImportedInterface};
 use crate::{BuildError, MissingTool, Project, Steps};
 
 /// The versions that this was tested with.
 const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
-/// What a project's main file is called, if `[build] entry` does not say otherwise.
+/// Names of a project's main file, unless `[build] entry` names one.
 const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
 
 /// All modules of a project in one, in its working folder. The name is in every line of a stack.
 const MODULE: &str = "plugin.js";
 const COMPONENT: &str = "component.wasm";
 
-/// What the engine understands. It never runs the jobs of its own promises during a call, so
-/// `async` becomes calls of `Promise`, which the SDK replaces.
+/// Language level that the engine understands. It never runs the jobs of its own promises during a
+/// call, so `async` becomes calls of `Promise`, which the SDK replaces.
 const ENGINE: [&str; 4] = [
     "--target=es2024",
     "--supported:async-await=false",
@@ -85,7 +85,7 @@ struct Bundle {
     entry: PathBuf,
     /// All modules in one.
     module: PathBuf,
-    /// What esbuild says of it.
+    /// Report of esbuild.
     report: PathBuf,
 }
 
@@ -124,16 +124,16 @@ impl Bundle {
 
     /// The interfaces of the host that are left in the bundle: the component imports all that its
     /// world has.
-    fn uses(&self) -> Result<BTreeSet<Interface>, BuildError> {
+    fn uses(&self) -> Result<BTreeSet<ImportedInterface>, BuildError> {
         let report =
             fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
-        let report: Report = serde_json::from_slice(&report).map_err(|error| {
+        let report: BundlerReport = serde_json::from_slice(&report).map_err(|error| {
             BuildError::Project(format!("the report of esbuild is not as expected: {error}"))
         })?;
         let imports = report.outputs.into_values().flat_map(|output| output.imports);
         let names: BTreeSet<_> =
             imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
-        Ok(Interface::ALL
+        Ok(ImportedInterface::ALL
             .into_iter()
             .filter(|interface| names.contains(interface.name()))
             .collect())
@@ -141,12 +141,12 @@ impl Bundle {
 }
 
 #[derive(Deserialize)]
-struct Report {
-    outputs: std::collections::BTreeMap<String, Output>,
+struct BundlerReport {
+    outputs: std::collections::BTreeMap<String, BundlerOutput>,
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct BundlerOutput {
     imports: Vec<Import>,
 }
 
@@ -236,8 +236,8 @@ fn run(
     }
 }
 
-/// What a person types: the packages are in the `package.json` of every project that
-/// `cofferdam new` has written.
+/// Returns the command that installs the packages, which are in the `package.json` of every project
+/// of `cofferdam new`.
 fn install(project: &Project) -> Vec<String> {
     let mut commands = Vec::new();
     if project.directory().join("package.json").is_file() {

@@ -15,8 +15,8 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::project::SETTINGS_BYTES_MAX;
 use crate::read::read_text;
-use crate::wit::{self, Interface};
-use crate::{BuildError, Finished, MissingTool, Project, Steps};
+use crate::wit::{self, ImportedInterface};
+use crate::{BuildError, MissingTool, ProgramOutput, Project, Steps};
 
 /// The version that is tested.
 const COMPONENTIZE_PY: &str = "0.25.1";
@@ -27,23 +27,23 @@ pub(crate) const SETUP_COMMANDS: [&str; 2] =
 const PYTHON: &str = "3.14";
 /// Packages that a plugin needs besides.
 const REQUIREMENTS: &str = "requirements.txt";
-/// The module that componentize-py is given. Its name must be nobody's.
+/// The module that componentize-py is given. Its name must not be taken.
 const APP: &str = "cofferdam_component";
-/// What the SDK begins with when the plugin cannot be imported.
+/// First words of the SDK's message that the plugin cannot be imported.
 const NOT_LOADED: &str = "the plugin cannot be loaded:";
-/// Where a plugin begins when its manifest does not say.
+/// Entry modules of a plugin whose manifest names none.
 const ENTRIES: [&str; 2] = ["app.py", "main.py"];
 /// Folders that hold no sources of the plugin.
 const LEFT_OUT: [&str; 7] =
     ["sdk", "tests", "dist", "target", "node_modules", "__pycache__", "venv"];
-/// Sources, with the files that they read while they are imported. Whoever has more has a folder in
-/// between that is not meant.
+/// Sources, with the files that they read while they are imported. More levels mean that there is
+/// an unintended folder in between.
 const SOURCES_MAX: usize = 10_000;
 const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    let entry = Entry::find(project)?;
+    let entry = EntryModule::find(project)?;
     let toolchain = Toolchain::find(project, steps)?;
     let work = project.work()?.join("python");
     let (source, sdk) = (work.join("source"), work.join("sdk"));
@@ -67,14 +67,14 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
 
 /// The module that a plugin begins with.
 #[derive(Debug)]
-struct Entry {
+struct EntryModule {
     /// The folder that its name starts from.
     root: PathBuf,
     /// With dots.
     module: String,
 }
 
-impl Entry {
+impl EntryModule {
     fn find(project: &Project) -> Result<Self, BuildError> {
         let directory = project.directory();
         if let Some(named) = &project.build().entry {
@@ -191,7 +191,7 @@ impl Toolchain {
         {
             return Ok(packages);
         }
-        // What is half installed is nobody's.
+        // A partial installation has no stamp.
         fs::write(&stamp, "").map_err(|error| BuildError::write(&stamp, error))?;
         remove(&packages)?;
         fs::create_dir_all(&packages).map_err(|error| BuildError::write(&packages, error))?;
@@ -240,21 +240,21 @@ impl Toolchain {
         })
     }
 
-    /// What the sources use of the host. They are read and not run.
+    /// Returns the host interfaces that the sources use. They are read and not run.
     fn uses(
         &self,
         source: &Path,
         sdk: &Path,
         steps: &Steps<'_>,
-    ) -> Result<BTreeSet<Interface>, BuildError> {
+    ) -> Result<BTreeSet<ImportedInterface>, BuildError> {
         let mut command = Command::new(&self.python);
         command
             .args(["-m", "cofferdam._build"])
             .arg(source)
             .env("PYTHONPATH", sdk)
             .current_dir(source);
-        let Finished { stdout, .. } = steps.run("reading the sources", &mut command)?;
-        Ok(Interface::ALL
+        let ProgramOutput { stdout, .. } = steps.run("reading the sources", &mut command)?;
+        Ok(ImportedInterface::ALL
             .into_iter()
             .filter(|interface| stdout.lines().any(|line| line == interface.name()))
             .collect())
@@ -300,12 +300,12 @@ fn missing(tool: String, looked_for: String) -> BuildError {
     BuildError::Missing(MissingTool { tool, looked_for, install })
 }
 
-/// What stands for the virtual environment of the plugin.
+/// Returns the path that replaces the virtual environment of the plugin.
 fn environment(work: &Path) -> PathBuf {
     work.join("environment")
 }
 
-/// Whether there is more than comments in a list of packages.
+/// Returns whether there is more than comments in a list of packages.
 fn names_packages(text: &str) -> bool {
     text.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'))
 }
@@ -333,7 +333,7 @@ fn what_python_said(output: String) -> String {
 struct Copy {
     /// Only these, if there are any.
     sources: Option<GlobSet>,
-    /// Whether folders that hold no sources are left out.
+    /// True if folders that hold no sources are left out.
     is_project: bool,
     files: usize,
     bytes: u64,
@@ -443,7 +443,7 @@ mod tests {
             format!("[build]\nlanguage = \"python\"\n{named}\n"),
         )
         .unwrap();
-        match Entry::find(&Project::open(&directory).unwrap()) {
+        match EntryModule::find(&Project::open(&directory).unwrap()) {
             Ok(entry) => {
                 let root = entry
                     .root

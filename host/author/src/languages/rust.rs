@@ -30,7 +30,7 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
 
-/// What people read of a failure: the messages on standard output are for programs.
+/// Removes the messages for programs from standard output, so that users read the failure.
 fn without_messages(error: BuildError) -> BuildError {
     match error {
         BuildError::Failed { step, status, output } => {

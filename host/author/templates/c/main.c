@@ -2,11 +2,11 @@
 
 #include "cofferdam.h"
 
-COFFERDAM_TOOL(greet, "Greets somebody by name, as often as is wanted.",
+COFFERDAM_TOOL(greet, "Greets a person by name, once or several times.",
                COFFERDAM_READ_ONLY,
                COFFERDAM_IDEMPOTENT,
-               COFFERDAM_STRING(name, "Whom to greet."),
-               COFFERDAM_INTEGER_OR(times, "How often; at most 10 times.", 1)) {
+               COFFERDAM_STRING(name, "Name of the person to greet."),
+               COFFERDAM_INTEGER_OR(times, "Number of greetings; at most 10.", 1)) {
     if (arguments->times > 10)
         return cofferdam_suggest(cofferdam_fail("%lld times is too often", (long long)arguments->times), "pass 10 or less");
     cofferdam_string greetings = cofferdam_string_of("");

@@ -7,8 +7,8 @@ struct greeting {
     std::int64_t times = 1;
 
     static auto fields() {
-        return cofferdam::fields(cofferdam::field("name", &greeting::name, "Whom to greet."),
-                                 cofferdam::defaulted("times", &greeting::times, "How often; at most 10 times."));
+        return cofferdam::fields(cofferdam::field("name", &greeting::name, "Name of the person to greet."),
+                                 cofferdam::defaulted("times", &greeting::times, "Number of greetings; at most 10."));
     }
 };
 
@@ -20,4 +20,4 @@ cofferdam::result<std::string> greet(const greeting &given) {
 }
 
 COFFERDAM_PLUGIN(
-    cofferdam::tool<greet>("greet", "Greets somebody by name, as often as is wanted.").read_only().idempotent())
+    cofferdam::tool<greet>("greet", "Greets a person by name, once or several times.").read_only().idempotent())

@@ -9,8 +9,8 @@ import (
 
 // Greeting is what the model says: each field is an argument.
 type Greeting struct {
-	Name  string `json:"name" description:"Whom to greet."`
-	Times int    `json:"times" description:"How often; at most 10 times." default:"1" minimum:"1"`
+	Name  string `json:"name" description:"Name of the person to greet."`
+	Times int    `json:"times" description:"Number of greetings; at most 10." default:"1" minimum:"1"`
 }
 
 func greet(_ *cofferdam.Call, in Greeting) (string, error) {
@@ -26,7 +26,7 @@ func greet(_ *cofferdam.Call, in Greeting) (string, error) {
 
 func init() {
 	cofferdam.Register(
-		cofferdam.Tool("greet", "Greets somebody by name, as often as is wanted.", greet,
+		cofferdam.Tool("greet", "Greets a person by name, once or several times.", greet,
 			cofferdam.ReadOnly(true),
 			cofferdam.Idempotent(true),
 		),

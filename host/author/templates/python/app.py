@@ -5,11 +5,11 @@ from cofferdam import ToolFailure, tool
 
 @tool(read_only=True, idempotent=True)
 def greet(name: str, times: int = 1) -> str:
-    """Greets somebody by name, as often as is wanted.
+    """Greets a person by name, once or several times.
 
     Args:
-        name: Whom to greet.
-        times: How often; at most 10 times.
+        name: Name of the person to greet.
+        times: Number of greetings; at most 10.
     """
     if times > 10:
         raise ToolFailure(f"{times} times is too often", suggestion="pass 10 or less")

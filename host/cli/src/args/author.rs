@@ -1,4 +1,4 @@
-//! What authors of plugins type.
+//! Flags of the commands for plugin authors.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,16 @@ use cofferdam_author::Language;
 use super::ServeArgs;
 
 pub(crate) const NEW_EXAMPLES: &str = "\
-Languages: rust, python, javascript, typescript, go, c, cpp. Any other language that makes \
-components works through the
-interface in `wit/` of this project.
+Languages: rust, python, javascript, typescript, go, c, cpp. Other languages that compile to
+components work with the interface in `wit/` of this project.
 
 Examples:
   cofferdam new greet --lang python
   cofferdam new plugins/invoices --lang rust";
 
 pub(crate) const BUILD_EXAMPLES: &str = "\
-The language is seen from the files. What cannot be seen stands in plugin.toml under [build]: \
-name, language, entry (Python,
-JavaScript), sources and flags (C, C++), sdk. The rest of plugin.toml becomes the manifest of the component.
+The language is detected from the files. [build] in plugin.toml overrides it: name, language, entry
+(Python, JavaScript), sources and flags (C, C++), sdk. The rest of plugin.toml becomes the manifest.
 
 Examples:
   cofferdam build
@@ -30,8 +28,8 @@ pub(crate) const TEST_EXAMPLES: &str = "\
 A case is a line of cases.jsonl:
   {\"tool\":\"greet\",\"arguments\":{\"name\":\"Ada\"},\"result\":\"Hello, Ada!\"}
   {\"tool\":\"read\",\"arguments\":{\"file\":\"/data/a\"},\"mounts\":{\"data\":{\"a\":\"hi\"}},\"result\":\"hi\"}
-Each runs in a call of its own and gets what it names (mounts, secrets, env, config) and nothing else. It says one end: result, contents,
-failure, failed, error or invalid; docs/cli.md has all keys.
+Each case is one call. It gets only the mounts, secrets, env and config that it names, and expects
+one of result, contents, failure, failed, error or invalid. docs/cli.md lists all keys.
 
 Examples:
   cofferdam test
@@ -39,9 +37,8 @@ Examples:
   cofferdam test dist/greet.wasm --cases cases.jsonl --json";
 
 pub(crate) const DEV_EXAMPLES: &str = "\
-Serves like `cofferdam serve` from the start, builds, and builds again whenever a source changes. \
-Calls that come before the first
-build is there wait for it. Calls in flight end on the build that they began with. What does not build leaves the last one in place.
+Serves like `cofferdam serve`, and rebuilds when a source changes. Calls wait for the first build;
+calls in flight finish on their build. A failed build leaves the last one in place.
 
 Examples:
   cofferdam dev --http 127.0.0.1:8391 --no-auth
@@ -50,58 +47,58 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The directory to make; its last part is the name of the plugin
+    /// Directory to create; its last part is the name of the plugin
     #[arg(value_name = "NAME")]
     pub(crate) path: PathBuf,
-    /// What the tools are written in
+    /// Language of the tools
     #[arg(long, short, value_name = "LANGUAGE")]
     pub(crate) lang: Language,
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct BuildArgs {
-    /// The directory of the project
+    /// Project directory
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) directory: PathBuf,
-    /// Where to write the component [default: dist/NAME.wasm in the project]
+    /// Write the component to this file [default: dist/NAME.wasm in the project]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Keep the names of functions, for backtraces
+    /// Keep function names for backtraces
     #[arg(long)]
     pub(crate) keep_names: bool,
-    /// Build again whenever a source changes, until Ctrl-C
+    /// Rebuild when a source changes, until Ctrl-C
     #[arg(long, short)]
     pub(crate) watch: bool,
-    /// Show what the toolchain prints
+    /// Show the output of the toolchain
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Print what was built as one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// The directory of a project that is built, or a component file
+    /// Directory of a built project, or a component file
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
-    /// The file of cases [default: cases.jsonl in the project, or beside the component]
+    /// File of cases [default: cases.jsonl in the project, or next to the component]
     #[arg(long, value_name = "FILE")]
     pub(crate) cases: Option<PathBuf>,
-    /// Whose cases to run, where cases are about some languages [default: that of the project]
+    /// Run only the cases for this language [default: the project's]
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) language: Option<Language>,
-    /// Run only cases with this text in their name or tool
+    /// Run only cases whose name or tool contains this string
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Print one JSON object per case
+    /// Print a JSON object per case
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArgs {
-    /// The directory of the project
+    /// Project directory
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) directory: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be typed behind `cofferdam workflow`.
+//! Flags of `cofferdam workflow`.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -8,9 +8,8 @@ use clap::{Args, Subcommand};
 use super::{ApprovalArgs, PluginArgs};
 
 const RUN_EXAMPLES: &str = "\
-The file says which agents there are, how they speak to each other, and which tools each of them \
-has: an agent has no tool
-that it does not name. Outputs go to standard output; the supersteps and everything else go to standard error.
+The file names the agents, their tools and the connections between them. An agent has only the
+tools that it names. Outputs go to stdout; supersteps and everything else go to stderr.
 
 Examples:
   cofferdam workflow run review.yaml 'Write about tides.' --model anthropic:claude-sonnet-4-6
@@ -25,7 +24,7 @@ Examples:
   cofferdam workflow graph review.yaml --json | jq -r .mermaid";
 
 const CHECK_EXAMPLES: &str = "\
-Nothing is run, and no model is asked.
+Runs nothing and calls no model.
 
 Examples:
   cofferdam workflow check review.yaml
@@ -44,7 +43,7 @@ pub(crate) enum WorkflowCommand {
     /// Print the graph of a workflow as a Mermaid flowchart
     #[command(after_help = GRAPH_EXAMPLES)]
     Graph(WorkflowFileArgs),
-    /// Say whether a workflow can be built
+    /// Check that a workflow can be built
     #[command(after_help = CHECK_EXAMPLES)]
     Check(WorkflowFileArgs),
     /// List the checkpoints of a workflow
@@ -54,56 +53,56 @@ pub(crate) enum WorkflowCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowRunArgs {
-    /// The workflow, a YAML file
+    /// Workflow, a YAML file
     pub(crate) file: PathBuf,
-    /// What the workflow is given, `-` for standard input
+    /// Input of the workflow; `-` reads stdin
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) input: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// The model of agents that name none [default: the one of the configuration]
+    /// Model of agents that name none [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
-    /// Keep a checkpoint after each superstep in this directory, which is made if it is not there
+    /// Save a checkpoint after each superstep in this directory, which is created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
-    /// Go on from a checkpoint [default: the last one]
+    /// Resume from a checkpoint [default: the last one]
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "checkpoints")]
     pub(crate) resume: Option<String>,
-    /// Answer a request; may be given more than once
+    /// Answer a request; repeatable
     #[arg(long, value_name = "ID=TEXT")]
     pub(crate) answer: Vec<String>,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
-    /// Use information-flow labels, as the [labels] of the configuration say; the whole run has one
+    /// Apply the information-flow labels of [labels] in the configuration; the whole run has one
     /// label
     #[arg(long)]
     pub(crate) labels: bool,
-    /// Supersteps of one run, counted anew after each answer [default: what the file says, or 100]
+    /// Maximum supersteps, counted from each answer [default: that of the file, or 100]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU64>,
-    /// Print events and the end as JSON Lines, instead of outputs
+    /// Print events and the outcome as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowFileArgs {
-    /// The workflow, a YAML file
+    /// Workflow, a YAML file
     pub(crate) file: PathBuf,
-    /// Print one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowCheckpointsArgs {
-    /// The workflow, a YAML file
+    /// Workflow, a YAML file
     pub(crate) file: PathBuf,
-    /// Where the checkpoints are
+    /// Directory of checkpoints
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: PathBuf,
-    /// Print one JSON object per line
+    /// Print a JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

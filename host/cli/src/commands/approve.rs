@@ -5,9 +5,9 @@ use crate::args::{ApproveArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, host, print};
 use cofferdam::config::ConfigFile;
-use cofferdam::difference::Difference;
+use cofferdam::difference::DefinitionDiff;
 use cofferdam::granting::Values;
-use cofferdam::pins::{Compared, Pins, asks};
+use cofferdam::pins::{PinComparison, Pins, asks};
 use cofferdam::servers;
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
@@ -19,18 +19,18 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
     let mut pins = Pins::of_config_ambient(&args.config)?;
     let name = &args.plugin;
     match pins.compare(&plugin) {
-        Compared::Same => {
+        PinComparison::Same => {
             print::note(&format!("`{name}` is what was accepted"));
             return Ok(Exit::Ok);
         }
-        Compared::New => {
+        PinComparison::New => {
             let digest = &plugin.info().identity.digest;
             print::result(&format!(
                 "`{name}` is new: {digest}\nasks for:\n  {}",
                 asks(plugin.asked()).join("\n  ")
             ))?;
         }
-        Compared::Changed(difference) => show(&difference, args.full)?,
+        PinComparison::Changed(difference) => show(&difference, args.full)?,
     }
     check_accepted(&args)?;
     pins.accept(&plugin);
@@ -61,7 +61,7 @@ async fn server(file: &ConfigFile, args: &ApproveArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn show(difference: &Difference, is_full: bool) -> anyhow::Result<()> {
+fn show(difference: &DefinitionDiff, is_full: bool) -> anyhow::Result<()> {
     if is_full {
         print::result(&difference.full())?;
         return Ok(());

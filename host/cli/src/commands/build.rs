@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::args::{BuildArgs, Global};
 use crate::exit::Exit;
-use crate::rebuild::{self, Built, Recipe};
+use crate::rebuild::{self, BuiltComponent, Recipe};
 use crate::{host, print};
 use cofferdam::cases::{self, Cases, Runner};
-use cofferdam::compose::{self, Examined};
+use cofferdam::compose::{self, ComponentReport};
 use cofferdam::watch::Sources;
 
 /// Warm calls that are timed at most, and for how long at most.
@@ -49,7 +49,7 @@ async fn build(engine: &Engine, args: &BuildArgs) -> anyhow::Result<Exit> {
     // The toolchain has its own threads; there is nothing else to do meanwhile, and Ctrl-C reaches
     // it as well.
     let built = rebuild::build(&recipe)?;
-    let report = Report::of(engine, &built).await?;
+    let report = BuildReport::of(engine, &built).await?;
     if args.json {
         print::result(&report.json().to_string())?;
     } else {
@@ -58,7 +58,7 @@ async fn build(engine: &Engine, args: &BuildArgs) -> anyhow::Result<Exit> {
     Ok(if report.review.refusals.is_empty() { Exit::Ok } else { Exit::Plugin })
 }
 
-struct Report {
+struct BuildReport {
     component: String,
     bytes: u64,
     digest: String,
@@ -67,7 +67,7 @@ struct Report {
     times: Option<Times>,
 }
 
-/// What a call costs here.
+/// Durations of a call.
 struct Times {
     tool: String,
     /// Compiling, loading and the first call. `None` when the component had been compiled before.
@@ -76,10 +76,10 @@ struct Times {
     warm: Duration,
 }
 
-impl Report {
-    async fn of(engine: &Engine, built: &Built) -> anyhow::Result<Self> {
+impl BuildReport {
+    async fn of(engine: &Engine, built: &BuiltComponent) -> anyhow::Result<Self> {
         let started = Instant::now();
-        let Examined { info, declarations, was_compiled } =
+        let ComponentReport { info, declarations, was_compiled } =
             compose::examine(engine, &built.component, &host::operator()).await?;
         let loading = started.elapsed();
         let times = times(engine, built, &declarations).await?.map(|(tool, first, warm)| Times {
@@ -148,7 +148,7 @@ impl Report {
 /// ones.
 async fn times(
     engine: &Engine,
-    built: &Built,
+    built: &BuiltComponent,
     declarations: &[Declaration],
 ) -> anyhow::Result<Option<(String, Duration, Duration)>> {
     let path = built.project.directory().join(cases::FILE);
@@ -188,7 +188,7 @@ async fn times(
     Ok(Some((case.tool.clone(), first, median)))
 }
 
-/// A path as a person would type it here.
+/// A path as the operator would type it here.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
     let relative = here.as_ref().and_then(|here| path.strip_prefix(here).ok());

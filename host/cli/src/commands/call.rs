@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cofferdam_files::{read_at_most, read_named_ambient};
 use cofferdam_tool::invoke::FileEffects;
-use cofferdam_tool::{CallContext, Completion, Outcome, Refused};
+use cofferdam_tool::{CallContext, Completion, Outcome, RefusedCall};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
@@ -143,12 +143,12 @@ fn show_record(completion: &Completion) {
     ));
 }
 
-fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Host) -> anyhow::Result<Exit> {
+fn show_refusal(args: &CallArgs, refused: &RefusedCall, tools: &Host) -> anyhow::Result<Exit> {
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }
     print::note(&format!("error: {}", cofferdam::text::refusal(refused)));
-    if !matches!(refused, Refused::UnknownTool { .. }) {
+    if !matches!(refused, RefusedCall::UnknownTool { .. }) {
         return Ok(Exit::Usage);
     }
     let owners = tools.possible_owners();

@@ -1,4 +1,4 @@
-//! `cofferdam chat`: a person, a model, and tools in sandboxes.
+//! `cofferdam chat`: the operator, a model, and tools in sandboxes.
 
 mod approve;
 mod conversation;
@@ -19,13 +19,13 @@ use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 
-use self::approve::Approved;
+use self::approve::StandingApprovals;
 use self::interrupts::Interrupts;
-use self::saved::Saved;
+use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
 pub(super) use self::screen::{how_it_ended, short};
 use self::transcript::Transcript;
-use self::turn::{End, Talk};
+use self::turn::{Talk, TurnEnd};
 use super::labels;
 use crate::args::{ApprovalArgs, ChatArgs, Global, WhenToAsk};
 use crate::exit::{Exit, UsageError};
@@ -47,7 +47,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = args.system.as_deref().map(text_or_file).transpose()?;
     let saved = match &args.session {
-        Some(name) => Some(Saved::open(args.session_dir.as_deref(), name)?),
+        Some(name) => Some(SavedSession::open(args.session_dir.as_deref(), name)?),
         None => None,
     };
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
@@ -58,7 +58,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let decisions = labels::Decisions::new(args.json);
     let policy = labels::policy(args.labels, file.as_ref(), &tools, &decisions)?;
     let decisions = policy.is_some().then_some(decisions);
-    let around = Around { saved: saved.as_ref(), transcript: &transcript, screen: &screen, policy };
+    let around =
+        AgentLayers { saved: saved.as_ref(), transcript: &transcript, screen: &screen, policy };
     let agent = agent(args, &model, tools.toolset(), instructions, &around)?;
     let session = match &saved {
         Some(saved) => saved.session()?,
@@ -68,7 +69,10 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         agent,
         session,
         screen,
-        approved: Approved { all: args.approval.yes, tools: args.approval.approve.clone() },
+        approved: StandingApprovals {
+            all: args.approval.yes,
+            tools: args.approval.approve.clone(),
+        },
         interrupts: Interrupts::listen(),
         transcript,
         is_dry_run: args.dry_run,
@@ -87,9 +91,9 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     }
 }
 
-/// What is put around the agent's runs.
-struct Around<'a> {
-    saved: Option<&'a Saved>,
+/// Layers around the agent's runs.
+struct AgentLayers<'a> {
+    saved: Option<&'a SavedSession>,
     transcript: &'a Transcript,
     screen: &'a Arc<Screen>,
     policy: Option<LabelPolicy>,
@@ -100,7 +104,7 @@ fn agent(
     model: &model_specs::ModelSpec,
     toolset: &Toolset,
     instructions: Option<String>,
-    around: &Around<'_>,
+    around: &AgentLayers<'_>,
 ) -> anyhow::Result<Agent> {
     let mut options = model.options.clone();
     options.strict_schemas |= args.strict;
@@ -135,7 +139,7 @@ fn agent(
     builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
-/// Which calls a person is asked about. Who is approved beforehand has to be a tool.
+/// Returns the calls that need approval. Who is approved beforehand has to be a tool.
 pub(super) fn approvals(args: &ApprovalArgs, toolset: &Toolset) -> anyhow::Result<Approvals> {
     for name in &args.approve {
         known(name, toolset)?;
@@ -164,13 +168,13 @@ fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
 }
 
 /// The exit code for how the last turn ended.
-fn exit_of(end: &End) -> Exit {
+fn exit_of(end: &TurnEnd) -> Exit {
     match end {
-        End::Answered => Exit::Ok,
-        End::Unapproved => Exit::Plugin,
-        End::Blocked => Exit::ToolError,
-        End::Stopped => Exit::Interrupted,
-        End::Failed(error) => exit_of_error(error),
+        TurnEnd::Answered => Exit::Ok,
+        TurnEnd::Unapproved => Exit::Plugin,
+        TurnEnd::Blocked => Exit::ToolError,
+        TurnEnd::Stopped => Exit::Interrupted,
+        TurnEnd::Failed(error) => exit_of_error(error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cofferdam check`: everything that is wrong or weak about a plugin, for its author.
 //!
-//! Loading stops at the first refusal, because whoever loads a plugin needs one reason. An author
-//! needs all of them, and what loads can still be of little use to a model.
+//! Loading stops at the first refusal, because a loader needs one reason. An author needs all of
+//! them, and what loads can still be of little use to a model.
 
 use std::fmt::Write;
 
@@ -17,8 +17,10 @@ use cofferdam::compose;
 pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {
     let engine = host::engine(global)?;
     let report = match compose::examine(&engine, &args.component, &host::operator()).await {
-        Ok(examined) => Report::new(examined.declarations.len(), review(&examined.declarations)),
-        Err(error) => Report::of_error(error)?,
+        Ok(examined) => {
+            CheckReport::new(examined.declarations.len(), review(&examined.declarations))
+        }
+        Err(error) => CheckReport::of_error(error)?,
     };
     if args.json {
         print::result(&report.json(&args).to_string())?;
@@ -28,14 +30,14 @@ pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit
     Ok(report.exit(&args))
 }
 
-struct Report {
-    /// Why the component does not come so far that it has declarations.
+struct CheckReport {
+    /// Error that kept the component from declaring its tools.
     refused: Option<String>,
     tools: usize,
     review: Review,
 }
 
-impl Report {
+impl CheckReport {
     fn new(tools: usize, mut review: Review) -> Self {
         if tools == 0 {
             review.advice.push(Remark::of_plugin("no-tools", "the plugin offers no tools"));
@@ -43,7 +45,7 @@ impl Report {
         Self { refused: None, tools, review }
     }
 
-    /// What is wrong with the file is a finding, what is wrong with this machine is not.
+    /// Turns an error of the file into a finding; returns errors of this machine.
     fn of_error(error: cofferdam::Error) -> anyhow::Result<Self> {
         let cause = match &error {
             cofferdam::Error::Plugin(failed) => Some(failed.cause()),

@@ -1,7 +1,7 @@
 //! `cofferdam config check`: says what a configuration means, or where it is wrong.
 
 use cofferdam_engine::Grants;
-use cofferdam_mcp::client::{Always, ApprovalMode, Endpoint};
+use cofferdam_mcp::client::{Always, ApprovalMode, ServerEndpoint};
 use cofferdam_tool::Permission;
 use serde_json::json;
 
@@ -100,7 +100,7 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
     let (name, table) = (spec.name(), &spec.table);
     let names = |names: Vec<&str>| names.join(", ");
     let mut lines = match &spec.settings.endpoint {
-        Endpoint::Command(command) => {
+        ServerEndpoint::Command(command) => {
             let line: Vec<_> =
                 std::iter::once(&command.program).chain(&command.arguments).cloned().collect();
             vec![
@@ -108,7 +108,7 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
                 "  runs with all rights of your user, outside of any sandbox".to_owned(),
             ]
         }
-        Endpoint::Http(endpoint) => vec![format!("{name}  {}", endpoint.url())],
+        ServerEndpoint::Http(endpoint) => vec![format!("{name}  {}", endpoint.url())],
     };
     if !table.env.is_empty() {
         let env = table.env.keys().map(|name| name.get_ref().as_str()).collect();
@@ -135,13 +135,13 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
         _ => "  no call has to be approved".to_owned(),
     });
     if table.ask {
-        lines.push("  may ask whoever makes a call".to_owned());
+        lines.push("  may ask the caller".to_owned());
     }
     lines.push(format!("  each call has {} ms", table.limits.wall_ms_max));
     lines.join("\n")
 }
 
-/// What is offered beyond what every plugin has, one by one.
+/// Returns the permissions of a plugin beyond those of every plugin.
 fn offered(grants: &Grants) -> Vec<Permission> {
     let files =
         grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));

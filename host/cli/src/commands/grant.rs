@@ -145,7 +145,7 @@ pub(crate) async fn load(
     Ok(loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?)
 }
 
-/// What a configuration says of one plugin, without the values behind names.
+/// Returns the configuration of one plugin without its values.
 fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
     Ok(compose::spec_of_config(file, name, Values::Leave)?)
 }

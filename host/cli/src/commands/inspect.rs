@@ -105,7 +105,7 @@ fn about(text: &mut String, info: &PluginInfo) {
     let _ = writeln!(text, "name    {}", info.identity.name);
     let _ = writeln!(text, "size    {}", print::bytes(info.component_bytes));
     let _ = writeln!(text, "digest  {}", info.identity.digest);
-    let _ = writeln!(text, "\nIt can do this, as far as you grant it:");
+    let _ = writeln!(text, "\nPermissions that it can use, if you grant them:");
     let mut said = Vec::new();
     for capability in &info.capabilities {
         let words = capability.in_plain_words();

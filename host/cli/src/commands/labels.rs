@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_agent::Session;
-use cofferdam_labels::{Decided, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
+use cofferdam_labels::{AuditDecision, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
 use cofferdam_tool::Toolset;
 use serde_json::{Value, json};
 
@@ -14,11 +14,11 @@ use cofferdam::Host;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs;
 
-/// What the policy has decided, as lines. Clones are the same.
+/// Decisions of the policy, as lines. Clones are the same.
 #[derive(Clone, Default)]
 pub(super) struct Decisions {
     is_json: bool,
-    /// Whether a call of the model was blocked since the last look.
+    /// True if a call of the model was blocked since the last look.
     has_blocked: Arc<AtomicBool>,
 }
 
@@ -96,7 +96,7 @@ impl Decisions {
         Self { is_json, has_blocked: Arc::default() }
     }
 
-    /// Whether a call of the model was blocked since the last time.
+    /// Returns whether a call of the model was blocked since the last time.
     pub(super) fn take_blocked(&self) -> bool {
         self.has_blocked.swap(false, Ordering::SeqCst)
     }
@@ -104,7 +104,7 @@ impl Decisions {
 
 impl LabelAudit for Decisions {
     fn decided(&self, decision: &LabelDecision<'_>) {
-        if decision.decided == Decided::Blocked {
+        if decision.decided == AuditDecision::Blocked {
             self.has_blocked.store(true, Ordering::SeqCst);
         }
         if self.is_json {
@@ -123,23 +123,23 @@ impl LabelAudit for Decisions {
     }
 }
 
-/// What a person reads of a decision; nothing where everybody may have a result and rely on it.
+/// Returns a decision for the user; nothing for a result that is public and trusted.
 fn line(decision: &LabelDecision<'_>) -> Option<String> {
     let label = words(decision.label);
     let reasons: Vec<_> = decision.violations.iter().map(|violation| violation.message()).collect();
     let reasons = reasons.join("; ");
     match decision.decided {
-        Decided::Labelled if *decision.label == Label::default() => None,
-        Decided::Labelled => Some(format!("label: {label}")),
-        Decided::Hidden => {
+        AuditDecision::Labelled if *decision.label == Label::default() => None,
+        AuditDecision::Labelled => Some(format!("label: {label}")),
+        AuditDecision::Hidden => {
             Some(format!("hidden from the model as {}", decision.variable.unwrap_or_default()))
         }
-        Decided::Discarded => Some("too large to be hidden: nobody gets it".to_owned()),
-        Decided::Blocked => Some(format!("blocked `{}` ({label}): {reasons}", decision.tool)),
-        Decided::ApprovalRequested => {
+        AuditDecision::Discarded => Some("too large to be hidden, so it was dropped".to_owned()),
+        AuditDecision::Blocked => Some(format!("blocked `{}` ({label}): {reasons}", decision.tool)),
+        AuditDecision::ApprovalRequested => {
             Some(format!("`{}` needs approval ({label}): {reasons}", decision.tool))
         }
-        Decided::Approved => Some(format!("allowed by you ({label}), although: {reasons}")),
+        AuditDecision::Approved => Some(format!("allowed by you ({label}), although: {reasons}")),
         other => Some(other.word().to_owned()),
     }
 }
@@ -152,7 +152,7 @@ fn words(label: &Label) -> String {
     words
 }
 
-/// What `/labels` shows.
+/// Prints the output of `/labels`.
 pub(super) fn show(session: &Session) {
     let context = context_of(session);
     print::note(&format!("the conversation is {}", words(&context)));

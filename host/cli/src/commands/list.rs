@@ -39,7 +39,7 @@ pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit>
 struct Section {
     source: String,
     title: String,
-    /// What the JSON of each tool says about its source.
+    /// Members that describe the source in the JSON of each tool.
     members: Value,
 }
 

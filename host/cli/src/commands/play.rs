@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
-use cofferdam_tool::{CallContext, Refused};
+use cofferdam_tool::{CallContext, RefusedCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -23,17 +23,17 @@ const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// One reply of the scripted model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reply {
+struct ScriptedReply {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    calls: Vec<Call>,
+    calls: Vec<ScriptedCall>,
 }
 
 /// A tool call of the scripted model. The arguments are passed on as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct ScriptedCall {
     tool: String,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
@@ -66,7 +66,7 @@ pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit>
 async fn play_call(
     args: &PlayArgs,
     tools: &Host,
-    call: &Call,
+    call: &ScriptedCall,
     context: &CallContext,
 ) -> anyhow::Result<bool> {
     let written = call.arguments.as_ref().map(|raw| raw.get());
@@ -91,7 +91,7 @@ async fn play_call(
             None => return Ok(false),
         },
         Err(refused) => {
-            if matches!(refused, Refused::UnknownTool { .. }) {
+            if matches!(refused, RefusedCall::UnknownTool { .. }) {
                 tools.possible_owners().iter().for_each(|owner| print::note(owner));
             }
             (refusal(&refused), true)
@@ -104,13 +104,15 @@ async fn play_call(
     Ok(true)
 }
 
-/// What a model is told about a call that did not start (`LOOP-12`, `LOOP-13`).
-fn refusal(refused: &Refused) -> String {
+/// Returns the text that a model sees for a call that did not start (`LOOP-12`, `LOOP-13`).
+fn refusal(refused: &RefusedCall) -> String {
     match refused {
-        Refused::UnknownTool { name, .. } => {
+        RefusedCall::UnknownTool { name, .. } => {
             format!("Error: Requested function \"{name}\" not found.")
         }
-        Refused::InvalidArguments(invalid) => format!("Error: Argument parsing failed. {invalid}"),
+        RefusedCall::InvalidArguments(invalid) => {
+            format!("Error: Argument parsing failed. {invalid}")
+        }
         other => other.to_string(),
     }
 }
@@ -123,7 +125,7 @@ fn message(args: &PlayArgs, who: &str, text: &str, json: Value) -> anyhow::Resul
     print::result(&format!("{who:>6}  {indented}"))
 }
 
-fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
+fn read_script(path: &str) -> anyhow::Result<Vec<ScriptedReply>> {
     let read = match path {
         "-" => read_text_at_most(std::io::stdin(), SCRIPT_BYTES_MAX),
         _ => read_named_text_ambient(Path::new(path), SCRIPT_BYTES_MAX),
@@ -134,7 +136,7 @@ fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
     lines.map(|(index, line)| read_reply(path, index + 1, line)).collect()
 }
 
-fn read_reply(path: &str, line_number: usize, line: &str) -> anyhow::Result<Reply> {
+fn read_reply(path: &str, line_number: usize, line: &str) -> anyhow::Result<ScriptedReply> {
     serde_json::from_str(line).map_err(|error| {
         UsageError(format!("{path}:{line_number}: not a reply of a scripted model: {error}")).into()
     })

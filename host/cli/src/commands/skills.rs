@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_skills::{
-    ComponentScripts, Discovered, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason,
-    Skipped, discover,
+    ComponentScripts, Discovery, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason,
+    SkippedEntry, discover,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(global: &Global, command: SkillsCommand) -> anyhow::Resu
     }
 }
 
-async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::Result<Discovered> {
+async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::Result<Discovery> {
     let roots = args
         .directories
         .iter()
@@ -33,7 +33,7 @@ async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::R
     Ok(discover(&roots, extensions, &SkillLimits::default()).await)
 }
 
-/// A place under one of the directories, as a person would write it.
+/// A place under one of the directories, as the operator would write it.
 fn place(args: &SkillsDirectoriesArgs, root: usize, below: &str) -> PathBuf {
     args.directories.get(root).map_or(Path::new(""), PathBuf::as_path).join(below)
 }
@@ -42,7 +42,7 @@ async fn list(args: &SkillsDirectoriesArgs) -> anyhow::Result<Exit> {
     let found = found(args, &["wasm".to_owned()]).await?;
     if args.json {
         let skills: Vec<_> = found.skills.iter().map(|skill| listed(args, skill)).collect();
-        let skipped = |skipped: &Skipped| {
+        let skipped = |skipped: &SkippedEntry| {
             let directory = place(args, skipped.root, skipped.directory.as_str());
             json!({"directory": directory, "reason": skipped.reason.to_string(), "is_partial": skipped.is_partial})
         };
@@ -120,7 +120,7 @@ fn short(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Something about a file, for whoever wrote it.
+/// A remark about a file, for its author.
 struct Remark {
     file: PathBuf,
     message: String,
@@ -128,7 +128,7 @@ struct Remark {
 }
 
 #[derive(Default)]
-struct Report {
+struct SkillsReport {
     skills: usize,
     problems: Vec<Remark>,
     notes: Vec<Remark>,
@@ -140,7 +140,7 @@ async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<
     let extensions: Vec<_> =
         scripts.extensions().iter().map(|&extension| extension.to_owned()).collect();
     let found = found(args, &extensions).await?;
-    let mut report = Report { skills: found.skills.len(), ..Report::default() };
+    let mut report = SkillsReport { skills: found.skills.len(), ..SkillsReport::default() };
     for skipped in &found.skipped {
         report.skipped(args, skipped);
     }
@@ -165,13 +165,13 @@ async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<
     Ok(if is_fine { Exit::Ok } else { Exit::Plugin })
 }
 
-impl Report {
+impl SkillsReport {
     fn problem(&mut self, file: PathBuf, message: impl ToString, suggestion: Option<&str>) {
         let suggestion = suggestion.map(str::to_owned);
         self.problems.push(Remark { file, message: message.to_string(), suggestion });
     }
 
-    fn skipped(&mut self, args: &SkillsDirectoriesArgs, skipped: &Skipped) {
+    fn skipped(&mut self, args: &SkillsDirectoriesArgs, skipped: &SkippedEntry) {
         let directory = place(args, skipped.root, skipped.directory.as_str());
         let (file, suggestion) = match &skipped.reason {
             SkipReason::Invalid(invalid) => {

@@ -59,7 +59,7 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
     Ok(if failed == 0 { Exit::Ok } else { Exit::ToolFailure })
 }
 
-/// What is tested.
+/// Subject of the tests.
 struct Subject {
     component: PathBuf,
     cases: PathBuf,
@@ -91,7 +91,8 @@ impl Subject {
     }
 }
 
-/// Whether a source at the top of the project or in `src` is newer than what was built from it.
+/// Returns whether a source at the top of the project or in `src` is newer than what was built from
+/// it.
 fn is_older(component: &Path, directory: &Path) -> bool {
     let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = time(component) else { return false };

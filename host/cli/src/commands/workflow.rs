@@ -17,8 +17,8 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::answers::Answers;
-use self::show::{End, ShowCalls};
+use self::answers::TypedAnswers;
+use self::show::{RunEnd, ShowCalls};
 use super::chat;
 use super::labels::{self, Decisions};
 use crate::args::{
@@ -30,8 +30,7 @@ use crate::print;
 use cofferdam::Purpose;
 use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 
-/// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that
-/// there can be.
+/// Quota of a directory of checkpoints: some thousand usual runs, or the largest possible one.
 const QUOTA: Quota = Quota {
     bytes_max: 16 << 30,
     entries_max: 1_000_000,
@@ -52,9 +51,9 @@ pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Re
 async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exit> {
     let file = WorkflowFile::read_ambient(&args.file)?;
     let input = args.input.as_deref().map(chat::text_or_stdin).transpose()?;
-    let mut answers = Answers::new(args)?;
+    let mut answers = TypedAnswers::new(args)?;
     let config = host::config(&args.plugins)?;
-    let kept = args.checkpoints.as_deref().map(Kept::open).transpose()?;
+    let kept = args.checkpoints.as_deref().map(CheckpointDirectory::open).transpose()?;
     // What decides what a workflow does is not for its tools to write.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
@@ -73,9 +72,9 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = file.workflow(&parts, max_iterations)?;
     let begun = match (input, &args.resume, &kept) {
-        (Some(input), ..) => Begun::Run(workflow.run(Payload::text(input))),
+        (Some(input), ..) => RunStart::Run(workflow.run(Payload::text(input))),
         (None, Some(id), Some(kept)) => {
-            Begun::Snapshot(Box::new(kept.load(workflow.name(), id).await?))
+            RunStart::Snapshot(Box::new(kept.load(workflow.name(), id).await?))
         }
         _ => {
             return Err(
@@ -83,7 +82,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             );
         }
     };
-    let end = Going { workflow, kept, is_json: args.json }.to_its_end(begun, &mut answers).await?;
+    let end =
+        ActiveRun { workflow, kept, is_json: args.json }.to_its_end(begun, &mut answers).await?;
     show::end(&end, args.json)?;
     for id in answers.left() {
         print::note(&format!(
@@ -100,50 +100,54 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     })
 }
 
-/// What a run begins with.
-enum Begun {
+/// Start of a run.
+enum RunStart {
     Run(WorkflowRun),
     Snapshot(Box<Snapshot>),
 }
 
 /// A run and everything around it.
-struct Going {
+struct ActiveRun {
     workflow: Workflow,
-    kept: Option<Kept>,
+    kept: Option<CheckpointDirectory>,
     is_json: bool,
 }
 
-impl Going {
-    /// Runs until nothing is left, or nobody answers.
-    async fn to_its_end(&self, begun: Begun, answers: &mut Answers) -> anyhow::Result<End> {
+impl ActiveRun {
+    /// Runs until nothing is left, or a request gets no answer.
+    async fn to_its_end(
+        &self,
+        begun: RunStart,
+        answers: &mut TypedAnswers,
+    ) -> anyhow::Result<RunEnd> {
         let cancellation = super::cancelled_by_ctrl_c();
         let mut snapshot = match begun {
-            Begun::Run(run) => match self.read(run, &cancellation).await? {
+            RunStart::Run(run) => match self.read(run, &cancellation).await? {
                 Ok(snapshot) => snapshot,
-                Err(error) => return Ok(End::Failed(error)),
+                Err(error) => return Ok(RunEnd::Failed(error)),
             },
-            Begun::Snapshot(snapshot) => {
+            RunStart::Snapshot(snapshot) => {
                 let resumed = match self.workflow.resume((*snapshot).clone()) {
                     Ok(run) => run,
-                    Err(error) => return Ok(End::Failed(error)),
+                    Err(error) => return Ok(RunEnd::Failed(error)),
                 };
                 // What waits besides the requests goes on at once.
                 match self.read(resumed, &cancellation).await? {
                     Ok(snapshot) => snapshot,
-                    Err(error) => return Ok(End::Failed(error)),
+                    Err(error) => return Ok(RunEnd::Failed(error)),
                 }
             }
         };
         loop {
             if snapshot.is_done() {
-                return Ok(End::Done);
+                return Ok(RunEnd::Done);
             }
             let given = answers.to(snapshot.requests(), &cancellation).await?;
             if cancellation.is_cancelled() {
-                return Ok(End::Failed(WorkflowError::Cancelled));
+                return Ok(RunEnd::Failed(WorkflowError::Cancelled));
             }
             if given.is_empty() {
-                return Ok(End::Paused(snapshot.requests().to_vec()));
+                return Ok(RunEnd::Paused(snapshot.requests().to_vec()));
             }
             let mut run = self.workflow.resume(snapshot)?;
             for (id, answer) in given {
@@ -151,7 +155,7 @@ impl Going {
             }
             snapshot = match self.read(run, &cancellation).await? {
                 Ok(snapshot) => snapshot,
-                Err(error) => return Ok(End::Failed(error)),
+                Err(error) => return Ok(RunEnd::Failed(error)),
             };
         }
     }
@@ -174,13 +178,13 @@ impl Going {
     }
 }
 
-/// Where checkpoints are kept: a directory that is the user's alone.
-struct Kept {
+/// Directory of checkpoints, which belongs to the user only.
+struct CheckpointDirectory {
     directory: PathBuf,
     checkpoints: Checkpoints,
 }
 
-impl Kept {
+impl CheckpointDirectory {
     fn open(directory: &Path) -> anyhow::Result<Self> {
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
@@ -220,8 +224,8 @@ impl Kept {
     }
 }
 
-fn note_how_to_go_on(end: &End, args: &WorkflowRunArgs) {
-    let End::Paused(requests) = end else { return };
+fn note_how_to_go_on(end: &RunEnd, args: &WorkflowRunArgs) {
+    let RunEnd::Paused(requests) = end else { return };
     let answers: Vec<_> =
         requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
     let answers = answers.join(" ");
@@ -230,16 +234,16 @@ fn note_how_to_go_on(end: &End, args: &WorkflowRunArgs) {
             format!("go on with --checkpoints {} --resume {answers}", directory.display())
         }
         None => format!(
-            "nobody is there to answer; pass {answers}, or --checkpoints DIR to go on later"
+            "there is no terminal to ask at; pass {answers}, or --checkpoints DIR to resume later"
         ),
     });
 }
 
-fn exit_of(end: &End) -> Exit {
+fn exit_of(end: &RunEnd) -> Exit {
     match end {
-        End::Done => Exit::Ok,
-        End::Paused(_) => Exit::Plugin,
-        End::Failed(error) => match error {
+        RunEnd::Done => Exit::Ok,
+        RunEnd::Paused(_) => Exit::Plugin,
+        RunEnd::Failed(error) => match error {
             WorkflowError::Executor { source, .. } => match source.downcast_ref::<RunError>() {
                 Some(error) => chat::exit_of_error(error),
                 None => Exit::ToolError,
@@ -295,7 +299,7 @@ fn check(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
 
 async fn checkpoints(args: &WorkflowCheckpointsArgs) -> anyhow::Result<Exit> {
     let name = WorkflowFile::read_ambient(&args.file)?.name();
-    let kept = Kept::open_existing(&args.checkpoints)?;
+    let kept = CheckpointDirectory::open_existing(&args.checkpoints)?;
     for id in kept.checkpoints.list(&name).await.context("the checkpoints cannot be listed")? {
         let snapshot = kept.checkpoints.load(&name, &id).await;
         let state = match &snapshot {

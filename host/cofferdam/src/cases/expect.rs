@@ -1,13 +1,13 @@
-//! Whether a call has ended as its case says.
+//! True if a call has ended as its case says.
 
 use std::sync::{Arc, PoisonError};
 
 use cofferdam_files::{FileError, StorePath};
-use cofferdam_tool::{Completion, Outcome, Output, Refused, ToolDefinition};
+use cofferdam_tool::{Completion, Outcome, Output, RefusedCall, ToolDefinition};
 use serde_json::{Number, Value, json};
 
-use super::run::{Prepared, Told};
-use super::{Case, ErrorName, ExpectedDefinition};
+use super::run::{CaseOutput, PreparedCase};
+use super::{ErrorName, ExpectedDefinition, TestCase};
 use crate::json;
 
 /// Longest file that a case compares.
@@ -15,10 +15,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Everything that is not as the case says.
 pub(super) async fn problems(
-    case: &Case,
-    prepared: &Prepared,
-    ended: &Result<Completion, Refused>,
-    told: &Arc<Told>,
+    case: &TestCase,
+    prepared: &PreparedCase,
+    ended: &Result<Completion, RefusedCall>,
+    told: &Arc<CaseOutput>,
     language: Option<&str>,
 ) -> Vec<String> {
     let mut problems = Vec::new();
@@ -49,7 +49,11 @@ pub(super) async fn problems(
     problems
 }
 
-fn end(case: &Case, ended: &Result<Completion, Refused>, language: Option<&str>) -> Option<String> {
+fn end(
+    case: &TestCase,
+    ended: &Result<Completion, RefusedCall>,
+    language: Option<&str>,
+) -> Option<String> {
     let completion = match ended {
         Ok(completion) => completion,
         Err(refused) => {
@@ -95,7 +99,7 @@ fn end(case: &Case, ended: &Result<Completion, Refused>, language: Option<&str>)
     }
 }
 
-fn expected(case: &Case, language: Option<&str>) -> String {
+fn expected(case: &TestCase, language: Option<&str>) -> String {
     let value = |value: &Value| value.to_string();
     let ends = [
         case.result.as_ref().map(|result| format!("the value {}", value(result))),
@@ -136,8 +140,8 @@ impl ErrorName {
     }
 }
 
-/// Whether two values are the same to a model: numbers by what they mean (`2` and `2.0`), objects
-/// in any order.
+/// Returns whether two values are the same to a model: numbers by what they mean (`2` and `2.0`),
+/// objects in any order.
 fn same(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Number(expected), Value::Number(got)) => same_number(expected, got),
@@ -165,7 +169,7 @@ fn same_number(expected: &Number, got: &Number) -> bool {
     bits(expected) == bits(got)
 }
 
-fn told_problems(case: &Case, told: &Told) -> Vec<String> {
+fn told_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
         let got = told.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,15 +199,15 @@ fn told_problems(case: &Case, told: &Told) -> Vec<String> {
     problems
 }
 
-/// Whether reports are those that a tool makes: in their order, some of them at least. The host
-/// leaves out what comes too fast.
+/// Returns whether reports are those that a tool makes: in their order, some of them at least. The
+/// host leaves out what comes too fast.
 fn is_progress(expected: &[Value], got: &[Value]) -> bool {
     let mut left = expected.iter();
     let is_in_order = got.iter().all(|step| left.any(|expected| same(expected, step)));
     is_in_order && got.is_empty() == expected.is_empty()
 }
 
-async fn files(case: &Case, prepared: &Prepared) -> Vec<String> {
+async fn files(case: &TestCase, prepared: &PreparedCase) -> Vec<String> {
     let mut problems = Vec::new();
     for (mount, files) in case.files.iter().flatten() {
         let Some((_, store)) = prepared.stores.iter().find(|(name, _)| name == mount) else {

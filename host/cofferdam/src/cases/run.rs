@@ -12,10 +12,11 @@ use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::invoke::{FileEffects, Progress, ProgressSink};
 use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::{
-    CallContext, Completion, FileAccess, Limits, MountName, Refused, ToolName, ToolSource, Toolset,
+    CallContext, Completion, FileAccess, Limits, MountName, RefusedCall, ToolName, ToolSource,
+    Toolset,
 };
 
-use super::{Case, MountedFiles};
+use super::{MountedFiles, TestCase};
 use crate::{Error, Operator, loading, stores};
 
 /// Runs cases of one component.
@@ -24,41 +25,41 @@ pub struct Runner<'a> {
     pub engine: &'a Engine,
     /// Component file.
     pub component: &'a Path,
-    /// What mounts are relative to.
+    /// Base directory of mounts.
     pub directory: &'a Path,
-    /// Whose `error` counts.
+    /// Language that decides which `error` counts.
     pub language: Option<&'a str>,
-    /// What the component declares: a tool that calls others finds those of its own plugin, as far
-    /// as it asks for them.
+    /// Declarations of the component: a tool that calls others finds those of its own plugin, if it
+    /// asks for them.
     pub declarations: &'a [Declaration],
 }
 
-/// How a case went: what is not as expected, one line each.
+/// Result of a case: the differences, one line each.
 pub struct Verdict {
     pub problems: Vec<String>,
 }
 
 /// A plugin with what a case gives it.
-pub struct Prepared {
+pub struct PreparedCase {
     toolset: Toolset,
     pub(super) stores: Vec<(String, Arc<dyn FileStore>)>,
     is_dry_run: bool,
 }
 
-/// What a tool tells its caller.
+/// Output of a tool to its caller.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct CaseOutput {
     pub(super) progress: Mutex<Vec<Progress>>,
     pub(super) log: Mutex<Vec<(LogLevel, String)>>,
 }
 
-impl ProgressSink for Told {
+impl ProgressSink for CaseOutput {
     fn report(&self, _call_id: &str, progress: Progress) {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
     }
 }
 
-impl LogSink for Told {
+impl LogSink for CaseOutput {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push((level, message.to_owned()));
     }
@@ -69,16 +70,16 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// What is wrong with the case or the component; how the call ends is the verdict.
-    pub async fn run(&self, case: &Case) -> crate::Result<Verdict> {
+    pub async fn run(&self, case: &TestCase) -> crate::Result<Verdict> {
         let prepared = self.prepare(case).await?;
-        let told = Arc::new(Told::default());
+        let told = Arc::new(CaseOutput::default());
         let ended = prepared.call(case, Some(&told)).await;
         let problems = super::expect::problems(case, &prepared, &ended, &told, self.language).await;
         Ok(Verdict { problems })
     }
 
     /// Loads the plugin with what a case gives it.
-    pub async fn prepare(&self, case: &Case) -> crate::Result<Prepared> {
+    pub async fn prepare(&self, case: &TestCase) -> crate::Result<PreparedCase> {
         let (mounts, is_dry_run) = self.mounts(case).await?;
         let name = crate::plugin_name(self.component).map_err(invalid)?;
         let values = |values: &BTreeMap<String, String>| {
@@ -112,11 +113,11 @@ impl Runner<'_> {
         )
         .await?;
         let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>]).map_err(invalid)?;
-        Ok(Prepared { toolset, stores, is_dry_run })
+        Ok(PreparedCase { toolset, stores, is_dry_run })
     }
 
     /// The stores of a case, and whether one of them is a directory, which stays as it is.
-    async fn mounts(&self, case: &Case) -> crate::Result<(Vec<Mount>, bool)> {
+    async fn mounts(&self, case: &TestCase) -> crate::Result<(Vec<Mount>, bool)> {
         let (mut mounts, mut has_directory) = (Vec::new(), false);
         for (name, files) in &case.mounts {
             let store: Arc<dyn FileStore> = match files {
@@ -148,8 +149,8 @@ impl Runner<'_> {
         Ok((mounts, has_directory))
     }
 
-    /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a
-    /// stranger gives nothing else of this machine away.
+    /// A directory that belongs to the cases. Cases come with a plugin, and running those of an
+    /// untrusted plugin must not expose anything else of this machine.
     fn beside(&self, path: &Path) -> crate::Result<PathBuf> {
         let wrong = |why: &str| Error::Invalid(format!("a case mounts {}, {why}", path.display()));
         let root =
@@ -164,13 +165,13 @@ impl Runner<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedCase {
     /// Calls the tool of a case.
     pub(super) async fn call(
         &self,
-        case: &Case,
-        told: Option<&Arc<Told>>,
-    ) -> Result<Completion, Refused> {
+        case: &TestCase,
+        told: Option<&Arc<CaseOutput>>,
+    ) -> Result<Completion, RefusedCall> {
         let context = CallContext {
             file_effects: FileEffects { is_dry_run: self.is_dry_run, shows_diffs: false },
             progress: told.map(|told| Arc::clone(told) as Arc<dyn ProgressSink>),
@@ -182,7 +183,7 @@ impl Prepared {
     }
 
     /// Calls the tool of a case for its time alone. Whether it came to its end.
-    pub async fn ends_well(&self, case: &Case) -> bool {
+    pub async fn ends_well(&self, case: &TestCase) -> bool {
         let ended = self.call(case, None).await;
         ended.is_ok_and(|completion| matches!(completion.outcome, cofferdam_tool::Outcome::Ok(_)))
     }

@@ -12,7 +12,7 @@ use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
 
 /// Configuration, plugins and file-access tools of a selection. None of them can write to a file
 /// that decides about grants.
-pub struct Plan {
+pub struct HostPlan {
     /// The configuration, which was read once.
     pub config: Option<ConfigFile>,
     /// Plugins, which are not loaded.
@@ -23,7 +23,7 @@ pub struct Plan {
     pub(crate) protected: Vec<PathBuf>,
 }
 
-impl Plan {
+impl HostPlan {
     /// Reads the configuration and opens stores. `values` tells whether secrets and variables are
     /// read. No tool may write to `protected`. A store of the selection that `previous` has too
     /// stays open.

@@ -1,5 +1,5 @@
-//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what a person wrote around
-//! an entry.
+//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what the operator wrote
+//! around an entry.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ pub struct ConfigEditor {
     document: DocumentMut,
 }
 
-/// What is granted, with the values that a permission alone does not say.
+/// A permission with the values that belong to it.
 #[derive(Debug, Clone)]
 pub struct NewGrant {
-    /// What is granted.
+    /// Permission.
     pub permission: Permission,
     /// The directory behind a store that the file does not have yet.
     pub directory: Option<PathBuf>,
@@ -83,7 +83,7 @@ impl ConfigEditor {
             Permission::Config(key) => {
                 let Some(value) = &grant.value else {
                     return Err(Error::Invalid(format!(
-                        "a configuration value has a value: config:{key} --value TEXT"
+                        "missing `--value TEXT` for `config:{key}`"
                     )));
                 };
                 set(table(grants, &["config"])?, key, value.as_str().into());
@@ -153,7 +153,7 @@ impl ConfigEditor {
             .with_context(|| format!("{} cannot be written", self.path.display()))
     }
 
-    /// The configuration that the file would be by now.
+    /// Returns the configuration with the edits.
     pub fn config(&self) -> Result<ConfigFile, ConfigError> {
         ConfigFile::parse(&self.path, &self.document.to_string())
     }
@@ -251,13 +251,13 @@ fn from_env(name: &str) -> Value {
     Value::InlineTable(table)
 }
 
-/// Puts `bytes` in the place of a file in one step, with the mode of the old one.
+/// Replaces a file with `bytes` in one step, with the mode of the old one.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mode = std::fs::metadata(path).map(|old| old.permissions());
     replace(path, bytes, Some(mode.unwrap_or_else(|_| readable())))
 }
 
-/// Puts `bytes` in the place of a file in one step. Only the user may read it.
+/// Replaces a file with `bytes` in one step. Only the user may read it.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     replace(path, bytes, None)
 }

@@ -1,4 +1,4 @@
-//! `[grants]` and `[plugins.NAME.grants]`: what a person offers.
+//! `[grants]` and `[plugins.NAME.grants]`: what the operator offers.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -26,17 +26,17 @@ pub struct GrantsTable {
     config: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Secrets that the guest may read.
     secrets: Vec<Spanned<String>>,
-    /// How exactly the guest may tell the time.
+    /// Precision of the guest's clock.
     clock: Option<ClockPrecision>,
-    /// Whether the guest may draw random numbers.
+    /// True if the guest may draw random numbers.
     random: Option<bool>,
     /// Tools that the guest may call.
     tools: Vec<Spanned<String>>,
-    /// What the guest may ask the one who makes a call.
+    /// Questions that the guest may ask the caller.
     ask: Vec<Spanned<String>>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSource {
     /// It stands in the file.
@@ -47,12 +47,12 @@ pub enum ValueSource {
     Secret(String),
 }
 
-/// What is offered to one plugin: the policy, and where its values are.
+/// Grants of one plugin: its policy, and the sources of its values.
 #[derive(Debug, Default)]
-pub struct Offered {
-    /// What is offered. Its limits are set by whoever knows them.
+pub struct OfferedGrants {
+    /// Offered policy. The caller sets its limits.
     pub(crate) policy: Policy,
-    /// Where each store is named, for messages.
+    /// Position of each store in the file, for messages.
     pub(crate) files_at: BTreeMap<MountName, Range<usize>>,
     /// Environment variables.
     pub env: BTreeMap<String, ValueSource>,
@@ -60,17 +60,17 @@ pub struct Offered {
     pub config: BTreeMap<String, ValueSource>,
 }
 
-/// Where something is wrong, and what.
+/// Error with its position in the file.
 pub type Wrong = (Range<usize>, String);
 
 impl GrantsTable {
-    /// Whether something in a store may be changed.
+    /// Returns whether something in a store may be changed.
     pub(crate) fn may_write(&self, store: &str) -> bool {
         self.files.get(store).is_some_and(|access| *access.get_ref() != FileAccess::ReadOnly)
     }
 
     /// Adds these grants to `offered`. Of two that name the same thing the later one counts.
-    pub fn add_to(&self, offered: &mut Offered) -> Result<(), Wrong> {
+    pub fn add_to(&self, offered: &mut OfferedGrants) -> Result<(), Wrong> {
         for (store, access) in &self.files {
             let name = MountName::new(store.as_str())
                 .map_err(|error| (access.span(), error.to_string()))?;
@@ -154,13 +154,13 @@ fn http(entry: &Spanned<Value>) -> Result<HttpGrant, Wrong> {
 fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> {
     let Some(value) = table.get(key) else { return Ok(Vec::new()) };
     let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
-    texts.ok_or_else(|| format!("`{key}` is a list of texts"))
+    texts.ok_or_else(|| format!("`{key}` is a list of strings"))
 }
 
 /// A text, `{ env = "NAME" }` or `{ secret = "NAME" }`.
 pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
     let form =
-        || (value.span(), "write a text, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
+        || (value.span(), "write a string, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
     match value.get_ref() {
         Value::String(text) => Ok(ValueSource::Literal(text.clone())),
         Value::Table(table) if table.len() == 1 => match table.iter().next() {
@@ -182,10 +182,10 @@ mod tests {
 
     use super::*;
 
-    fn offered(text: &str) -> Result<Offered, String> {
+    fn offered(text: &str) -> Result<OfferedGrants, String> {
         let table: GrantsTable =
             toml::from_str(text).map_err(|error| error.message().to_owned())?;
-        let mut offered = Offered::default();
+        let mut offered = OfferedGrants::default();
         table
             .add_to(&mut offered)
             .map_err(|(span, message)| format!("{}: {message}", span.start))?;
@@ -239,7 +239,7 @@ mod tests {
                 "8: `Host: b` is a header",
             ),
             ("http = [1]", "8: write a rule"),
-            ("env = { A = 1 }", "12: write a text"),
+            ("env = { A = 1 }", "12: write a string"),
             ("env = { \"A=B\" = \"x\" }", "8: "),
             ("files = { \"a/b\" = \"read-only\" }", "18: "),
             ("ask = [\"forms\"]", "7: `forms` is not a kind of question"),

@@ -10,23 +10,23 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct LabelsTable {
-    /// Whether labels are used at all.
+    /// True if labels are used at all.
     pub policy: bool,
-    /// Whether untrusted results are hidden from the model.
+    /// True if untrusted results are hidden from the model.
     auto_hide_untrusted: bool,
-    /// Whether a person is asked about a violation.
+    /// True if the operator is asked about a violation.
     approval_on_violation: bool,
     /// Tools that may be called in an untrusted context.
     allow_untrusted_tools: Vec<Spanned<String>>,
     /// The model of `[models]` that sees hidden values.
     pub quarantine_model: Option<Spanned<String>>,
-    /// What is stated about tools, by the name that the model calls them by.
+    /// Statements about tools, by the name that the model uses.
     tools: BTreeMap<Spanned<String>, StatedTable>,
-    /// What is stated about all tools of a plugin, a server or a store of `--files`.
+    /// Statements about all tools of a plugin, a server or a store of `--files`.
     sources: BTreeMap<Spanned<String>, StatedTable>,
 }
 
-/// What is stated (`LBL-5`).
+/// Statement about labels (`LBL-5`).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct StatedTable {

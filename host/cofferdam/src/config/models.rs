@@ -12,20 +12,20 @@ use super::grants::{ValueSource, Wrong, source};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelTable {
-    /// Whose interface is spoken.
+    /// Interface of the provider.
     pub(crate) provider: Provider,
-    /// What the provider calls the model; of `script` the file, relative to the configuration.
+    /// Name of the model at the provider; of `script` the file, relative to the configuration.
     pub(crate) model: Spanned<String>,
-    /// Where the provider is, instead of its own address.
+    /// Base URL, if it is not the provider's own.
     #[serde(default)]
     base_url: Option<Spanned<String>>,
-    /// Where the key is kept.
+    /// Source of the key.
     #[serde(default)]
     key: Option<Spanned<Value>>,
-    /// Whether it is the one that is used where none is named.
+    /// True if it is the one that is used where none is named.
     #[serde(default)]
     pub(crate) default: bool,
-    /// Whether the provider is asked to keep to the schemas of the tools.
+    /// True if the provider is asked to keep to the schemas of the tools.
     #[serde(default)]
     pub(crate) strict: bool,
     /// Most tokens of one reply.
@@ -36,7 +36,7 @@ pub struct ModelTable {
     pub(crate) temperature: Option<f64>,
 }
 
-/// Whose interface is spoken.
+/// Interface of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
@@ -55,7 +55,7 @@ impl Provider {
     pub(crate) const ALL: [Self; 4] =
         [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Script];
 
-    /// What it is called.
+    /// Returns the name of the provider.
     pub fn word(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -67,7 +67,7 @@ impl Provider {
 }
 
 impl ModelTable {
-    /// Where the key is kept; its value does not stand in the file.
+    /// Returns the source of the key, whose value is not in the file.
     pub(crate) fn key(&self) -> Result<Option<ValueSource>, Wrong> {
         let Some(written) = &self.key else { return Ok(None) };
         let wrong =
@@ -81,7 +81,7 @@ impl ModelTable {
         }
     }
 
-    /// Where the provider is, instead of its own address.
+    /// Returns the base URL, if it is not the provider's own.
     pub(crate) fn base_url(&self) -> Result<Option<&str>, Wrong> {
         let Some(written) = &self.base_url else { return Ok(None) };
         let wrong = |message: &str| (written.span(), message.to_owned());
@@ -97,7 +97,7 @@ impl ModelTable {
         }
     }
 
-    /// Where the model stands in the file, for messages.
+    /// Returns the position of the model in the file, for messages.
     pub(crate) fn span(&self) -> Range<usize> {
         self.model.span()
     }

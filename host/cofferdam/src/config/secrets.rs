@@ -11,7 +11,8 @@ use crate::Error;
 /// Largest file with a secret, in bytes.
 pub const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where a secret is kept. Its value is never in the configuration.
+/// Location of a secret, whose value is never in the configuration. Its value is never in the
+/// configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum SecretSource {
@@ -64,7 +65,7 @@ fn of_file(path: &Path) -> crate::Result<SecretText> {
     Ok(SecretText::new(text.strip_suffix('\r').unwrap_or(text)))
 }
 
-/// A secret that everybody on the machine can read is none.
+/// A file that all users can read is not accepted as a secret.
 #[cfg(unix)]
 fn check_owner_only(path: &Path, metadata: &std::fs::Metadata) -> crate::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -75,10 +75,10 @@ pub struct OAuthTable {
     pub(crate) keys: Option<Url>,
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
-    /// What everybody may use who is not in `subjects`; nothing if it is left out.
+    /// Sources for callers that are not in `subjects`; none if missing.
     #[serde(default)]
     pub(crate) sources: BTreeSet<String>,
-    /// What single subjects may use.
+    /// Sources of single subjects.
     #[serde(default)]
     pub(crate) subjects: BTreeMap<String, BTreeSet<String>>,
 }

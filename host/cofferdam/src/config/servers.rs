@@ -22,35 +22,35 @@ pub struct ServerTable {
     pub command: Option<Spanned<Vec<String>>>,
     /// Environment variables of the program, beside those that programs are found and started by.
     pub env: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Where the program runs.
+    /// Working directory of the program.
     pub directory: Option<Spanned<PathBuf>>,
     /// The address of a server that speaks HTTP.
     pub(crate) url: Option<Spanned<String>>,
     /// Headers of every request.
     pub headers: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// How to authorise when the server asks for it.
+    /// OAuth settings, used when the server asks for authorization.
     pub oauth: Option<Spanned<ServerOAuthTable>>,
     /// The tools that are used, by the server's own names; all if it is left out.
     pub tools: Option<Vec<String>>,
     /// Stands before the names of the tools.
     pub(crate) prefix: Option<String>,
-    /// Whether prompts are offered as tools.
+    /// True if prompts are offered as tools.
     pub(crate) prompts: bool,
     /// Revision of the protocol to speak.
     protocol: Protocol,
     /// True if a change of what it says needs consent.
     pub(crate) pin: bool,
-    /// Whether the server may ask the one who makes a call.
+    /// True if the server may ask the one who makes a call.
     pub ask: bool,
-    /// Which tools need a person's approval.
+    /// Tools that need the user's approval.
     approval: Option<Spanned<Value>>,
     /// Arguments that are sent although the server does not declare them.
     extras: Option<Spanned<Value>>,
-    /// Which half of a result is used.
-    result: Selection,
-    /// How tasks are made and waited for.
+    /// Half of a result to use.
+    result: ResultSelection,
+    /// Options of tasks.
     tasks: Option<Spanned<TasksTable>>,
-    /// How long the server may take.
+    /// Time limits of the server.
     pub limits: ServerLimits,
 }
 
@@ -64,11 +64,11 @@ pub struct ServerOAuthTable {
     client_secret: Option<Spanned<Value>>,
     /// The address of a document about this client.
     pub(crate) client_metadata: Option<String>,
-    /// Whether the host authorises as itself, without a person.
+    /// True if the host authorises as itself, without the operator.
     pub machine: bool,
-    /// What is asked for beside what the server names.
+    /// Scopes to request in addition to those that the server names.
     pub(crate) scopes: Vec<String>,
-    /// Whether authorization servers may be at private addresses.
+    /// True if authorization servers may be at private addresses.
     pub(crate) private_addresses: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct ServerLimits {
     /// Milliseconds until there is a connection and the tools are listed: a package runner may
     /// fetch a program first.
     pub(crate) connect_ms_max: u64,
-    /// Milliseconds that one call may take; the longest that a person would look at a screen.
+    /// Milliseconds that one call may take; the longest that the operator would look at a screen.
     pub wall_ms_max: u64,
 }
 
@@ -95,7 +95,7 @@ struct TasksTable {
 /// `result` (`MCP-17`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Selection {
+enum ResultSelection {
     #[default]
     StructuredFirst,
     ContentFirst,
@@ -119,7 +119,7 @@ enum Protocol {
     Stateless,
 }
 
-/// Where the value of a header comes from.
+/// Source of a header's value.
 #[derive(Debug)]
 pub enum HeaderSource {
     /// A text with places for secrets: `Bearer ${secret:NAME}`.
@@ -145,7 +145,7 @@ impl Default for ServerTable {
             ask: true,
             approval: None,
             extras: None,
-            result: Selection::default(),
+            result: ResultSelection::default(),
             tasks: None,
             limits: ServerLimits::default(),
         }
@@ -179,7 +179,7 @@ impl ServerTable {
         self.headers.iter().map(|(name, value)| Ok((header(name, value)?, value.span()))).collect()
     }
 
-    /// Which tools need approval (`MCP-13`).
+    /// Returns the tools that need approval (`MCP-13`).
     pub(crate) fn approval(&self) -> Result<ApprovalMode, Wrong> {
         let Some(written) = &self.approval else { return Ok(ApprovalMode::default()) };
         let form = "write \"always\", \"never\", or lists of names: \
@@ -219,7 +219,7 @@ impl ServerTable {
         })
     }
 
-    /// How tasks are made and waited for.
+    /// Returns the options of tasks.
     pub(crate) fn tasks(&self) -> Result<TaskOptions, Wrong> {
         let Some(written) = &self.tasks else { return Ok(TaskOptions::default()) };
         let table = written.get_ref();
@@ -237,18 +237,18 @@ impl ServerTable {
         }
     }
 
-    /// Which half of a result is used.
+    /// Returns the half of a result to use.
     pub(crate) fn selection(&self) -> SelectionMode {
         match self.result {
-            Selection::StructuredFirst => SelectionMode::StructuredFirst,
-            Selection::ContentFirst => SelectionMode::ContentFirst,
-            Selection::Both => SelectionMode::Both,
-            Selection::ContentOnly => SelectionMode::ContentOnly,
-            Selection::StructuredOnly => SelectionMode::StructuredOnly,
+            ResultSelection::StructuredFirst => SelectionMode::StructuredFirst,
+            ResultSelection::ContentFirst => SelectionMode::ContentFirst,
+            ResultSelection::Both => SelectionMode::Both,
+            ResultSelection::ContentOnly => SelectionMode::ContentOnly,
+            ResultSelection::StructuredOnly => SelectionMode::StructuredOnly,
         }
     }
 
-    /// Where all values come from: variables, headers, and the secret of OAuth.
+    /// Returns the sources of all values: variables, headers, and the secret of OAuth.
     pub fn sources(&self) -> Result<Vec<ValueSource>, Wrong> {
         let headers = self.headers()?.into_iter().filter_map(|(header, _)| match header {
             HeaderSource::Whole(_, source) => Some(source),

@@ -18,14 +18,14 @@ pub struct SkillsTable {
     pub(crate) stores: Vec<Spanned<String>>,
     /// Tools that a model uses without asking.
     pub(crate) free: Vec<Spanned<String>>,
-    /// What scripts are given beside the folder of their skill.
+    /// Grants of scripts in addition to the folder of their skill.
     pub(crate) grants: GrantsTable,
     /// Limits of a script; a key that is left out has the value of the file's `[limits]`.
     pub(crate) limits: LimitsAsked,
 }
 
 impl SkillsTable {
-    /// Whether it names any place.
+    /// Returns whether it names any place.
     pub(crate) fn is_empty(&self) -> bool {
         self.directories.is_empty() && self.stores.is_empty()
     }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use cofferdam_engine::Engine;
 use cofferdam_tool::ToolSource;
 
-use self::contents::Contents;
+use self::contents::BundleContents;
 use super::serve_command::check;
-use crate::compose::{self, Plan, ToolsetParts};
+use crate::compose::{self, HostPlan, ToolsetParts};
 use crate::config::edit::replace_file;
 use crate::error::Context as _;
 use crate::{Operator, Result, Selection, loading};
@@ -60,10 +60,10 @@ impl Bundle {
         operator: &Operator,
     ) -> Result<Self> {
         let mut contents = match &selection.config {
-            Some(config) => Contents::of_config(config, selection)?,
-            None => Contents::of_files(selection)?,
+            Some(config) => BundleContents::of_config(config, selection)?,
+            None => BundleContents::of_files(selection)?,
         };
-        let Plan { specs, files, .. } = check(selection)?;
+        let HostPlan { specs, files, .. } = check(selection)?;
         let (mut plugins, mut parts) = (Vec::new(), ToolsetParts::default());
         for spec in specs {
             let (path, options) = (spec.path.clone(), spec.options.clone());

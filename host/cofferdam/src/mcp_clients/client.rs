@@ -21,7 +21,7 @@ const GOOSE_TIMEOUT_S: u64 = 300;
 /// A program that starts MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Client {
+pub enum McpClient {
     /// Claude Code.
     Claude,
     /// Claude Desktop.
@@ -95,7 +95,7 @@ impl ServerEntry {
     }
 }
 
-/// Result of [`Client::write`].
+/// Result of [`McpClient::write`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChange {
     /// The file had the entry already.
@@ -109,7 +109,7 @@ pub enum FileChange {
     },
 }
 
-impl Client {
+impl McpClient {
     /// Returns the content of a file that has no other server.
     ///
     /// # Errors

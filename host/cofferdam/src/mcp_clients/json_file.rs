@@ -74,7 +74,7 @@ fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>> {
     let first = found.next();
     // Programs do not agree on which of two counts.
     if found.next().is_some() {
-        return Err(Error::invalid(format!("it has `{name}` twice; remove one of them")));
+        return Err(Error::invalid(format!("`{name}` occurs twice in it; remove one of them")));
     }
     Ok(first)
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use cofferdam_tool::FileAccess;
 
-use crate::compose::Plan;
-use crate::config::{ConfigFile, Offered, SecretSource, ValueSource};
+use crate::compose::HostPlan;
+use crate::config::{ConfigFile, OfferedGrants, SecretSource, ValueSource};
 use crate::error::Context as _;
 use crate::granting::Values;
 use crate::{CacheDirectory, Error, Result, Selection, StoreLocation};
@@ -68,8 +68,8 @@ impl ServeCommand {
 }
 
 /// Refuses what `serve` would refuse at its start.
-pub(super) fn check(selection: &Selection) -> Result<Plan> {
-    let plan = Plan::new(selection, Values::Leave, &[], None)?.require_tools(selection)?;
+pub(super) fn check(selection: &Selection) -> Result<HostPlan> {
+    let plan = HostPlan::new(selection, Values::Leave, &[], None)?.require_tools(selection)?;
     match plan.specs.iter().find(|spec| !spec.path.is_file()) {
         Some(spec) => Err(Error::invalid(format!("there is no file {}", spec.path.display()))),
         None => Ok(plan),
@@ -155,7 +155,7 @@ pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
     let tables =
         file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
     for table in tables {
-        let mut offered = Offered::default();
+        let mut offered = OfferedGrants::default();
         table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
         for source in offered.env.values().chain(offered.config.values()) {
             if let ValueSource::Env(name) = source {

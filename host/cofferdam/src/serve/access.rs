@@ -1,4 +1,4 @@
-//! Who may call over HTTP, from the flags and the configuration.
+//! Access over HTTP, from the flags and the configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Resu
     Ok(options)
 }
 
-/// The token of whoever started the server.
+/// Returns the token of the user who started the server.
 fn own_token(access: &HttpAccess, operator: &Operator) -> crate::Result<TokenAccess> {
     let path = match &access.token_file {
         Some(path) => path.clone(),

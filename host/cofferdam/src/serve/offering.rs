@@ -1,4 +1,4 @@
-//! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It
+//! State of a service: loaded plugins, servers, and the tools that the configuration selects. It
 //! can be loaded again, as a whole or one plugin of it.
 
 use data_encoding::HEXLOWER;
@@ -16,19 +16,19 @@ use cofferdam_mcp::{
 };
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
-use cofferdam_tool::{MountName, Refused, ToolSource, Toolset};
+use cofferdam_tool::{MountName, RefusedCall, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
-use crate::compose::{self, Plan, PluginSpec, ToolsetParts};
+use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
-use crate::servers::{self, Kept, News};
+use crate::servers::{self, News, SupervisedServer};
 use crate::stores::Stores;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 
@@ -38,30 +38,30 @@ const BUILD_WAIT: Duration = Duration::from_mins(10);
 
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
-pub(super) struct Offering {
+pub(super) struct ServedState {
     plugins: Vec<(PluginSpec, LoadState)>,
     files: Option<Arc<FileAccessTools>>,
     #[cfg(feature = "skills")]
     skills: Option<Arc<SkillTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
-    /// What other files were like before they were read.
+    /// Stamps of other files from before they were read.
     stamps: Vec<(PathBuf, Stamp)>,
-    servers: Vec<Arc<Kept>>,
+    servers: Vec<Arc<SupervisedServer>>,
     /// Sources of tools that are neither plugins nor servers.
     sources: Vec<Arc<dyn ToolSource>>,
     operator: Operator,
 }
 
-/// What tells two versions of a file apart: its length, when it was written, and which file it is.
-/// `None` if there is none.
+/// Stamp that distinguishes two versions of a file: its length, its modification time and its
+/// identity. `None` if there is none.
 type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
-impl Offering {
-    /// Loads what the flags and the configuration name, as far as that takes no time; the returned
-    /// loader has the rest. `before` is what there was until now: the store of `--files`, which may
-    /// be in memory, and connections must outlive a change of the configuration. `news` fires when
-    /// servers change.
+impl ServedState {
+    /// Loads everything that the flags and the configuration name and that takes no time; the
+    /// returned loader has the rest. `before` is what there was until now: the store of `--files`,
+    /// which may be in memory, and connections must outlive a change of the configuration. `news`
+    /// fires when servers change.
     pub(super) async fn start(
         engine: &Engine,
         options: &ServeOptions,
@@ -72,11 +72,11 @@ impl Offering {
         let mut stamps: Vec<_> =
             options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let kept = before.and_then(|before| before.files.as_deref());
-        let plan = Plan::new(&options.selection, Values::Read, &[], kept)?
+        let plan = HostPlan::new(&options.selection, Values::Read, &[], kept)?
             .require_tools(&options.selection)?;
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
-        let Plan { config, mut specs, files, .. } = plan;
+        let HostPlan { config, mut specs, files, .. } = plan;
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built =
                 |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
@@ -188,7 +188,7 @@ impl Offering {
     }
 
     /// The servers, for waiting for them.
-    pub(super) fn servers(&self) -> Vec<Arc<Kept>> {
+    pub(super) fn servers(&self) -> Vec<Arc<SupervisedServer>> {
         self.servers.clone()
     }
 
@@ -268,7 +268,7 @@ impl Offering {
         names
     }
 
-    /// What a person could grant with a yes alone, by plugin.
+    /// Returns the permissions that a yes of the operator grants, by plugin.
     pub(super) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
         let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let missing = consent::missing_without_details(plugin, spec);
@@ -296,7 +296,7 @@ impl Offering {
             return Err(Error::failed(format!("the plugin `{name}` is not available")));
         };
         let granted = consent::grant_without_details(plugin, spec, is_lasting, &self.operator)?;
-        // What was granted just now may be a directory that nobody has looked at yet.
+        // What was granted just now may be a directory that was not checked yet.
         granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
         *state = LoadState::Ready(loading::load_again(engine, spec, &self.operator).await?);
         Ok(granted)
@@ -328,7 +328,7 @@ impl Offering {
         self.plugins.iter().map(|(spec, _)| &spec.path)
     }
 
-    /// What clients are offered of it.
+    /// Returns the offer for clients.
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
         let servers = self.servers.iter().filter_map(|kept| kept.server());
         let parts = ToolsetParts {
@@ -459,12 +459,13 @@ impl Offering {
     fn is_complete(&self) -> bool {
         let is_ready =
             |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
-        let is_there = |kept: &Arc<Kept>| kept.server().is_some() && !kept.has_changed();
+        let is_there =
+            |kept: &Arc<SupervisedServer>| kept.server().is_some() && !kept.has_changed();
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
 
     /// Refuses a tool that does not exist. One of a server that is not there yet may.
-    fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), Refused> {
+    fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), RefusedCall> {
         match toolset.definition(tool) {
             Err(error) if self.is_complete() => Err(error),
             _ => Ok(()),
@@ -488,12 +489,12 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.len(), metadata.modified().ok(), file))
 }
 
-/// Whether a file is a plugin's component, or the manifest beside it.
+/// Returns whether a file is a plugin's component, or the manifest beside it.
 fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
     spec.path == path || spec.path.with_extension("toml") == path
 }
 
-/// A digest of what a plugin is granted, in the form in which people see it.
+/// A digest of what a plugin is granted, in the form in which operators see it.
 fn policy_digest(plugin: &Plugin) -> String {
     let text = columns::json(&columns::rows(plugin)).to_string();
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
@@ -505,7 +506,7 @@ fn stores(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
     for name in &file.config.serve.stores {
         let mount = MountName::new(name.get_ref().as_str())
             .map_err(|error| file.error(name.span(), error.to_string()))?;
-        if stores.sharing(&mount) == cofferdam_files::Sharing::PerSession {
+        if stores.sharing(&mount) == cofferdam_files::StoreSharing::PerSession {
             let message = format!(
                 "the store `{mount}` has a directory for each session and cannot be shown to all"
             );

@@ -7,17 +7,16 @@ use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::Running;
+use super::RunningService;
 use crate::Operator;
 use crate::watch::changes;
 
-/// How long to wait after a change for what belongs to it: a component is often written in several
-/// steps.
+/// Time to wait after a change for related changes: a component is often written in several steps.
 const QUIET: Duration = Duration::from_millis(150);
 
 /// Reloads what changes, until the process ends. A plugin or a configuration that cannot be loaded
 /// leaves everything as it is, and a note on standard error says why.
-pub(super) async fn follow(running: Arc<Running>) -> crate::Result<()> {
+pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();
     let config = running.options.selection.config.clone();
@@ -26,14 +25,14 @@ pub(super) async fn follow(running: Arc<Running>) -> crate::Result<()> {
     // Nothing is missed from here on. What changed before can wait until the first requests are
     // answered.
     tokio::time::sleep(QUIET).await;
-    let mut real = Real::default();
+    let mut real = CanonicalFiles::default();
     let mut unseen: BTreeSet<PathBuf> =
         running.changed_unseen().await.iter().map(|path| real.path(path)).collect();
     loop {
         let files = running.files().await;
         watch(&mut watcher, &mut watched, &files, &operator);
-        // A directory that was replaced by a link, or the other way round, is another one by now.
-        real = Real::default();
+        // A directory that was replaced by a link, or the other way round, counts as changed.
+        real = CanonicalFiles::default();
         let mut paths = std::mem::take(&mut unseen);
         if paths.is_empty() {
             let Some(first) = changes.recv().await else { return Ok(()) };
@@ -75,7 +74,7 @@ fn watch(
     for path in files {
         first_of.entry(path.parent().unwrap_or(path)).or_insert(path);
     }
-    let mut real = Real::default();
+    let mut real = CanonicalFiles::default();
     let directories: BTreeSet<PathBuf> = first_of
         .into_values()
         .filter_map(|path| Some(real.path(path).parent()?.to_owned()))
@@ -92,12 +91,12 @@ fn watch(
 /// Files by the one name of their directory: events come under the name that the directory is
 /// watched by.
 #[derive(Default)]
-struct Real {
+struct CanonicalFiles {
     /// Directories as they are named, and where they are. Many files are in few of them.
     directories: HashMap<PathBuf, Option<PathBuf>>,
 }
 
-impl Real {
+impl CanonicalFiles {
     fn path(&mut self, path: &Path) -> PathBuf {
         self.found(path).unwrap_or_else(|| path.to_owned())
     }

@@ -1,5 +1,5 @@
 //! A server that runs, and everything that changes what it offers: files that are written, grants
-//! that a person gives, and servers that come or change.
+//! that the operator gives, and servers that come or change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,43 +9,43 @@ use std::time::Duration;
 use crate::error::Context as _;
 use async_trait::async_trait;
 use cofferdam_engine::Engine;
-use cofferdam_mcp::{Decision, Grantor, MissingGrant, Server};
+use cofferdam_mcp::{GrantDecision, Grantor, MissingGrant, Server};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
-use super::{Offering, ServeOptions};
+use super::{ServeOptions, ServedState};
 use crate::Operator;
 use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
 use crate::servers::{self, News};
 
-/// How long to wait after news of a server for those of others.
+/// Time to wait after news of a server for news of others.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Plugins that are offered together at most.
 const ARRIVED_MAX: usize = 1024;
 
-/// What is served and what it is made of. One change happens at a time.
-pub(super) struct Running {
+/// The service and its state. One change happens at a time.
+pub(super) struct RunningService {
     server: Server,
     engine: Engine,
     pub(super) options: ServeOptions,
-    offering: Mutex<Offering>,
+    offering: Mutex<ServedState>,
     /// Fires when servers have changed.
     news: News,
-    /// What a person could grant, by plugin; kept apart, for it is looked at in each call.
+    /// Permissions that the operator could grant, by plugin; separate because each call reads them.
     missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
     pub(super) operator: Operator,
 }
 
-impl Running {
+impl RunningService {
     pub(super) fn new(
         server: Server,
         engine: Engine,
         options: ServeOptions,
-        offering: Offering,
+        offering: ServedState,
         news: News,
         operator: Operator,
     ) -> Self {
@@ -62,8 +62,9 @@ impl Running {
         components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
     }
 
-    /// Loads what [`Offering::start`] has left, in a thread of its own: hashing and linking a large
-    /// component takes the time of many requests. Each plugin is offered as soon as it is there.
+    /// Loads what [`ServedState::start`] has left, in a thread of its own: hashing and linking a
+    /// large component takes the time of many requests. Each plugin is offered as soon as it is
+    /// there.
     ///
     /// # Errors
     /// If what is there then cannot be offered, or is nothing.
@@ -114,13 +115,13 @@ impl Running {
     }
 
     /// Offers what there is.
-    fn publish(&self, offering: &Offering) -> crate::Result<()> {
+    fn publish(&self, offering: &ServedState) -> crate::Result<()> {
         self.server.publish(offering.offer(&self.options)?);
         self.note_missing(offering);
         Ok(())
     }
 
-    /// Files that have changed since they were read, before anybody watched them.
+    /// Files that have changed since they were read, before they were watched.
     pub(super) async fn changed_unseen(&self) -> Vec<PathBuf> {
         self.offering.lock().await.changed()
     }
@@ -128,7 +129,8 @@ impl Running {
     /// Loads everything again, and offers it.
     pub(super) async fn reload_all(&self) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
-        let new = Offering::load_again(&self.engine, &self.options, &offering, &self.news).await?;
+        let new =
+            ServedState::load_again(&self.engine, &self.options, &offering, &self.news).await?;
         self.server.publish(new.offer(&self.options)?);
         *offering = new;
         self.note_missing(&offering);
@@ -175,7 +177,7 @@ impl Running {
         }
     }
 
-    fn note_missing(&self, offering: &Offering) {
+    fn note_missing(&self, offering: &ServedState) {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = offering.missing();
     }
 
@@ -192,7 +194,7 @@ impl Running {
 }
 
 #[async_trait]
-impl Grantor for Running {
+impl Grantor for RunningService {
     fn missing(&self, source: &str) -> Vec<MissingGrant> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing
@@ -202,19 +204,19 @@ impl Grantor for Running {
             .unwrap_or_default()
     }
 
-    async fn decide(&self, source: &str, decision: Decision) -> Result<(), String> {
+    async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String> {
         match decision {
-            Decision::No => {
+            GrantDecision::No => {
                 self.missing
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .retain(|(name, _)| name != source);
                 Ok(())
             }
-            Decision::Once | Decision::Always => {
-                let granted = self.grant(source, decision == Decision::Always).await;
+            GrantDecision::Once | GrantDecision::Always => {
+                let granted = self.grant(source, decision == GrantDecision::Always).await;
                 granted.map_err(|error| {
-                    // The reason may name a place on the host, which is for whoever runs it.
+                    // The reason may name a path of the host, which is for the operator.
                     self.operator
                         .note(&format!("error: nothing was granted to {source}: {error:#}"));
                     format!("Nothing was granted to {source}; the server's log says why.")

@@ -8,7 +8,7 @@ use cofferdam_mcp::{Grantor, HttpOptions, Server, ServerOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Offering, Running, follow};
+use super::{RunningService, ServedState, follow};
 use crate::error::Context as _;
 use crate::loading::Loader;
 use crate::servers::News;
@@ -51,7 +51,7 @@ impl ServeOptions {
 /// of files.
 pub struct Service {
     server: Server,
-    running: Arc<Running>,
+    running: Arc<RunningService>,
     loader: Loader,
     follows_changes: bool,
     operator: Operator,
@@ -66,7 +66,7 @@ impl Service {
     pub async fn start(engine: Engine, options: ServeOptions, operator: Operator) -> Result<Self> {
         let news = News::default();
         let (offering, loader) =
-            Box::pin(Offering::start(&engine, &options, None, &news, &operator)).await?;
+            Box::pin(ServedState::start(&engine, &options, None, &news, &operator)).await?;
         offering.unavailable().for_each(|plugin| plugin.note(&operator));
         let mut server_options = options.server.clone();
         server_options.only_as_task = offering.only_as_task();
@@ -74,7 +74,7 @@ impl Service {
             .context("the server does not start")?;
         let follows_changes = options.follows_changes;
         let running =
-            Running::new(server.clone(), engine, options, offering, news, operator.clone());
+            RunningService::new(server.clone(), engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
         Ok(Self { server, running, loader, follows_changes, operator })

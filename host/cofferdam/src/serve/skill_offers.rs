@@ -1,5 +1,5 @@
 //! Skills for MCP clients beside their tools: files as resources, `skill://NAME/SKILL.md` and
-//! `skill://NAME/path`, and each skill as a prompt, which a person chooses.
+//! `skill://NAME/path`, and each skill as a prompt, which the operator chooses.
 
 use std::sync::Arc;
 
@@ -17,12 +17,11 @@ use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use super::store_resources::{ESCAPED, media_type};
 use crate::error::Context as _;
 
-/// What every address begins with.
+/// Prefix of all addresses.
 const PREFIX: &str = "skill://";
 /// The resource that a skill as a whole is.
 const WHOLE: &str = "SKILL.md";
-/// What the name of a tool begins with that makes a prompt. No client sees or calls it under that
-/// name.
+/// Prefix of the names of tools that make prompts. No client sees or calls it under that name.
 const PROMPT_TOOL: &str = "skill.";
 
 /// The files of skills. Who reads them is the client's own person, as with the files of stores.
@@ -113,7 +112,7 @@ impl SkillPrompts {
 
 #[async_trait]
 impl ToolSource for SkillPrompts {
-    /// Whoever may use the tools of skills may use these.
+    /// Callers that may use the tools of skills may use these.
     fn name(&self) -> &str {
         self.tools.name()
     }

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// What an address cannot hold as it is. `/` stays: it separates here as there.
+/// Characters that an address has to escape. `/` stays: it separates here as there.
 pub(super) const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -75,7 +75,7 @@ impl ResourceSource for StoreResources {
     }
 }
 
-/// What a name's ending says, for the few kinds that clients show differently.
+/// Returns the media type of a file extension that clients show differently.
 pub(super) fn media_type(name: &str) -> Option<&'static str> {
     let (_, ending) = name.rsplit_once('.')?;
     Some(match ending.to_ascii_lowercase().as_str() {

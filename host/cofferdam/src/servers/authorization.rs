@@ -12,15 +12,15 @@ use cofferdam_mcp::client::{
 use toml::Spanned;
 
 use crate::config::{ConfigFile, ServerOAuthTable};
-use crate::granting::{Reader, Values};
+use crate::granting::{ValueReader, Values};
 use crate::{Operator, directories};
 
-/// How to authorise at the server `name`.
+/// Returns the OAuth settings of the server `name`.
 pub(super) fn settings(
     file: &ConfigFile,
     name: &str,
     written: &Spanned<ServerOAuthTable>,
-    reader: &mut Reader<'_>,
+    reader: &mut ValueReader<'_>,
     operator: &Operator,
 ) -> crate::Result<OAuthSettings> {
     let table = written.get_ref();
@@ -46,7 +46,7 @@ pub(super) fn settings(
     };
     let store: Arc<dyn CredentialStore> = match directory(name) {
         Ok(directory) => Arc::new(CredentialFiles::new_ambient(directory)),
-        // Whoever only checks a configuration needs no place for tokens.
+        // Checking a configuration needs no store of tokens.
         Err(_) if reader.values() == Values::Leave => Arc::new(MemoryCredentials::default()),
         Err(error) => return Err(error),
     };
@@ -74,7 +74,7 @@ fn browser(file: &ConfigFile, name: &str, operator: &Operator) -> Arc<dyn Browse
     })
 }
 
-/// Where no person is.
+/// Prompter without an operator.
 struct Nobody {
     what_to_do: String,
 }

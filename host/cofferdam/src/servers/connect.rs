@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_mcp::client::{ConnectError, Endpoint, RemoteServer};
+use cofferdam_mcp::client::{ConnectError, RemoteServer, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -24,9 +24,9 @@ pub struct Unreachable {
     pub(crate) reason: String,
 }
 
-/// What has come of connecting, in the order of the configuration.
+/// Result of connecting, in the order of the configuration.
 #[derive(Default)]
-pub struct Connected {
+pub struct ConnectOutcome {
     /// Servers that are connected.
     pub servers: Vec<Arc<RemoteServer>>,
     /// Servers that cannot be reached.
@@ -35,8 +35,8 @@ pub struct Connected {
     pins: Vec<(Arc<RemoteServer>, Arc<ServerPins>)>,
 }
 
-impl Connected {
-    /// Tells the person who is missing.
+impl ConnectOutcome {
+    /// Tells the operator who is missing.
     pub(crate) fn note_unreachable(&self, operator: &Operator) {
         for server in &self.unreachable {
             operator.note(&format!("warning: {server}"));
@@ -83,8 +83,8 @@ impl Connected {
     }
 }
 
-/// Connects to all of them. One that cannot be reached keeps nobody else away.
-pub async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
+/// Connects to all of them. A server that cannot be reached does not affect the others.
+pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     let places = Arc::new(Semaphore::new(CONNECTING_MAX));
     let mut connecting = JoinSet::new();
     for (index, spec) in specs.into_iter().enumerate() {
@@ -100,7 +100,7 @@ pub async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
     while let Some(Ok((index, result))) = connecting.join_next().await {
         ended.insert(index, result);
     }
-    let mut connected = Connected::default();
+    let mut connected = ConnectOutcome::default();
     for (result, pins) in ended.into_values() {
         match result {
             Ok(server) => {
@@ -114,7 +114,7 @@ pub async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
     connected
 }
 
-/// Connects to one. Who has to wait for a person waits for as long as the authorization takes.
+/// Connects to one. Who has to wait for the operator waits for as long as the authorization takes.
 pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
     // A handshake is a large future that is needed once.
     let connecting = Box::pin(RemoteServer::connect(spec.settings.clone()));
@@ -144,7 +144,7 @@ fn reason(spec: &ServerSpec, error: &ConnectError) -> String {
         (ConnectError::NeedsAuthorization, _) => {
             "; give it a header with a secret, or [servers.NAME.oauth]"
         }
-        (ConnectError::Handshake(_), Endpoint::Command(_)) => {
+        (ConnectError::Handshake(_), ServerEndpoint::Command(_)) => {
             "; COFFERDAM_LOG=info shows what it has printed"
         }
         _ => "",

@@ -15,7 +15,7 @@ use super::{ServerPins, ServerSpec, connect};
 use crate::config::ServerTable;
 use crate::{Operator, text};
 
-/// How long a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
+/// Time that a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
 const START_WAIT: Duration = Duration::from_secs(5);
 /// Attempts to connect. The server may come at any time.
 const ATTEMPTS: Backoff = Backoff {
@@ -30,19 +30,18 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Fires when a server has come, or offers something else.
 pub type News = Arc<Notify>;
 
-/// A server that is kept. Dropping it ends the attempts; a connection ends when nobody holds it any
-/// more.
-pub struct Kept {
+/// A server that is kept. Dropping it ends the attempts; a connection ends with its last user.
+pub struct SupervisedServer {
     name: String,
     table: ServerTable,
     server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
     pins: Option<Arc<ServerPins>>,
-    /// Whether the first attempt has ended.
+    /// True if the first attempt has ended.
     tried: watch::Receiver<bool>,
     _stop: DropGuard,
 }
 
-impl Kept {
+impl SupervisedServer {
     fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News, operator: Operator) -> Self {
         let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
         let server = Arc::default();
@@ -82,26 +81,26 @@ impl Kept {
 /// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are.
 pub fn start_all(
     specs: Vec<ServerSpec>,
-    before: &[Arc<Kept>],
+    before: &[Arc<SupervisedServer>],
     news: &News,
     operator: &Operator,
-) -> Vec<Arc<Kept>> {
+) -> Vec<Arc<SupervisedServer>> {
     let places = Arc::new(Semaphore::new(CONNECTING_MAX));
     let start = |spec: ServerSpec| {
         let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
         same.cloned().unwrap_or_else(|| {
             let (places, news) = (Arc::clone(&places), Arc::clone(news));
-            Arc::new(Kept::start(spec, places, news, operator.clone()))
+            Arc::new(SupervisedServer::start(spec, places, news, operator.clone()))
         })
     };
     specs.into_iter().map(start).collect()
 }
 
 /// Waits until every server has been tried, or some seconds; then tells which ones are missing.
-pub async fn wait_for_all(kept: &[Arc<Kept>], operator: &Operator) {
+pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
     let all_tried = async {
         for kept in kept {
-            // An error means that nobody tries any more.
+            // An error means that the attempts have ended.
             let _ = kept.tried.clone().wait_for(|tried| *tried).await;
         }
     };

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use cofferdam_mcp::client::{LeftOut, Review, Statements};
 
 use crate::Operator;
-use crate::difference::Difference;
+use crate::difference::DefinitionDiff;
 use crate::pins::{ComparedServer, Pins};
 
 /// Maximum number of names in one line.
@@ -18,26 +18,26 @@ const NAMES_MAX: usize = 20;
 pub struct ServerPins {
     server: String,
     config: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<PinState>,
     operator: Operator,
 }
 
 #[derive(Default)]
-struct State {
+struct PinState {
     /// Latest statements of the server, if they are not accepted.
-    change: Option<Change>,
+    change: Option<ServerChange>,
     /// When the lock file was last written, as of the last comparison.
     seen: Option<SystemTime>,
     /// True if the user was told of `change`.
     is_told: bool,
 }
 
-/// A change that nobody has accepted.
+/// A change that was not accepted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct ServerChange {
     pub(crate) left_out: LeftOut,
     /// Difference of the statements, for a user.
-    pub difference: Difference,
+    pub difference: DefinitionDiff,
     /// All that the server says now.
     pub statements: Statements,
 }
@@ -53,12 +53,12 @@ impl ServerPins {
         &self.config
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PinState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The change that waits for consent.
-    pub fn change(&self) -> Option<Change> {
+    pub fn change(&self) -> Option<ServerChange> {
         self.state().change.clone()
     }
 
@@ -90,7 +90,7 @@ impl ServerPins {
         state.change.is_some() && state.seen != written(&self.config)
     }
 
-    fn compare(&self, statements: &Statements) -> crate::Result<Option<Change>> {
+    fn compare(&self, statements: &Statements) -> crate::Result<Option<ServerChange>> {
         let pins = Pins::of_config_ambient(&self.config)?;
         match pins.compare_server(&self.server, statements) {
             ComparedServer::Same => Ok(None),
@@ -116,15 +116,15 @@ impl Review for ServerPins {
     fn left_out(&self, statements: &Statements) -> LeftOut {
         let seen = written(&self.config);
         let change = self.compare(statements).unwrap_or_else(|error| {
-            // Nobody can say what was accepted.
+            // The accepted state is unknown.
             let everything = LeftOut {
                 instructions: statements.instructions.is_some(),
                 tools: statements.tools.keys().cloned().collect(),
                 prompts: statements.prompts.keys().cloned().collect(),
                 resources: statements.resources.keys().cloned().collect(),
             };
-            let difference = Difference::unknown(format!("{error:#}"));
-            Some(Change { left_out: everything, difference, statements: statements.clone() })
+            let difference = DefinitionDiff::unknown(format!("{error:#}"));
+            Some(ServerChange { left_out: everything, difference, statements: statements.clone() })
         });
         let mut state = self.state();
         state.is_told &= state.change == change;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_mcp::client::{
-    Admission, Endpoint, HttpEndpoint, INHERITED, InvalidEndpoint, ServerSettings, StdioCommand,
+    Admission, HttpEndpoint, INHERITED, InvalidEndpoint, ServerEndpoint, ServerSettings,
+    StdioCommand,
 };
 use cofferdam_tool::PluginName;
 use cofferdam_tool::permission::SecretText;
@@ -18,14 +19,14 @@ use super::authorization;
 use super::pins::ServerPins;
 use crate::Operator;
 use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, Wrong};
-use crate::granting::{Reader, Values};
+use crate::granting::{ValueReader, Values};
 
 /// A server that is to be used, before there is a connection.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// Settings of the connection.
     pub settings: ServerSettings,
-    /// What the configuration says, to see whether it says something else later.
+    /// Table of the configuration, to notice changes.
     pub table: ServerTable,
     /// Pins of the server; `None` with `pin = false`.
     pub pins: Option<Arc<ServerPins>>,
@@ -69,10 +70,10 @@ pub fn of_name(
         return Err(in_table("a limit of 0 lets no call succeed".to_owned()).into());
     }
     let wrong = |(span, message): Wrong| file.error(span, message);
-    let mut reader = Reader::new(file, "servers", name, values);
+    let mut reader = ValueReader::new(file, "servers", name, values);
     let endpoint = match (&table.command, &table.url) {
-        (Some(_), None) => Endpoint::Command(command(file, table, &mut reader)?),
-        (None, Some(_)) => Endpoint::Http(http(file, name, table, &mut reader, operator)?),
+        (Some(_), None) => ServerEndpoint::Command(command(file, table, &mut reader)?),
+        (None, Some(_)) => ServerEndpoint::Http(http(file, name, table, &mut reader, operator)?),
         _ => return Err(in_table("write either `command` or `url`".to_owned()).into()),
     };
     let mut settings = ServerSettings::new(name, endpoint);
@@ -102,7 +103,7 @@ pub fn of_name(
 fn command(
     file: &ConfigFile,
     table: &ServerTable,
-    reader: &mut Reader<'_>,
+    reader: &mut ValueReader<'_>,
 ) -> crate::Result<StdioCommand> {
     if let Some((name, _)) = table.headers.iter().next() {
         return Err(file.error(name.span(), "a program gets no headers; use `env`").into());
@@ -148,7 +149,7 @@ fn http(
     file: &ConfigFile,
     name: &str,
     table: &ServerTable,
-    reader: &mut Reader<'_>,
+    reader: &mut ValueReader<'_>,
     operator: &Operator,
 ) -> crate::Result<HttpEndpoint> {
     if let Some((name, _)) = table.env.iter().next() {
@@ -179,7 +180,7 @@ fn http(
 fn headers(
     file: &ConfigFile,
     table: &ServerTable,
-    reader: &mut Reader<'_>,
+    reader: &mut ValueReader<'_>,
 ) -> crate::Result<Vec<(HeaderName, HeaderValue)>> {
     let mut headers = Vec::new();
     for (header, span) in table.headers().map_err(|(span, message)| file.error(span, message))? {

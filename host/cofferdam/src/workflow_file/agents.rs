@@ -7,7 +7,7 @@ use crate::Result;
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
-use cofferdam_workflow::definition::{AgentDefinition, Names};
+use cofferdam_workflow::definition::{AgentDefinition, NameList};
 
 use super::WorkflowFile;
 use crate::Error;
@@ -25,7 +25,7 @@ pub struct AgentParts<'a> {
     pub config: Option<&'a ConfigFile>,
     /// Tools that agents may name.
     pub toolset: &'a Toolset,
-    /// Calls that a person is asked about.
+    /// Calls that the user is asked about.
     pub approvals: Approvals,
     /// Labels of the conversations.
     pub labels: Option<LabelPolicy>,
@@ -91,7 +91,7 @@ impl AgentParts<'_> {
     /// The tools that the agent names: none unless it names some.
     fn tools(&self, file: &WorkflowFile, table: &AgentDefinition) -> Result<Toolset> {
         let Some(named) = &table.tools else { return Ok(Toolset::new()) };
-        if named.value == Names::Word("all".to_owned()) {
+        if named.value == NameList::Word("all".to_owned()) {
             return Ok(self.toolset.clone());
         }
         let mut wanted = BTreeSet::new();

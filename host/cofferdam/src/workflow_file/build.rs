@@ -3,11 +3,12 @@
 use crate::Result;
 use cofferdam_agent::Agent;
 use cofferdam_workflow::definition::{
-    Case, EdgeDefinition, Location, Names, OrchestrationDefinition, OrchestrationKind, When,
+    EdgeDefinition, Location, NameList, OrchestrationDefinition, OrchestrationKind, SwitchCase,
+    TextCondition,
 };
 use cofferdam_workflow::{
     AgentExecutor, AgentSelector, Concurrent, Condition, GroupChat, Handoff, InvalidOrchestration,
-    InvalidWorkflow, Magentic, MagenticLimits, Selection, Sequential, Switch, Workflow,
+    InvalidWorkflow, Magentic, MagenticLimits, Sequential, Switch, TargetSelection, Workflow,
     WorkflowBuilder, selector_fn,
 };
 
@@ -31,7 +32,9 @@ pub(super) fn workflow(
     if let Some(twice) =
         file.definition.agents.0.iter().find(|(id, _)| file.definition.people.get(id).is_some())
     {
-        return Err(file.error_anywhere(format!("`{}` is an agent and a person", twice.0)).into());
+        return Err(file
+            .error_anywhere(format!("`{}` is both an agent and a person", twice.0))
+            .into());
     }
     let max_iterations =
         max_iterations.or(file.definition.max_iterations.as_ref().map(|max| max.value));
@@ -40,7 +43,8 @@ pub(super) fn workflow(
             let at = orchestration.referenced;
             check_alone(file, at)?;
             let table = &orchestration.value.0;
-            let built = Together { file, table, at, agent: &agent, max_iterations }.build()?;
+            let built =
+                OrchestrationBuilder { file, table, at, agent: &agent, max_iterations }.build()?;
             built.map_err(|error| file.error(at, error.to_string()).into())
         }
         None => graph(file, max_iterations, agent),
@@ -64,7 +68,7 @@ fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
 }
 
 /// Agents that work together in one of the known ways.
-struct Together<'f, A> {
+struct OrchestrationBuilder<'f, A> {
     file: &'f WorkflowFile,
     table: &'f OrchestrationDefinition,
     at: Location,
@@ -72,7 +76,7 @@ struct Together<'f, A> {
     max_iterations: MaxIterations,
 }
 
-impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
+impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
     fn build(&self) -> Result<Result<Workflow, InvalidOrchestration>> {
         self.check_options()?;
         let OrchestrationDefinition { kind, chain_only_responses, intermediate, .. } = self.table;
@@ -137,7 +141,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
         })
     }
 
-    /// What is for another kind is a mistake, and not to be passed over.
+    /// Refuses options that belong to another kind of orchestration.
     fn check_options(&self) -> Result<()> {
         let OrchestrationDefinition { kind, max_rounds, max_stalls, max_resets, .. } = self.table;
         let (is_chat, is_magentic) =
@@ -164,7 +168,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
         }
     }
 
-    /// Who takes part: who is named, or everybody who has no other task.
+    /// Returns the participants: those that are named, or else every agent without another task.
     fn participants(&self) -> Result<Vec<String>> {
         let ids = match &self.table.participants {
             Some(ids) => ids.clone(),
@@ -251,16 +255,16 @@ fn graph(
         builder = add(file, edge.referenced, &edge.value, builder)?;
     }
     builder = match &definition.output_from {
-        Some(Names::Word(word)) => builder.output_from(word.as_str()),
-        Some(Names::List(list)) => builder.output_from(list.clone()),
+        Some(NameList::Word(word)) => builder.output_from(word.as_str()),
+        Some(NameList::List(list)) => builder.output_from(list.clone()),
         None => builder,
     };
     builder = match &definition.intermediate_output_from {
         // Words of the file have dashes.
-        Some(Names::Word(word)) => {
+        Some(NameList::Word(word)) => {
             builder.intermediate_output_from(word.replace('-', "_").as_str())
         }
-        Some(Names::List(list)) => builder.intermediate_output_from(list.clone()),
+        Some(NameList::List(list)) => builder.intermediate_output_from(list.clone()),
         None => builder,
     };
     if let Some(max_iterations) = max_iterations {
@@ -295,30 +299,32 @@ fn add(
     builder: WorkflowBuilder,
 ) -> Result<WorkflowBuilder> {
     let wrong = |message: &str| -> crate::Error { file.error(at, message).into() };
-    let condition = |when: &When| when.condition().map_err(|message| wrong(&message));
+    let condition = |when: &TextCondition| when.condition().map_err(|message| wrong(&message));
     let cases = edge.switch.iter().chain(&edge.select).flatten();
     let ends =
-        edge.from.iter().chain(&edge.to).flat_map(Names::ids).chain(edge.chain.iter().flatten());
+        edge.from.iter().chain(&edge.to).flat_map(NameList::ids).chain(edge.chain.iter().flatten());
     for id in ends.chain(cases.flat_map(|case| case.to.iter().chain(&case.otherwise))) {
         check_known(file, at, id)?;
     }
     let EdgeDefinition { chain, from, to, when, switch, select } = edge;
     Ok(match (chain, from, to, when, switch, select) {
         (Some(chain), None, None, None, None, None) => builder.chain(chain),
-        (None, Some(Names::Word(from)), Some(Names::Word(to)), when, None, None) => match when {
-            Some(when) => builder.edge_if(from, to, condition(when)?),
-            None => builder.edge(from, to),
-        },
-        (None, Some(Names::Word(from)), Some(Names::List(to)), None, None, None) => {
+        (None, Some(NameList::Word(from)), Some(NameList::Word(to)), when, None, None) => {
+            match when {
+                Some(when) => builder.edge_if(from, to, condition(when)?),
+                None => builder.edge(from, to),
+            }
+        }
+        (None, Some(NameList::Word(from)), Some(NameList::List(to)), None, None, None) => {
             builder.fan_out(from, to)
         }
-        (None, Some(Names::List(from)), Some(Names::Word(to)), None, None, None) => {
+        (None, Some(NameList::List(from)), Some(NameList::Word(to)), None, None, None) => {
             builder.fan_in(from, to)
         }
-        (None, Some(Names::Word(from)), None, None, Some(cases), None) => {
+        (None, Some(NameList::Word(from)), None, None, Some(cases), None) => {
             builder.switch(from, switch_of(cases).map_err(|message| wrong(&message))?)
         }
-        (None, Some(Names::Word(from)), None, None, None, Some(cases)) => {
+        (None, Some(NameList::Word(from)), None, None, None, Some(cases)) => {
             let (targets, selection) = selection_of(cases).map_err(|message| wrong(&message))?;
             builder.select(from, targets, selection)
         }
@@ -332,14 +338,14 @@ fn add(
     })
 }
 
-fn switch_of(cases: &[Case]) -> std::result::Result<Switch, String> {
+fn switch_of(cases: &[SwitchCase]) -> std::result::Result<Switch, String> {
     let mut switch = Switch::new();
     for (place, case) in cases.iter().enumerate() {
         switch = match case {
-            Case { when: Some(when), to: Some(to), otherwise: None } => {
+            SwitchCase { when: Some(when), to: Some(to), otherwise: None } => {
                 switch.case(when.condition()?, to)
             }
-            Case { when: None, to: None, otherwise: Some(otherwise) }
+            SwitchCase { when: None, to: None, otherwise: Some(otherwise) }
                 if place + 1 == cases.len() =>
             {
                 switch.default_to(otherwise)
@@ -354,21 +360,23 @@ fn switch_of(cases: &[Case]) -> std::result::Result<Switch, String> {
 }
 
 /// Everybody whose condition holds, in order; who has none gets every message.
-fn selection_of(cases: &[Case]) -> std::result::Result<(Vec<String>, Selection), String> {
+fn selection_of(
+    cases: &[SwitchCase],
+) -> std::result::Result<(Vec<String>, TargetSelection), String> {
     let mut chosen = Vec::new();
     for case in cases {
-        let Case { when, to: Some(to), otherwise: None } = case else {
+        let SwitchCase { when, to: Some(to), otherwise: None } = case else {
             return Err(
                 "a case of `select` has `to`, and `when` unless it gets every message".to_owned()
             );
         };
-        let when = when.as_ref().map(When::condition).transpose()?;
+        let when = when.as_ref().map(TextCondition::condition).transpose()?;
         chosen.push((to.clone(), when));
     }
     let targets = chosen.iter().map(|(to, _)| to.clone()).collect();
     let names: Vec<_> =
         chosen.iter().map(|(_, when)| when.as_ref().map_or("always", Condition::name)).collect();
-    let selection = Selection::new(names.join("; "), move |value, _| {
+    let selection = TargetSelection::new(names.join("; "), move |value, _| {
         let holds = |when: &Option<Condition>| when.as_ref().is_none_or(|when| when.holds(value));
         chosen.iter().filter(|(_, when)| holds(when)).map(|(to, _)| to.clone()).collect()
     });

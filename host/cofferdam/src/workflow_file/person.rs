@@ -1,11 +1,11 @@
-//! A person at a node of the graph.
+//! The user at a node of the graph.
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 use cofferdam_workflow::definition::{PersonDefinition, PersonPasses};
-use cofferdam_workflow::{Executor, MessageType, Payload, Request, Step};
+use cofferdam_workflow::{Executor, MessageType, Payload, Step, UserRequest};
 
-/// Asks a person about each message, and sends on what was answered, or the message if the answer
+/// Asks the user about each message, and sends on what was answered, or the message if the answer
 /// is yes.
 pub(super) struct Person {
     id: String,
@@ -18,7 +18,7 @@ impl Person {
     }
 }
 
-/// Whether a person has said yes.
+/// Returns whether the user has said yes.
 pub fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "true")
 }
@@ -65,7 +65,7 @@ impl Executor for Person {
 
     async fn answered(
         &self,
-        request: Request,
+        request: UserRequest,
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {

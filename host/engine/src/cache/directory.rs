@@ -1,8 +1,8 @@
-//! The cache directory, held by handle, and files in it that are ours alone.
+//! Cache directory, held by handle, and private files in it.
 //!
-//! Every name is resolved from the handle, never follows a link, and never waits for a pipe. What a
-//! file is, and whose, is asked of the opened handle, so nothing can be swapped between the check
-//! and the use.
+//! Every name is resolved relative to the handle, without following links or waiting for pipes.
+//! Type and owner of a file are read from the opened handle, so nothing can be swapped between the
+//! check and the use.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,27 +23,27 @@ const FILE_MODE: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 const PERMISSIONS: u32 = 0o7777;
 
-/// A directory that belongs to this user alone.
-pub(super) struct Directory {
+/// Directory that belongs only to this user.
+pub(super) struct PrivateDirectory {
     handle: OwnedFd,
 }
 
-/// A regular file that belongs to this user alone.
+/// Regular file that belongs only to this user.
 pub(super) struct OpenFile {
     pub(super) reader: File,
     pub(super) length: u64,
 }
 
-/// A file in the directory, by name.
-pub(super) struct Listed {
+/// File in the directory, by name.
+pub(super) struct ListedFile {
     pub(super) name: String,
     pub(super) bytes: u64,
     /// Seconds and nanoseconds since 1970.
     pub(super) modified: (i64, i64),
 }
 
-impl Directory {
-    /// Opens or creates the directory at `path`, and says where it really is.
+impl PrivateDirectory {
+    /// Opens or creates the directory at `path`. Also returns its path without links.
     pub(super) fn open_ambient(path: &Path) -> Result<(Self, PathBuf), CacheError> {
         // A trailing slash or dot would make the system follow a link at the end of the path.
         let path: PathBuf = path.components().collect();
@@ -60,7 +60,7 @@ impl Directory {
         Ok((Self { handle }, resolved))
     }
 
-    /// Opens a file for reading if it is regular and ours alone. `None` if there is none.
+    /// Opens a file for reading if it is regular and private. Returns `None` if it does not exist.
     pub(super) fn open_file(&self, name: &str) -> Result<Option<OpenFile>, Rejection> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -68,7 +68,7 @@ impl Directory {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::MLINK) => return Err(Rejection::Link),
-            // What a socket answers.
+            // Error for a socket.
             Err(Errno::NXIO | Errno::OPNOTSUPP) => return Err(Rejection::FileType),
             Err(error) => return Err(Rejection::Unreadable(io::Error::from(error).kind())),
         };
@@ -81,8 +81,8 @@ impl Directory {
         }))
     }
 
-    /// Writes a new file under a name of its own, which is returned. Leaves nothing behind if that
-    /// fails.
+    /// Writes a new file under a unique name and returns the name. Leaves nothing behind on
+    /// failure.
     pub(super) fn write_temporary(&self, parts: &[&[u8]]) -> io::Result<String> {
         let name = temporary_name()?;
         let flags =
@@ -98,7 +98,7 @@ impl Directory {
         }
     }
 
-    /// Waits until the file and its directory entry are on disk.
+    /// Syncs the file and its directory entry to disk.
     pub(super) fn sync(&self, name: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = fs::openat(&self.handle, name, flags, Mode::empty())?;
@@ -106,8 +106,8 @@ impl Directory {
         Ok(fs::fsync(&self.handle)?)
     }
 
-    /// Gives the file `from` a second name `to`, unless that name is taken, which is no error. On
-    /// disk when it returns.
+    /// Gives the file `from` the additional name `to`. Succeeds without effect if that name is
+    /// taken. The name is on disk when this returns.
     pub(super) fn link_new(&self, from: &str, to: &str) -> io::Result<()> {
         match fs::linkat(&self.handle, from, &self.handle, to, AtFlags::empty()) {
             Ok(()) => Ok(fs::fsync(&self.handle)?),
@@ -124,13 +124,14 @@ impl Directory {
         Ok(fs::unlinkat(&self.handle, name, AtFlags::empty())?)
     }
 
-    /// The regular files of the directory. Names that are not UTF-8 are none of ours.
-    pub(super) fn list(&self) -> io::Result<Vec<Listed>> {
+    /// Lists the regular files of the directory. Names that are not UTF-8 are not cache files and
+    /// are left out.
+    pub(super) fn list(&self) -> io::Result<Vec<ListedFile>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(&self.handle)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            // A file that another process has removed meanwhile is not there to be listed.
+            // Another process may have removed the file in the meantime.
             let Ok(stat) = fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
@@ -145,7 +146,7 @@ impl Directory {
 fn open_directory(path: &Path) -> Result<OwnedFd, CacheError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(CWD, path, flags, Mode::empty()).map_err(|error| {
-        // Systems disagree on the error for a link where a directory is wanted.
+        // Systems disagree on the error for a link where a directory is expected.
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
             CacheError::directory(path, Rejection::Link)
         } else {
@@ -154,7 +155,7 @@ fn open_directory(path: &Path) -> Result<OwnedFd, CacheError> {
     })
 }
 
-/// Refuses what is of another type, of another user, or open to others.
+/// Rejects files of another type, of another user, or with permissions for others.
 fn check(stat: &Stat, file_type: FileType) -> Result<(), Rejection> {
     if FileType::from_raw_mode(stat.st_mode) != file_type {
         return Err(Rejection::FileType);
@@ -167,7 +168,7 @@ fn check(stat: &Stat, file_type: FileType) -> Result<(), Rejection> {
     if mode & OTHERS != 0 { Err(Rejection::Mode { mode }) } else { Ok(()) }
 }
 
-/// The permission bits. Their type has 16 bits on macOS and 32 on Linux.
+/// Returns the permission bits. Their type has 16 bits on macOS and 32 on Linux.
 #[allow(
     clippy::useless_conversion,
     reason = "the conversion is only useless where the type has 32 bits"
@@ -182,15 +183,15 @@ fn mode(bits: u32) -> Mode {
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
-fn listed(name: &str, stat: &Stat) -> Listed {
-    Listed {
+fn listed(name: &str, stat: &Stat) -> ListedFile {
+    ListedFile {
         name: name.to_owned(),
         bytes: u64::try_from(stat.st_size).unwrap_or(0),
         modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
     }
 }
 
-/// A name that no other writer has. Exclusive creation would notice if one had.
+/// Returns a unique name. Exclusive creation would detect a collision.
 fn temporary_name() -> io::Result<String> {
     let random =
         getrandom::u64().map_err(|_| io::Error::other("the system has no random bytes"))?;

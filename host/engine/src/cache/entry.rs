@@ -1,27 +1,28 @@
-//! One entry: its name, its bytes on disk, and the proof that they are ours.
+//! Cache entry: its name, its bytes on disk, and their authentication.
 
 use std::io::{self, Read};
 
-use super::directory::{Directory, OpenFile};
+use super::directory::{OpenFile, PrivateDirectory};
 use super::error::{CacheError, Rejection};
 use super::install_key::InstallKey;
 use super::{CacheKey, EntryKind};
 
-/// First bytes of every entry. A new layout gets a new number; the MAC covers them.
+/// First bytes of every entry. A new layout gets a new number. The MAC covers them.
 const MAGIC: [u8; 8] = *b"CFDCACH1";
 /// Length of a MAC.
 const MAC_BYTES: usize = blake3::OUT_LEN;
-/// Header before the contents: magic and MAC.
+/// Length of the header before the contents: magic and MAC.
 const HEADER_BYTES: u64 = (MAGIC.len() + MAC_BYTES) as u64;
-/// Longest machine code. It is a few times as long as its Wasm, of which the screen admits 64 MiB.
+/// Maximum length of machine code. It is several times as long as its Wasm, of which the screen
+/// admits 64 MiB.
 const CODE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Longest description: a thousand tools with schemas of 16 KiB.
+/// Maximum length of a description: a thousand tools with schemas of 16 KiB.
 const DESCRIPTION_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Maximum length of an index: a thousand components with 64 KiB each. A longer one is not written.
 const INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl EntryKind {
-    /// Returns the tag by which the MAC tells kinds apart. Never reused for another kind.
+    /// Returns the tag that distinguishes kinds in the MAC. Never reused for another kind.
     fn tag(self) -> u8 {
         match self {
             Self::Code => 1,
@@ -47,7 +48,7 @@ impl EntryKind {
     }
 }
 
-/// The file name of an entry.
+/// Returns the file name of an entry.
 pub(super) fn name(key: &CacheKey, kind: EntryKind) -> String {
     format!("{}.{}", blake3::Hash::from_bytes(key.0).to_hex(), kind.extension())
 }
@@ -61,15 +62,15 @@ pub(super) fn is_entry(name: &str) -> bool {
     known && blake3::Hash::from_hex(key).is_ok()
 }
 
-/// Refuses contents that [`read`] would not accept.
+/// Rejects contents that [`read`] would not accept.
 pub(super) fn check_length(kind: EntryKind, length: u64) -> Result<(), CacheError> {
     let limit = kind.bytes_max();
     if length > limit { Err(CacheError::EntryTooLarge { length, limit }) } else { Ok(()) }
 }
 
-/// Writes an entry under another name and renames it: a rename is all or nothing.
+/// Writes an entry under a temporary name and renames it, which is atomic.
 pub(super) fn write(
-    directory: &Directory,
+    directory: &PrivateDirectory,
     install_key: &InstallKey,
     key: &CacheKey,
     kind: EntryKind,
@@ -78,22 +79,21 @@ pub(super) fn write(
     let mac = mac(install_key, key, kind, contents);
     let temporary = directory.write_temporary(&[&MAGIC, mac.as_bytes(), contents])?;
     directory.rename(&temporary, &name(key, kind)).inspect_err(|_| {
-        // The error that is reported is the first one; a file that stays is removed by the next
-        // prune.
+        // The first error is the one that is reported; the next prune removes a leftover file.
         let _ = directory.remove(&temporary);
     })
 }
 
-/// Reads an entry and proves it. `None` if there is no such entry.
+/// Reads and authenticates an entry. Returns `None` if it does not exist.
 pub(super) fn read(
-    directory: &Directory,
+    directory: &PrivateDirectory,
     install_key: &InstallKey,
     key: &CacheKey,
     kind: EntryKind,
 ) -> Result<Option<Vec<u8>>, Rejection> {
     let Some(mut file) = directory.open_file(&name(key, kind))? else { return Ok(None) };
     let (mac_found, contents) = read_parts(&mut file, kind)?;
-    // Comparing two hashes of `blake3` takes the same time wherever they differ.
+    // `blake3` compares hashes in constant time.
     if blake3::Hash::from_bytes(mac_found) != mac(install_key, key, kind, &contents) {
         return Err(Rejection::NotAuthentic);
     }
@@ -119,13 +119,13 @@ fn read_parts(
     }
     file.reader.read_exact(&mut mac).map_err(unreadable)?;
     let mut contents = Vec::with_capacity(usize::try_from(contents_bytes).unwrap_or_default());
-    // A file that grows meanwhile is read no further than it was long; the MAC refuses the rest.
+    // If the file grows meanwhile, only its original length is read; the MAC rejects it then.
     file.reader.by_ref().take(contents_bytes).read_to_end(&mut contents).map_err(unreadable)?;
     Ok((mac, contents))
 }
 
-/// The proof. Every part but the last has a fixed length, so two different entries never hash the
-/// same bytes.
+/// Computes the MAC of an entry. Every part but the last has a fixed length, so two different
+/// entries never hash the same bytes.
 fn mac(install_key: &InstallKey, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> blake3::Hash {
     let mut hasher = install_key.hasher();
     hasher.update(&MAGIC);

@@ -3,29 +3,29 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error of opening or writing a cache. The messages name paths of the host: they are for the
+/// Error of opening or writing a cache. The messages contain paths of the host and are for the
 /// operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The directory or its key could be read or changed by others, or is not what it should be.
+    /// Other users could read or change the directory or its key, or it has the wrong type.
     #[error("the cache {part} `{}` is {reason}; {remedy}", path.display())]
     Refused {
-        /// `directory` or `key`.
+        /// Affected part: `directory` or `key`.
         part: &'static str,
-        /// The path.
+        /// Path of that part.
         path: PathBuf,
-        /// The problem.
+        /// Problem with that part.
         reason: Rejection,
-        /// A command or action that solves it.
+        /// Command or action that solves it.
         remedy: String,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("cannot {action} the cache directory `{}`", path.display())]
     Io {
-        /// The operation, as a verb.
+        /// Operation that failed, as a verb.
         action: &'static str,
-        /// The cache directory.
+        /// Path of the cache directory.
         path: PathBuf,
         /// Error of the system.
         #[source]
@@ -34,15 +34,15 @@ pub enum CacheError {
     /// There is no randomness for a key.
     #[error("cannot make a key for the cache: the system has no random bytes")]
     NoRandomness,
-    /// Contents that are longer than an entry may be.
+    /// The contents are longer than an entry may be.
     #[error("an entry of {length} bytes is too large for the cache; the limit is {limit}")]
     EntryTooLarge {
         /// Length of the contents.
         length: u64,
-        /// The longest contents of their kind.
+        /// Maximum length for contents of their kind.
         limit: u64,
     },
-    /// The system has no owners and permissions of files that could protect a cache.
+    /// The system has no file owners and permissions that could protect a cache.
     #[error(
         "a cache of compiled code needs the file permissions of Unix; run without one on this \
          system"
@@ -50,7 +50,7 @@ pub enum CacheError {
     Unsupported,
 }
 
-/// Reason to reject a file. Reads on after `the entry is …`.
+/// Reason to reject a file. The message continues `the entry is …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -60,37 +60,37 @@ pub enum Rejection {
     /// A directory, a pipe, a device or a socket.
     #[error("not of the right file type")]
     FileType,
-    /// The file belongs to another user.
+    /// A file of another user.
     #[error("owned by user {owner}")]
     Owner {
-        /// The user id of the owner.
+        /// User id of the owner.
         owner: u32,
     },
-    /// Group or others have permissions.
+    /// A file with permissions for group or others.
     #[error("open to others (mode {mode:o})")]
     Mode {
-        /// The permission bits.
+        /// Permission bits.
         mode: u32,
     },
-    /// Longer than it may be.
+    /// A file that is longer than allowed.
     #[error("too large ({length} bytes)")]
     TooLarge {
         /// Length of the file.
         length: u64,
     },
-    /// Shorter than it must be.
+    /// A file that is shorter than required.
     #[error("cut short ({length} bytes)")]
     CutShort {
         /// Length of the file.
         length: u64,
     },
-    /// Written by another version, or not by a cache at all.
+    /// A file that was written by another version, or not by a cache at all.
     #[error("of an unknown format")]
     Format,
     /// The MAC does not match: changed, moved from another entry, or written with another key.
     #[error("not authentic: its code does not match its contents, name and key")]
     NotAuthentic,
-    /// The system cannot read it.
+    /// A file that the system cannot read.
     #[error("unreadable ({0})")]
     Unreadable(io::ErrorKind),
 }
@@ -100,7 +100,7 @@ impl CacheError {
         Self::Io { action, path: path.to_owned(), source }
     }
 
-    /// Refuses the cache directory itself.
+    /// Rejects the cache directory itself.
     #[cfg(unix)]
     pub(super) fn directory(path: &Path, reason: Rejection) -> Self {
         let remedy = match reason {
@@ -111,7 +111,7 @@ impl CacheError {
         Self::Refused { part: "directory", path: path.to_owned(), reason, remedy }
     }
 
-    /// Refuses the key file.
+    /// Rejects the key file.
     pub(super) fn key(path: PathBuf, reason: Rejection) -> Self {
         let remedy = match reason {
             Rejection::Mode { .. } => {

@@ -1,26 +1,29 @@
-//! The secret of an installation: 32 random bytes that prove who wrote an entry.
+//! Secret key of an installation: 32 random bytes that authenticate its entries.
 
 use std::io::Read;
 use std::path::Path;
 
-use super::directory::{Directory, OpenFile};
+use super::directory::{OpenFile, PrivateDirectory};
 use super::entry::unreadable;
 use super::error::{CacheError, Rejection};
 
 /// File name of the key in the cache directory.
 pub(super) const KEY_NAME: &str = "key";
 const KEY_BYTES: usize = blake3::KEY_LEN;
-/// Maximum number of attempts to read a key that vanishes after it was created, because another
+/// Maximum number of attempts to read a key that disappears after it was created because another
 /// process deletes it.
 const ATTEMPTS: u32 = 3;
 
-/// The key. Has no `Debug`, so that it never reaches a log.
+/// Key of the installation. Has no `Debug`, so that it never reaches a log.
 pub(super) struct InstallKey([u8; KEY_BYTES]);
 
 impl InstallKey {
-    /// Reads the key of the directory, or makes one. When several processes make one at a time, the
-    /// first wins and all of them use it: what counts is always what is read back.
-    pub(super) fn load_or_create(directory: &Directory, path: &Path) -> Result<Self, CacheError> {
+    /// Reads the key of the directory, or creates one. If several processes create one at the same
+    /// time, the first wins and all of them use its key, because each reads the key back.
+    pub(super) fn load_or_create(
+        directory: &PrivateDirectory,
+        path: &Path,
+    ) -> Result<Self, CacheError> {
         let refused = |reason| CacheError::key(path.join(KEY_NAME), reason);
         for _ in 0..ATTEMPTS {
             if let Some(mut file) = directory.open_file(KEY_NAME).map_err(refused)? {
@@ -31,7 +34,7 @@ impl InstallKey {
         Err(refused(Rejection::Unreadable(std::io::ErrorKind::NotFound)))
     }
 
-    /// A hasher that only holders of the key can use.
+    /// Returns a hasher that only holders of the key can use.
     pub(super) fn hasher(&self) -> blake3::Hasher {
         blake3::Hasher::new_keyed(&self.0)
     }
@@ -50,15 +53,15 @@ fn read(file: &mut OpenFile) -> Result<[u8; KEY_BYTES], Rejection> {
     Ok(key)
 }
 
-/// Puts a new key in place unless there is one by now. It is linked to its name when it is complete
-/// and on disk: a key that exists is whole, also after a crash.
-fn create(directory: &Directory, path: &Path) -> Result<(), CacheError> {
+/// Creates a new key, unless one exists by then. The key gets its name once it is complete and on
+/// disk, so an existing key is complete even after a crash.
+fn create(directory: &PrivateDirectory, path: &Path) -> Result<(), CacheError> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|_| CacheError::NoRandomness)?;
     let io = |source| CacheError::io("make a key in", path, source);
     let temporary = directory.write_temporary(&[&key]).map_err(io)?;
     let linked = directory.sync(&temporary).and_then(|()| directory.link_new(&temporary, KEY_NAME));
-    // Whether or not that worked, the temporary name is of no use to anybody.
+    // The temporary name is no longer needed in any case.
     let _ = directory.remove(&temporary);
     linked.map_err(io)
 }

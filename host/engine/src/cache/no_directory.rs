@@ -1,5 +1,4 @@
-//! Stands in for the cache directory on systems without Unix permissions: there is none, and so no
-//! cache.
+//! Replaces the cache directory on systems without Unix permissions, where there is no cache.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -10,21 +9,21 @@ use super::error::{CacheError, Rejection};
 
 pub(super) const TEMPORARY_PREFIX: &str = ".tmp-";
 
-/// Cannot exist.
-pub(super) struct Directory(Infallible);
+/// Uninhabited type: the directory never exists.
+pub(super) struct PrivateDirectory(Infallible);
 
 pub(super) struct OpenFile {
     pub(super) reader: File,
     pub(super) length: u64,
 }
 
-pub(super) struct Listed {
+pub(super) struct ListedFile {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) modified: (i64, i64),
 }
 
-impl Directory {
+impl PrivateDirectory {
     pub(super) fn open_ambient(_path: &Path) -> Result<(Self, PathBuf), CacheError> {
         Err(CacheError::Unsupported)
     }
@@ -53,7 +52,7 @@ impl Directory {
         match self.0 {}
     }
 
-    pub(super) fn list(&self) -> io::Result<Vec<Listed>> {
+    pub(super) fn list(&self) -> io::Result<Vec<ListedFile>> {
         match self.0 {}
     }
 }

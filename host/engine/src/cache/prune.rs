@@ -1,31 +1,33 @@
-//! Keeps the cache from growing without end.
+//! Limits the size of the cache.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::directory::{Directory, Listed, TEMPORARY_PREFIX};
+use super::directory::{ListedFile, PrivateDirectory, TEMPORARY_PREFIX};
 use super::entry;
 
-/// Age at which an unfinished file has no writer any more. Writing an entry takes seconds.
+/// Age above which an unfinished file has no writer any more. Writing an entry takes seconds.
 const TEMPORARY_SECONDS_MAX: i64 = 60 * 60;
 
 /// Result of pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub(crate) struct Pruned {
-    /// Files that were removed.
+pub(crate) struct PruneReport {
+    /// Number of removed files.
     pub files: u64,
-    /// Bytes of those files.
+    /// Total size of the removed files, in bytes.
     pub bytes: u64,
-    /// Bytes of the entries that stay.
+    /// Total size of the remaining entries, in bytes.
     pub bytes_left: u64,
 }
 
-pub(super) fn prune(directory: &Directory, bytes_max: u64) -> io::Result<Pruned> {
+pub(super) fn prune(directory: &PrivateDirectory, bytes_max: u64) -> io::Result<PruneReport> {
     let (mut entries, others): (Vec<_>, Vec<_>) =
         directory.list()?.into_iter().partition(|file| entry::is_entry(&file.name));
-    let mut pruned =
-        Pruned { bytes_left: entries.iter().map(|file| file.bytes).sum(), ..Pruned::default() };
+    let mut pruned = PruneReport {
+        bytes_left: entries.iter().map(|file| file.bytes).sum(),
+        ..PruneReport::default()
+    };
     for file in others.iter().filter(|file| is_abandoned(file)) {
         pruned.remove(directory, file);
     }
@@ -41,9 +43,9 @@ pub(super) fn prune(directory: &Directory, bytes_max: u64) -> io::Result<Pruned>
     Ok(pruned)
 }
 
-impl Pruned {
-    /// Removes a file and says whether that worked.
-    fn remove(&mut self, directory: &Directory, file: &Listed) -> bool {
+impl PruneReport {
+    /// Removes a file and returns whether that succeeded.
+    fn remove(&mut self, directory: &PrivateDirectory, file: &ListedFile) -> bool {
         let removed = directory.remove(&file.name).is_ok();
         if removed {
             self.files = self.files.saturating_add(1);
@@ -53,7 +55,7 @@ impl Pruned {
     }
 }
 
-fn is_abandoned(file: &Listed) -> bool {
+fn is_abandoned(file: &ListedFile) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     let age = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(file.modified.0);
     file.name.starts_with(TEMPORARY_PREFIX) && age > TEMPORARY_SECONDS_MAX

@@ -1,4 +1,4 @@
-//! Entries that the cache returns, and all that it must reject.
+//! Entries that the cache returns, and entries that it must reject.
 
 #![cfg(unix)]
 
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Set for a child process of the race test: the cache that it opens, and the name of the entry
-/// that it writes.
+/// Environment variable for a child process of the race test: the cache that it opens, and the name
+/// of the entry that it writes.
 const CHILD_DIRECTORY: &str = "COFFERDAM_TEST_CACHE";
 const CHILD_ENTRY: &str = "COFFERDAM_TEST_ENTRY";
 
@@ -37,7 +37,7 @@ impl Fixture {
         self.file(&entry::name(key, EntryKind::Code))
     }
 
-    /// Checks that the entry is rejected for `reason` and gone after that.
+    /// Checks that the entry is rejected for `reason` and then gone.
     fn check_rejected(&self, key: &CacheKey, reason: &str) {
         match self.cache.get(key, EntryKind::Code) {
             Lookup::Rejected(rejection) => assert_eq!(rejection.to_string(), reason),
@@ -199,8 +199,8 @@ fn an_entry_that_others_can_reach_is_rejected() {
 fn an_entry_of_another_user_is_rejected() {
     let fixture = Fixture::new();
     fixture.cache.put(&key("a"), EntryKind::Code, b"x").unwrap();
-    // Only root can give files away; elsewhere the check of the owner is covered by the
-    // directory's.
+    // Only root can change the owner of a file; otherwise the test of the directory covers the
+    // check of the owner.
     if std::os::unix::fs::chown(fixture.entry(&key("a")), Some(12_345), None).is_ok() {
         fixture.check_rejected(&key("a"), "owned by user 12345");
     }
@@ -411,12 +411,15 @@ fn pruning_removes_the_oldest_first() {
         set_age(&fixture.file(name), hours);
     }
     let pruned = fixture.cache.prune(300).unwrap();
-    assert_eq!(pruned, Pruned { files: 1, bytes: 5, bytes_left: 300 }, "the abandoned file");
+    assert_eq!(pruned, PruneReport { files: 1, bytes: 5, bytes_left: 300 }, "the abandoned file");
     let pruned = fixture.cache.prune(200).unwrap();
-    assert_eq!(pruned, Pruned { files: 1, bytes: 100, bytes_left: 200 });
+    assert_eq!(pruned, PruneReport { files: 1, bytes: 100, bytes_left: 200 });
     assert_eq!(fixture.cache.get(&key("older"), EntryKind::Code), Lookup::Miss);
     assert_eq!(fixture.cache.get(&key("old"), EntryKind::Code), hit(&[0; 60]));
-    assert_eq!(fixture.cache.prune(0).unwrap(), Pruned { files: 2, bytes: 200, bytes_left: 0 });
+    assert_eq!(
+        fixture.cache.prune(0).unwrap(),
+        PruneReport { files: 2, bytes: 200, bytes_left: 0 }
+    );
     assert!(
         fixture.file("key").exists()
             && fixture.file("foreign").exists()
@@ -434,7 +437,7 @@ fn threads_share_a_cache_without_seeing_halves() {
             let (start, path) = (&start, &path);
             scope.spawn(move || {
                 start.wait();
-                // All threads create the directory and its key at once, and agree on it.
+                // All threads create the directory and its key at once, and agree on the key.
                 let cache = Cache::open_ambient(path).unwrap();
                 for round in 0..40_usize {
                     let contents = vec![thread; 1000 * (round % 7 + 1)];
@@ -461,7 +464,7 @@ fn processes_that_race_for_the_key_agree() {
         for mut child in children {
             assert!(child.wait().unwrap().success());
         }
-        // What each child wrote is authentic under the one key that is left.
+        // The entries of all children are authentic under the one remaining key.
         let cache = Cache::open_ambient(&path).unwrap();
         for entry in entries {
             assert_eq!(cache.get(&key(entry), EntryKind::Code), hit(entry.as_bytes()));

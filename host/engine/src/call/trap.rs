@@ -1,7 +1,7 @@
-//! From the cause of an end to a row of the table of error types.
+//! Classification of the causes of failed calls by the table of error types.
 //!
-//! Causes are recognised by type. The text of an engine message goes into the record and is never
-//! looked at.
+//! Causes are recognized by type. The text of an engine message goes into the record and is never
+//! inspected.
 
 use std::char::{CharTryFromError, DecodeUtf16Error};
 use std::fmt::{self, Display, Write};
@@ -16,34 +16,35 @@ use wasmtime::{
 };
 use wasmtime_wasi::I32Exit;
 
-use crate::host_api::{Denied, Limiter};
+use crate::host_api::{DeniedCapability, Limiter};
 use crate::scheduler::cpu_meter::CpuLimitExceeded;
 
-/// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of
-/// functions are the guest's: they may be as long as the format allows, and a mangled one may stand
-/// for much more than its own length.
+/// Maximum size of a call stack that is stored, in bytes: 64 frames with long names. The guest
+/// chooses the names of functions: they may be as long as the format allows, and a mangled name may
+/// expand to many times its length.
 const BACKTRACE_BYTES_MAX: usize = 32 * 1024;
-/// Longest message about a cause that is kept, in bytes. It may quote names of the guest as well.
+/// Maximum size of a message about a cause that is stored, in bytes. It may also quote names of the
+/// guest.
 const DETAIL_BYTES_MAX: usize = 4096 - CUT_OFF.len();
 /// Mark at the end of a string that was cut.
 const CUT_OFF: &str = " …";
 
 /// Stage of the call in which an error occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Creating the instance.
+pub(crate) enum CallStage {
+    /// Creation of the instance.
     Instantiate,
-    /// Calling an export, or taking over its result.
+    /// Call of an export, or conversion of its result.
     Run,
 }
 
-/// The wall-clock limit passed while the guest was running. Raised by the epoch callback.
+/// Error raised by the epoch callback when the wall-clock limit passes while the guest is running.
 #[derive(Debug, thiserror::Error)]
 #[error("the wall-clock limit passed")]
 pub(crate) struct DeadlinePassed;
 
 /// Classifies an error of the engine (`RES-7`).
-pub(crate) fn tool_error(error: &Error, stage: Stage, limiter: &Limiter) -> ToolError {
+pub(crate) fn tool_error(error: &Error, stage: CallStage, limiter: &Limiter) -> ToolError {
     let mut tool_error =
         ToolError::new(error_type(error, stage, limiter)).with_detail(detail(error));
     tool_error.backtrace =
@@ -51,11 +52,11 @@ pub(crate) fn tool_error(error: &Error, stage: Stage, limiter: &Limiter) -> Tool
     tool_error
 }
 
-/// The causes in one line, without the call stack, which has a place of its own.
+/// Returns the causes in one line, without the call stack, which is stored separately.
 fn detail(error: &Error) -> String {
-    // The engine puts the call stack around the cause, outermost.
+    // The engine wraps the cause in the call stack, as the outermost error.
     let stacks = usize::from(error.is::<WasmBacktrace>());
-    let mut detail = Bounded::new(DETAIL_BYTES_MAX);
+    let mut detail = BoundedWriter::new(DETAIL_BYTES_MAX);
     for (index, cause) in error.chain().skip(stacks).enumerate() {
         let separator = if index == 0 { "" } else { ": " };
         if write!(detail, "{separator}{cause}").is_err() {
@@ -65,22 +66,22 @@ fn detail(error: &Error) -> String {
     detail.finish()
 }
 
-/// `value` as text, written no further than `bytes_max`.
+/// Formats `value` as a string of at most `bytes_max` bytes.
 fn bounded(value: &impl Display, bytes_max: usize) -> String {
-    let mut text = Bounded::new(bytes_max);
-    // An error is what ends the writing.
+    let mut text = BoundedWriter::new(bytes_max);
+    // An error means that the limit ended the formatting.
     let _ = write!(text, "{value}");
     text.finish()
 }
 
-/// Takes text up to a number of bytes and then refuses more, so that whoever writes stops, too.
-struct Bounded {
+/// Accepts text up to a number of bytes and then fails, so that the formatting code stops as well.
+struct BoundedWriter {
     text: String,
     bytes_max: usize,
     is_cut_off: bool,
 }
 
-impl Bounded {
+impl BoundedWriter {
     fn new(bytes_max: usize) -> Self {
         Self { text: String::new(), bytes_max, is_cut_off: false }
     }
@@ -93,7 +94,7 @@ impl Bounded {
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedWriter {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let room = self.bytes_max.saturating_sub(self.text.len());
         if more.len() <= room {
@@ -107,14 +108,14 @@ impl Write for Bounded {
     }
 }
 
-fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
+fn error_type(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
     if error.is::<DeadlinePassed>() {
         ErrorType::Timeout
     } else if error.is::<CpuLimitExceeded>() {
         ErrorType::CpuLimit
     } else if error.is::<I32Exit>() {
         ErrorType::GuestExit
-    } else if error.is::<Denied>() {
+    } else if error.is::<DeniedCapability>() {
         ErrorType::CapabilityDenied
     } else if let Some(ResourceTableError::Full) = error.downcast_ref() {
         ErrorType::HandleLimit
@@ -151,32 +152,31 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant
         | Trap::UnalignedPointer => ErrorType::InvalidResult,
-        // RES-7: a trap that the engine adds later is not named either.
+        // A trap that the engine adds later has no name of its own either (`RES-7`).
         _ => ErrorType::TrapOther,
     }
 }
 
-/// An error without a type of its own. Where it came up decides: with guest frames on the stack, a
-/// host function raised it; without, the guest had returned and its result broke the calling
-/// convention.
-fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
+/// Classifies an error without its own type by its origin: with guest frames on the stack, a host
+/// function raised it; without, the guest had returned and its result broke the calling convention.
+fn untyped(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
     match stage {
-        // Not the call's fault: later there may be enough.
-        Stage::Instantiate if limiter.refused() == Some(MemoryRefusal::Process) => {
+        // Not the fault of the call: later there may be enough memory.
+        CallStage::Instantiate if limiter.refused() == Some(MemoryRefusal::Process) => {
             ErrorType::PluginUnavailable
         }
-        Stage::Instantiate if limiter.refused().is_some() => ErrorType::MemoryLimit,
-        Stage::Instantiate => ErrorType::PluginUnavailable,
-        Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
-        Stage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,
-        Stage::Run if is_broken(error) => ErrorType::InvalidResult,
-        // What is left is that more was to be copied than may be, an error whose type is private to
-        // the engine.
-        Stage::Run => ErrorType::OutputLimit,
+        CallStage::Instantiate if limiter.refused().is_some() => ErrorType::MemoryLimit,
+        CallStage::Instantiate => ErrorType::PluginUnavailable,
+        CallStage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
+        CallStage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,
+        CallStage::Run if is_broken(error) => ErrorType::InvalidResult,
+        // The remaining case is a copy beyond the limit, an error whose type is private to the
+        // engine.
+        CallStage::Run => ErrorType::OutputLimit,
     }
 }
 
-/// Returns whether a result could not be taken over because of what it is and not because of its
+/// Returns whether the conversion of a result failed because of its contents, not because of its
 /// length.
 fn is_broken(error: &Error) -> bool {
     error.is::<&'static str>()

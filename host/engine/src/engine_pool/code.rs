@@ -14,14 +14,14 @@ use crate::typed::TypedCode;
 /// Code that is linked with the host and ready to be instantiated.
 #[derive(Clone)]
 pub(crate) struct Code {
-    /// The engine that it was loaded into.
+    /// Engine that the code was loaded into.
     pub(crate) wasm_engine: Arc<WasmEngine>,
-    pub(crate) entry: Entry,
+    pub(crate) entry: CodeForm,
 }
 
-/// The form in which code has tools.
+/// Form in which code provides its tools.
 #[derive(Clone)]
-pub(crate) enum Entry {
+pub(crate) enum CodeForm {
     /// The component declares its tools.
     Declared(Arc<ServedPre<CallState>>),
     /// The component's functions are its tools.
@@ -30,8 +30,9 @@ pub(crate) enum Entry {
 
 impl Code {
     /// Creates code from an artifact that this installation has compiled. An artifact of any other
-    /// origin could be any machine code: callers pass what the compiler of this installation has
-    /// written, over a pipe from a child process or through the cache, which has verified its MAC.
+    /// origin could contain arbitrary machine code: callers must pass output of this installation's
+    /// compiler, received over a pipe from a child process or from the cache, which has verified
+    /// its MAC.
     #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
     pub(crate) fn from_trusted(
         wasm_engine: &Arc<WasmEngine>,
@@ -39,30 +40,30 @@ impl Code {
         has_sockets: bool,
     ) -> Result<Self, LoadError> {
         let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
-        // SAFETY: the callers pass what the compiler of this installation has made.
+        // SAFETY: the callers pass output of this installation's compiler.
         let component = unsafe { WasmComponent::deserialize(&wasm_engine.wasmtime, artifact) }
             .map_err(interface)?;
         let linker =
             link::with_refusals(&wasm_engine.linker, &component, has_sockets).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         let entry = if component.get_export_index(None, TOOLS_EXPORT).is_some() {
-            Entry::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
+            CodeForm::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
         } else {
-            Entry::Typed(Arc::new(TypedCode::new(&component, instance_pre)?))
+            CodeForm::Typed(Arc::new(TypedCode::new(&component, instance_pre)?))
         };
         Ok(Self { wasm_engine: Arc::clone(wasm_engine), entry })
     }
 
-    /// Returns the code for another engine of the same pool. Copies all of it, and blocks for about
-    /// a millisecond.
+    /// Returns a copy of the code for another engine of the same pool. Copies all of it, and blocks
+    /// for about a millisecond.
     pub(crate) fn copied_into(
         &self,
         wasm_engine: &Arc<WasmEngine>,
         has_sockets: bool,
     ) -> Result<Self, LoadError> {
         let component = match &self.entry {
-            Entry::Declared(code) => code.instance_pre().component(),
-            Entry::Typed(code) => code.instance_pre().component(),
+            CodeForm::Declared(code) => code.instance_pre().component(),
+            CodeForm::Typed(code) => code.instance_pre().component(),
         };
         let artifact = component.serialize();
         let artifact =

@@ -1,4 +1,4 @@
-//! The code of one plugin in the engines of the pool.
+//! Code of one plugin in the engines of the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,25 +9,25 @@ use tokio::sync::OnceCell;
 use super::Code;
 use super::EnginePool;
 
-/// The code of one plugin: in the first engine once it is needed, and in another one when calls
-/// would otherwise share the first.
+/// Code of one plugin: in the first engine once it is needed, and in another one when calls would
+/// otherwise share the first.
 pub(crate) struct PluginCode {
     first: OnceCell<Code>,
     others: Box<[Arc<CodeCopy>]>,
-    /// True if the plugin was granted a connection.
+    /// True if the plugin was granted a socket connection.
     has_sockets: bool,
 }
 
-/// A copy of the code in another engine than the first.
+/// Copy of the code in an engine other than the first.
 #[derive(Default)]
 struct CodeCopy {
     code: OnceLock<Code>,
-    /// True once loading has begun, whatever becomes of it.
+    /// True once loading has started, even if it fails.
     is_requested: AtomicBool,
 }
 
 impl PluginCode {
-    /// Creates the code of a plugin for a pool of `engines`, empty or with what is loaded already.
+    /// Creates the code of a plugin for a pool of `engines`, empty or with already loaded code.
     pub(crate) fn new(first: Option<Code>, engines: usize, has_sockets: bool) -> Self {
         let others = (1..engines).map(|_| Arc::default()).collect();
         Self { first: OnceCell::new_with(first), others, has_sockets }
@@ -44,9 +44,9 @@ impl PluginCode {
         usize::from(self.first.initialized()) + others
     }
 
-    /// Returns the code that a call of this thread runs: that in the thread's engine if it is
-    /// loaded there, and `first` otherwise. If other calls run in the first engine then, loads a
-    /// copy into the thread's engine in the background.
+    /// Returns the code that a call of this thread runs: the copy in the thread's engine if it is
+    /// loaded there, and `first` otherwise. If other calls are running in the first engine in that
+    /// case, loads a copy into the thread's engine in the background.
     pub(crate) fn for_this_thread<'a>(
         &'a self,
         first: &'a Code,

@@ -1,28 +1,29 @@
-//! File stores under names of their own.
+//! File stores under the names that guests see.
 
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_files::{FileStore, Sharing};
+use cofferdam_files::{FileStore, StoreSharing};
 use cofferdam_tool::{FileAccess, MountName};
 
-/// A file store under a name.
+/// File store under a name.
 #[derive(Clone)]
 pub struct Mount {
-    /// The guest sees the store as the directory `/<name>`.
+    /// Name of the mount. The guest sees the store as the directory `/<name>`.
     pub name: MountName,
-    /// The store behind it.
+    /// Store behind the mount.
     pub store: Arc<dyn FileStore>,
-    /// Access that the guest has.
+    /// Access of the guest.
     pub access: FileAccess,
-    /// Sharing between sessions: all see the whole store, or each has a directory of its own in it.
-    pub sharing: Sharing,
+    /// Sharing between sessions: all sessions share the whole store, or each has its own directory
+    /// in it.
+    pub sharing: StoreSharing,
 }
 
 impl Mount {
-    /// A mount that all sessions share.
+    /// Creates a mount that all sessions share.
     pub fn new(name: MountName, store: Arc<dyn FileStore>, access: FileAccess) -> Self {
-        Self { name, store, access, sharing: Sharing::Shared }
+        Self { name, store, access, sharing: StoreSharing::Shared }
     }
 }
 

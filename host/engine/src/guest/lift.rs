@@ -1,23 +1,23 @@
-//! From what a guest returned to an outcome, within the output limit.
+//! Conversion of a guest's result to an outcome, within the output limit.
 
 use cofferdam_tool::output::{ResourceBody as ToolResourceBody, parse_json};
 use cofferdam_tool::{Content as ToolContent, ErrorType, Outcome, Output, ToolError, ToolFailure};
 
 use crate::guest::{Content, Failure, ResourceBody};
 
-/// Items of one result. An item without text has no length, and is a line for the model all the
-/// same.
+/// Maximum number of items in one result. An item without text has no length, but still takes a
+/// line in the model's input.
 const CONTENTS_MAX: usize = 4096;
 
-/// Returns how much may be copied of a result of at most `output_bytes_max`, in bytes: text in
-/// UTF-16 takes up to twice as much in the guest, and each item has a place in the host.
+/// Returns the maximum number of bytes to copy of a result of at most `output_bytes_max`: text in
+/// UTF-16 takes up to twice as much in the guest, and each item takes some space in the host.
 pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
     let items =
         u64::try_from(CONTENTS_MAX.saturating_mul(size_of::<Content>())).unwrap_or(u64::MAX);
     output_bytes_max.saturating_mul(2).saturating_add(items)
 }
 
-/// Returns the bytes that an answer takes in the host.
+/// Returns the number of bytes that an answer takes in the host.
 pub(crate) fn answer_bytes(answer: &Result<Vec<Content>, Failure>) -> u64 {
     match answer {
         Ok(contents) => {
@@ -28,7 +28,7 @@ pub(crate) fn answer_bytes(answer: &Result<Vec<Content>, Failure>) -> u64 {
     }
 }
 
-/// Turns a guest's answer into the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
+/// Converts a guest's answer to the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
 pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u64) -> Outcome {
     let outcome = match answer {
         Ok(contents) => output(contents, output_bytes_max).map(Outcome::Ok),
@@ -87,7 +87,7 @@ fn invalid(detail: String) -> ToolError {
     ToolError::new(ErrorType::InvalidResult).with_detail(detail)
 }
 
-/// Refuses a result that is longer than the limit (`RES-18`).
+/// Rejects a result that is longer than the limit (`RES-18`).
 pub(crate) fn check_size(bytes: u64, bytes_max: u64) -> Result<(), ToolError> {
     if bytes <= bytes_max {
         return Ok(());
@@ -105,7 +105,7 @@ fn optional_len(text: Option<&String>) -> u64 {
 }
 
 impl Failure {
-    /// Length of its strings in bytes.
+    /// Returns the total length of its strings, in bytes.
     fn bytes(&self) -> u64 {
         len(&self.message)
             + optional_len(self.suggestion.as_ref())
@@ -114,8 +114,8 @@ impl Failure {
 }
 
 impl Content {
-    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a
-    /// blob's bytes, and every address, name and media type.
+    /// Returns the length of the item in the result, in bytes: JSON as the guest wrote it, text
+    /// unchanged, the bytes of a blob, and every address, name and media type.
     fn json_bytes(&self) -> u64 {
         match self {
             Self::Text(text) | Self::Json(text) => len(text),

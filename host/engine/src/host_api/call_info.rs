@@ -1,5 +1,5 @@
-//! `cofferdam:plugin/call`: what a guest can learn about its call, and the progress that it
-//! reports.
+//! `cofferdam:plugin/call`: information about the current call for its guest, and the guest's
+//! progress reports.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use cofferdam_tool::invoke::Progress;
 use super::CallState;
 use crate::guest::cofferdam::plugin::call;
 
-/// Minimum time between two reports of progress that are passed on.
+/// Minimum time between two progress reports that are forwarded.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(50);
-/// Maximum length of a progress message that is passed on, in bytes.
+/// Maximum length of a progress message that is forwarded, in bytes.
 const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 
 impl call::Host for CallState {

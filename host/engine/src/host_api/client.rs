@@ -1,11 +1,11 @@
-//! `cofferdam:plugin/client`: what a running tool asks and tells the one who made its call.
+//! `cofferdam:plugin/client`: questions and log lines of a running tool for its caller.
 //!
-//! Each kind of question is a permission. Questions are counted and measured before anybody is
-//! asked, answers before they are copied into the guest; secrets that the guest was given are kept
-//! out of what it asks and logs.
+//! Each kind of question is a permission. Questions are counted and measured before the caller is
+//! asked, and answers before they are copied into the guest; secrets that the guest was given are
+//! redacted from its questions and log lines.
 //!
-//! The call keeps its permit and its memory while it waits, because its instance cannot be put
-//! aside. Its deadline is paused ([`crate::scheduler::deadline`]).
+//! The call keeps its permit and its memory while it waits, because its instance cannot be swapped
+//! out. Its deadline is paused ([`crate::scheduler::deadline`]).
 
 mod form;
 
@@ -22,27 +22,27 @@ use crate::Capability;
 use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
 use crate::scheduler::deadline::PAUSE_MAX;
 
-/// Questions of one call. A person who has answered so many will not answer more.
+/// Maximum number of questions of one call. No user will answer more.
 const QUESTIONS_MAX: usize = 64;
-/// Length of the name of a question in bytes.
+/// Maximum length of the name of a question, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Length of one question in bytes. A form that a person fills in has some hundred.
+/// Maximum length of one question, in bytes. A form for a user has a few hundred.
 const QUESTION_BYTES_MAX: usize = 64 * 1024;
-/// Length of the answers to one `ask` in bytes, together: a long message of a model, or a small
-/// image.
+/// Maximum total length of the answers to one `ask`, in bytes: a long message of a model, or a
+/// small image.
 const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
-/// Lines that one call may log for its client.
+/// Maximum number of lines that one call may log for its client.
 const LOG_LINES_MAX: u32 = 1000;
-/// Length of one of them in bytes. A longer one is left out.
+/// Maximum length of one such line, in bytes. Longer lines are left out.
 const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
-/// Length of all of them.
+/// Maximum total length of these lines, in bytes.
 const LOG_BYTES_MAX: usize = 256 * 1024;
-/// Maximum length of a client's description of a failure that is passed on, in characters.
+/// Maximum length of a client's description of a failure that is forwarded, in characters.
 const FAILURE_CHARS_MAX: usize = 1024;
 
 /// Asker of a call, and the questions and log lines that the call has used up.
-pub(crate) struct Client {
-    /// With the runtime of the embedder, which the asker belongs to.
+pub(crate) struct CallerClient {
+    /// Asker, with the runtime of the embedder that it belongs to.
     asker: Option<(Arc<dyn Asker>, Handle)>,
     /// Names of the questions that were asked.
     asked: Vec<String>,
@@ -50,20 +50,21 @@ pub(crate) struct Client {
     line_bytes: usize,
 }
 
-impl Client {
-    /// The client of a call. A call that another tool has made has none.
+impl CallerClient {
+    /// Creates the client of a call. An inner call, which another tool has made, has none.
     pub(crate) fn new(context: &CallContext) -> Self {
         let asker = context.asker.as_ref().filter(|_| context.outer.is_none());
         let asker = asker.and_then(|asker| Some((Arc::clone(asker), Handle::try_current().ok()?)));
         Self { asker, asked: Vec::new(), lines: 0, line_bytes: 0 }
     }
 
-    /// Questions that were put.
+    /// Returns the number of questions that were asked.
     pub(crate) fn asked(&self) -> u32 {
         u32::try_from(self.asked.len()).unwrap_or(u32::MAX)
     }
 
-    /// The name of the question after `before`, which the guest may have found itself.
+    /// Returns the name of the question after `before`: the guest's choice in `wish`, or a numbered
+    /// one.
     fn name(&self, before: &[Question], wish: Option<String>) -> Result<String, Error> {
         let number = self.asked.len() + before.len() + 1;
         let name = wish.unwrap_or_else(|| format!("question-{number}"));
@@ -87,7 +88,7 @@ impl Client {
         Err(Error::Limit(format!("a call may ask {QUESTIONS_MAX} questions")))
     }
 
-    /// Returns true if one more line may be logged, and counts it then.
+    /// Returns true if one more line may be logged, and counts it in that case.
     fn has_room_for(&mut self, line: &str) -> bool {
         let bytes = self.line_bytes.saturating_add(line.len());
         let fits = line.len() <= LOG_LINE_BYTES_MAX
@@ -123,7 +124,7 @@ impl Host for CallState {
         let Some(asked) = self.deadline().pause_for(asking).await else {
             let seconds = PAUSE_MAX.as_secs();
             return Err(Error::Limit(format!(
-                "nobody answered; a call waits {seconds} seconds for answers in all"
+                "no answer; a call waits {seconds} seconds for answers in all"
             )));
         };
         let answers = asked.map_err(|_| Error::Failed("the client has gone".to_owned()))?;
@@ -139,8 +140,8 @@ impl Host for CallState {
 }
 
 impl CallState {
-    /// The questions as the asker gets them: granted, well-formed, within limits, and without
-    /// secrets.
+    /// Converts the questions for the asker, after checking that they are granted, well-formed and
+    /// within limits, and removes secrets from them.
     fn checked(&mut self, questions: Vec<client::Question>) -> Result<Vec<Question>, Error> {
         self.client.check_number(questions.len())?;
         let mut checked = Vec::with_capacity(questions.len());

@@ -1,18 +1,18 @@
-//! The clocks of a guest, as precise as it was granted.
+//! Clocks of a guest, with the precision that it was granted.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use cofferdam_tool::permission::ClockPrecision;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// The step of a coarse clock. Differences that caches and speculation make are thousands of times
-/// smaller, and few tools measure anything that is shorter.
+/// Step of a coarse clock. Timing differences due to caches and speculation are thousands of times
+/// smaller, and few tools measure anything shorter.
 const COARSE_STEP: Duration = Duration::from_millis(1);
 
-/// Gives a guest its clocks. Its call began at `started`.
+/// Configures the clocks of a guest. Its call started at `started`.
 pub(crate) fn configure(builder: &mut WasiCtxBuilder, precision: ClockPrecision, started: Instant) {
     let step = match precision {
-        // The runtime's own clocks are the host's.
+        // The runtime's own clocks are those of the host.
         ClockPrecision::Precise => return,
         ClockPrecision::Coarse => Some(COARSE_STEP),
         ClockPrecision::Frozen => None,
@@ -26,17 +26,17 @@ fn unix_time() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// `time` without what is finer than `step`.
+/// Rounds `time` down to a multiple of `step`.
 fn floor(time: Duration, step: Duration) -> Duration {
     let over = time.as_nanos() % step.as_nanos().max(1);
     time.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or_default()))
 }
 
-/// Time since one step before the start of the call: a runtime may take zero for a clock that does
-/// not work. Go's does, and ends.
+/// Monotonic clock that starts one step above zero at the start of the call: a runtime may take
+/// zero for a broken clock. Go's does, and exits.
 struct Monotonic {
     started: Instant,
-    /// `None` if the clock stands still.
+    /// Step of the clock; `None` if it is frozen.
     step: Option<Duration>,
 }
 
@@ -51,10 +51,10 @@ impl HostMonotonicClock for Monotonic {
     }
 }
 
-/// The date.
+/// Clock for date and time.
 struct Wall {
     started_unix: Duration,
-    /// `None` if the clock stands still.
+    /// Step of the clock; `None` if it is frozen.
     step: Option<Duration>,
 }
 

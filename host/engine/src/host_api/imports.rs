@@ -1,52 +1,52 @@
-//! The imports that exist, the capability behind each, and the grants that they need.
+//! Imports that exist, the capability behind each, and the grants that they need.
 
 use serde::{Deserialize, Serialize};
 
-/// Capability that an import gives to a plugin, as an operator decides about it.
+/// Capability that an import gives to a plugin, at the granularity of an operator's decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Capability {
-    /// `wasi:filesystem`
+    /// Files: `wasi:filesystem`.
     Files,
-    /// `cofferdam:plugin/files`
+    /// File stores: `cofferdam:plugin/files`.
     FileStores,
-    /// `wasi:http`
+    /// HTTP requests: `wasi:http`.
     Http,
-    /// `wasi:sockets`
+    /// Sockets: `wasi:sockets`.
     Sockets,
-    /// `cofferdam:plugin/toolbox`
+    /// Calls of other tools: `cofferdam:plugin/toolbox`.
     Toolbox,
-    /// `cofferdam:plugin/secrets`
+    /// Readable secrets: `cofferdam:plugin/secrets`.
     Secrets,
-    /// `wasi:config`
+    /// Configuration values: `wasi:config`.
     Config,
-    /// `wasi:cli/environment`
+    /// Environment variables: `wasi:cli/environment`.
     Environment,
-    /// `wasi:cli/stdin`
+    /// Standard input: `wasi:cli/stdin`.
     StandardInput,
-    /// `wasi:cli/stdout`, `stderr` and the terminal interfaces
+    /// Output: `wasi:cli/stdout`, `stderr` and the terminal interfaces.
     Log,
-    /// `wasi:clocks`
+    /// Clocks: `wasi:clocks`.
     Clock,
-    /// `wasi:random`
+    /// Random numbers: `wasi:random`.
     Random,
-    /// `wasi:cli/exit`
+    /// Exit of the guest: `wasi:cli/exit`.
     Exit,
-    /// `cofferdam:plugin/call`
+    /// Information about the call: `cofferdam:plugin/call`.
     Call,
-    /// `cofferdam:plugin/client`
+    /// Questions to the caller: `cofferdam:plugin/client`.
     Client,
-    /// `wasi:io`, which only serves the others, and packages that hold nothing but types
+    /// Support for other interfaces: `wasi:io`, and packages that contain only types.
     Plumbing,
 }
 
-/// Condition under which an import is answered.
+/// Condition under which an import is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Linked for every plugin; what it reaches depends on the grants.
+pub(crate) enum ImportCondition {
+    /// Linked for every plugin; the grants determine what it can access.
     Offered,
-    /// Linked for a plugin that was granted something of the kind, and to a refusal for all others.
+    /// Linked for a plugin that has a matching grant, and to a refusal for all others.
     IfGranted,
 }
 
@@ -75,9 +75,9 @@ impl Capability {
     }
 }
 
-/// Looks up an import by the name that the component gives it, such as `wasi:io/streams@0.2.6`.
-/// `None` means that the host has never heard of it.
-pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
+/// Looks up an import by its name in the component, such as `wasi:io/streams@0.2.6`. Returns `None`
+/// if the host does not know it.
+pub(crate) fn look_up(import: &str) -> Option<(Capability, ImportCondition)> {
     let (path, version) = import.split_once('@').unwrap_or((import, ""));
     let (package, interface) = path.split_once('/')?;
     let capability = match package {
@@ -86,8 +86,8 @@ pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
         _ => return None,
     };
     let standing = match capability {
-        Capability::Sockets => Standing::IfGranted,
-        _ => Standing::Offered,
+        Capability::Sockets => ImportCondition::IfGranted,
+        _ => ImportCondition::Offered,
     };
     Some((capability, standing))
 }
@@ -134,11 +134,11 @@ mod tests {
     fn every_patch_of_wasi_0_2_is_known_and_no_other_version() {
         assert_eq!(
             look_up("wasi:io/streams@0.2.0"),
-            Some((Capability::Plumbing, Standing::Offered))
+            Some((Capability::Plumbing, ImportCondition::Offered))
         );
         assert_eq!(
             look_up("wasi:filesystem/types@0.2.12"),
-            Some((Capability::Files, Standing::Offered))
+            Some((Capability::Files, ImportCondition::Offered))
         );
         assert_eq!(look_up("wasi:io/streams@0.3.0"), None);
         assert_eq!(look_up("wasi:io/streams@0.20.0"), None);
@@ -149,11 +149,11 @@ mod tests {
     fn the_network_is_known() {
         assert_eq!(
             look_up("wasi:sockets/tcp@0.2.3"),
-            Some((Capability::Sockets, Standing::IfGranted))
+            Some((Capability::Sockets, ImportCondition::IfGranted))
         );
         assert_eq!(
             look_up("wasi:http/outgoing-handler@0.2.3"),
-            Some((Capability::Http, Standing::Offered))
+            Some((Capability::Http, ImportCondition::Offered))
         );
         assert_eq!(look_up("wasi:http/incoming-handler@0.2.3"), None);
     }

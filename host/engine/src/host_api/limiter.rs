@@ -1,7 +1,7 @@
-//! Bounds what a call's instances may hold, summed over all of them.
+//! Limits the memory, tables and instances of a call, summed over all its instances.
 //!
-//! wasmtime's own limits are per memory and count no tables, so a component with many memories
-//! would have many times the limit. This limiter keeps one sum.
+//! wasmtime's own limits apply per memory and do not count tables, so a component with many
+//! memories would have many times the limit. This limiter keeps one sum.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::scheduler::admission::CallPermit;
 /// Bytes that one table element takes in the host.
 const TABLE_ELEMENT_BYTES: usize = 8;
 
-/// The running sum of one call.
+/// Running sums of one call.
 pub(crate) struct Limiter {
-    /// Takes memory from the process.
+    /// Permit through which memory of the process is reserved.
     permit: Arc<CallPermit>,
     bytes: u64,
     bytes_peak: u64,
@@ -25,19 +25,19 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// A limiter that takes what it grants from the process through `permit` as well.
+    /// Creates a limiter that also reserves what it grants from the process, through `permit`.
     pub(crate) fn new(bytes_max: u64, instances_max: u32, permit: Arc<CallPermit>) -> Self {
         let instances_max = usize::try_from(instances_max).unwrap_or(usize::MAX);
         Self { permit, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
     }
 
-    /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one
-    /// that aborts afterwards has run into the limit.
+    /// Returns the cause of the last refused growth, if any. A guest may continue after it
+    /// (`RES-11`); one that aborts afterwards has hit the limit.
     pub(crate) fn refused(&self) -> Option<MemoryRefusal> {
         self.refused
     }
 
-    /// The largest sum so far, in bytes.
+    /// Returns the largest sum so far, in bytes.
     pub(crate) fn bytes_peak(&self) -> u64 {
         self.bytes_peak
     }
@@ -92,11 +92,11 @@ mod tests {
 
     use super::*;
     use crate::ProcessBudget;
-    use crate::scheduler::admission::{Admission, Admitted};
+    use crate::scheduler::admission::{Admission, AdmissionOutcome};
 
     fn permit(admission: &Admission) -> Arc<CallPermit> {
         match admission.admit(&PluginName::new("plugin").unwrap()) {
-            Ok(Admitted::Now(permit)) => Arc::new(permit),
+            Ok(AdmissionOutcome::Now(permit)) => Arc::new(permit),
             _ => panic!("no permit is free"),
         }
     }

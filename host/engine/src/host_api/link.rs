@@ -1,13 +1,12 @@
 //! Connects a component's imports with the host, once per component.
 //!
-//! Every import that is offered without a grant is linked for all plugins; what it reaches is
-//! decided by the state of the call. An import that is withheld is linked to a refusal, so that a
-//! plugin which only mentions it still runs: interpreters import the network whether a script uses
-//! it or not.
+//! Every import that is available without a grant is linked for all plugins; the state of the call
+//! decides what it can access. A withheld import is linked to a refusal, so that a plugin which
+//! only mentions it still runs: interpreters import the network whether a script uses it or not.
 //!
-//! A refused function answers with its own error value for that (`access-denied` and its like)
-//! where its type has one, and the guest goes on (`RES-10`). Where there is no such value, using it
-//! ends the call as `CapabilityDenied`.
+//! A refused function returns its own error value for that (such as `access-denied`) where its type
+//! has one, and the guest continues (`RES-10`). Where there is no such value, using it ends the
+//! call as `CapabilityDenied`.
 
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
@@ -17,18 +16,19 @@ use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
 use super::CallState;
-use super::imports::{self, Capability, Standing};
+use super::imports::{self, Capability, ImportCondition};
 use super::network;
 use super::wasi_files::WasiFiles;
 use crate::guest::cofferdam::plugin::{call, client, files, secrets, toolbox};
 
-/// Names of error cases that say no more than "you may not": of `wasi:sockets` and `wasi:http`.
+/// Names of error cases that mean a denied permission and nothing else, in `wasi:sockets` and
+/// `wasi:http`.
 const DENIALS: [&str; 2] = ["access-denied", "HTTP-request-denied"];
 
-/// The host's side of a resource type that no value of ever exists.
+/// Host type for a resource type that never has values.
 enum NoSuchResource {}
 
-/// A linker with everything that needs no grant.
+/// Returns a linker with everything that needs no grant.
 pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     use wasmtime_wasi::WasiView;
     use wasmtime_wasi::cli::{WasiCli, WasiCliView};
@@ -36,8 +36,8 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
 
     let mut linker = Linker::new(engine);
     let l = &mut linker;
-    // io, clocks, random, stdin, stdout, stderr. Interface by interface and not the whole of WASI:
-    // sockets stay out.
+    // io, clocks, random, stdin, stdout, stderr. Added per interface and not as the whole of WASI,
+    // which would include sockets.
     add_to_linker_proxy_interfaces_async(l)?;
     random::insecure::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
@@ -66,8 +66,9 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     Ok(linker)
 }
 
-/// `offered` with a refusal for every import of `component` that is withheld. Sockets are, unless
-/// the plugin was granted a connection: a refusal that is linked is noted, and costs nothing.
+/// Returns `offered` with a refusal for every withheld import of `component`. Sockets are withheld
+/// unless the plugin was granted a connection: a linked refusal is recorded when it is used, and
+/// costs nothing otherwise.
 pub(crate) fn with_refusals(
     offered: &Linker<CallState>,
     component: &Component,
@@ -82,13 +83,13 @@ pub(crate) fn with_refusals(
     for (import, item) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let withheld = match imports::look_up(import) {
-            Some((_, Standing::IfGranted)) if has_sockets => None,
-            Some((capability, Standing::IfGranted)) => Some(capability),
+            Some((_, ImportCondition::IfGranted)) if has_sockets => None,
+            Some((capability, ImportCondition::IfGranted)) => Some(capability),
             _ => None,
         };
         for (name, export) in interface.exports(engine) {
             if let ComponentItem::Resource(resource) = export.ty {
-                // A resource that an earlier import has brought is only used here, not defined.
+                // An earlier import defines this resource; here it is only used.
                 if known_resources.contains(&resource) {
                     continue;
                 }
@@ -131,7 +132,7 @@ fn refuse(
     }
 }
 
-/// The error value with which `function` can say that something is not allowed, if it has one.
+/// Returns the error value with which `function` can report a denied permission, if it has one.
 fn denial_of(function: &ComponentFunc) -> Option<Val> {
     let Some(Type::Result(result)) = function.results().next() else { return None };
     let denial = |name: &str| DENIALS.contains(&name);

@@ -1,4 +1,4 @@
-//! The tails of a guest's standard output and standard error, for the call record.
+//! Last parts of a guest's standard output and standard error, for the call record.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,11 +11,12 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Maximum bytes that a guest writes in one step. It bounds the copy that the host makes.
+/// Maximum number of bytes that a guest writes in one step, which bounds the copy that the host
+/// makes.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// Keeps the last bytes that were written and forgets the rest. Writing never fails, so that a tool
-/// which prints a lot is no worse off than one which prints nothing.
+/// Keeps the last bytes that were written and drops the rest. Writing never fails, so that a tool
+/// that prints a lot works like one that prints nothing.
 #[derive(Clone)]
 pub(crate) struct LogTail {
     tail: Arc<Mutex<VecDeque<u8>>>,
@@ -27,8 +28,8 @@ impl LogTail {
         Self { tail: Arc::default(), bytes_max }
     }
 
-    /// The text of the tail. Bytes that are no UTF-8 are replaced; control characters are kept, so
-    /// whoever prints it has to escape them.
+    /// Returns the kept bytes as a string. Bytes that are not UTF-8 are replaced; control
+    /// characters are kept, so code that prints the string must escape them.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(self.lock().make_contiguous()).into_owned()
     }

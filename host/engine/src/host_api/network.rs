@@ -1,7 +1,7 @@
-//! The network as one call sees it: what it was granted, and what it did.
+//! Network of one call: what it was granted, and what it did.
 //!
-//! A call that does not use the network pays for none of this: what a request needs is made at the
-//! first one.
+//! A call that does not use the network pays for none of this: the state is created by the first
+//! request.
 
 mod http;
 mod ledger;
@@ -15,13 +15,13 @@ use super::PluginContext;
 pub(crate) use self::http::explain_body_errors;
 pub(crate) use self::sockets::link_sockets;
 
-/// The network of one call.
+/// Network of one call.
 pub(crate) struct Network {
     requests_max: u32,
     sent_bytes_max: u64,
     received_bytes_max: u64,
     http: Option<Box<http::Http>>,
-    reach: Option<Box<sockets::Reach>>,
+    reach: Option<Box<sockets::AllowedAddresses>>,
 }
 
 impl Network {
@@ -35,7 +35,7 @@ impl Network {
         }
     }
 
-    /// Writes what the call did on the network into its record.
+    /// Records what the call did on the network.
     pub(crate) fn report(&self, record: &mut CallRecord) {
         if let Some(http) = &self.http {
             http.report(record);
@@ -45,15 +45,15 @@ impl Network {
         }
     }
 
-    /// Lets the sockets of a call go where they were granted to.
+    /// Allows the sockets of a call to reach the granted addresses.
     pub(crate) fn open_sockets(&mut self, plugin: &PluginContext, builder: &mut WasiCtxBuilder) {
         if !plugin.grants.sockets.is_empty() {
             self.reach(plugin).open(builder);
         }
     }
 
-    fn reach(&mut self, plugin: &PluginContext) -> &sockets::Reach {
+    fn reach(&mut self, plugin: &PluginContext) -> &sockets::AllowedAddresses {
         let (grants, resolver) = (&plugin.grants, plugin.client.resolver());
-        self.reach.get_or_insert_with(|| Box::new(sockets::Reach::new(grants, resolver)))
+        self.reach.get_or_insert_with(|| Box::new(sockets::AllowedAddresses::new(grants, resolver)))
     }
 }

@@ -1,4 +1,5 @@
-//! The part of a plugin that its calls share: identity, grants, and what is derived from them once.
+//! Part of a plugin that its calls share: identity, grants, and values that are derived from them
+//! once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ pub(crate) struct PluginContext {
     /// Name and digest.
     pub(crate) identity: PluginIdentity,
     pub(crate) grants: Arc<Grants>,
-    /// Keeps the secrets of `grants` out of strings.
+    /// Removes the secrets of `grants` from strings.
     pub(crate) redactor: Redactor,
-    /// The configuration values of `grants` for `wasi:config`.
+    /// Configuration values of `grants`, for `wasi:config`.
     pub(crate) config: WasiConfigVariables,
     /// Sends HTTP requests.
     pub(crate) client: Client,
-    /// True for a tool whose last call computed for long.
+    /// True for tools whose last call computed for long.
     computes: HashMap<ToolName, AtomicBool>,
 }
 
@@ -31,7 +32,7 @@ impl PluginContext {
     /// Creates the context of a plugin with `tools`.
     ///
     /// # Errors
-    /// When a secret is too short to be redacted.
+    /// If a secret is too short to be redacted.
     pub(crate) fn new(
         identity: PluginIdentity,
         grants: Grants,
@@ -50,13 +51,13 @@ impl PluginContext {
     /// Creates the context of a plugin with no grants and no tools.
     ///
     /// # Errors
-    /// None that can occur: there is no secret that could be too short.
+    /// Never fails: without secrets, none can be too short.
     pub(crate) fn without_grants(name: PluginName, client: Client) -> Result<Self, UnfitSecret> {
         let identity = PluginIdentity { name, digest: "".into() };
         Self::new(identity, Grants::default(), client, std::iter::empty())
     }
 
-    /// The plugin's configured name.
+    /// Returns the configured name of the plugin.
     pub(crate) fn name(&self) -> &PluginName {
         &self.identity.name
     }
@@ -66,10 +67,10 @@ impl PluginContext {
         self.computes.get(tool).is_some_and(|computes| computes.load(Ordering::Relaxed))
     }
 
-    /// Notes whether a call of the tool computed for long.
+    /// Records whether a call of the tool computed for long.
     pub(crate) fn set_computes(&self, tool: &str, computed: bool) {
         if let Some(computes) = self.computes.get(tool)
-            // Calls on other cores read it: it is written only when it changes.
+            // Calls on other cores read the flag, so it is only written when it changes.
             && computes.load(Ordering::Relaxed) != computed
         {
             computes.store(computed, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! `cofferdam:plugin/files`: the operations of file stores as they are, with search at the host's
-//! speed.
+//! `cofferdam:plugin/files`: the native operations of file stores, with search at the host's speed.
 //!
-//! It shows the same mounts as `wasi:filesystem`, through the same overlays: what one of the two
-//! changes the other sees, and all of it is committed together when the call succeeds (`FILE-21`).
-//! What is handed to a guest counts as memory of the call before it is allocated.
+//! It provides the same mounts as `wasi:filesystem`, through the same overlays: each of the two
+//! sees the changes made through the other, and all changes are committed together when the call
+//! succeeds (`FILE-21`). Data that is returned to a guest counts as memory of the call before it is
+//! allocated.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::guest::cofferdam::plugin::files::{
     WriteMode as Mode,
 };
 
-/// Memory of an entry of a listing beside its name, in bytes.
+/// Memory of a listing entry besides its name, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
 impl CallState {
-    /// The mount called `name`. That a plugin wants one that it was not granted is noted, if the
-    /// name can be one.
+    /// Returns the mount called `name`. Records a refusal if the plugin was not granted it and the
+    /// name is valid.
     fn store(&mut self, name: &str) -> Result<Overlay, Error> {
         if let Some(overlay) = self.mounts().mounted(name) {
             return Ok(overlay);
@@ -37,14 +37,14 @@ impl CallState {
         Err(Error::UnknownStore)
     }
 
-    /// A file of a mount.
+    /// Returns a file of a mount.
     fn file(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
         let overlay = self.store(store)?;
         let path = StorePath::file_under(path, overlay.names());
         Ok((overlay, path.map_err(|error| Error::InvalidPath(error.to_string()))?))
     }
 
-    /// A directory of a mount.
+    /// Returns a directory of a mount.
     fn directory(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
         let overlay = self.store(store)?;
         let path = StorePath::directory_under(path, overlay.names());
@@ -120,7 +120,7 @@ impl Host for CallState {
             Glob::new(glob.as_deref()).map_err(|error| Error::InvalidPattern(error.to_string()))?;
         let listing = overlay.list(&directory, scope(recursive)).await.map_err(told)?;
         if listing.is_truncated {
-            // Better than a guest that believes it has seen everything.
+            // An error is better than a partial listing that the guest takes for complete.
             return Err(Error::Limit(
                 "the directory holds more than one listing goes through.".to_owned(),
             ));
@@ -128,7 +128,7 @@ impl Host for CallState {
         let wanted: Vec<_> =
             listing.entries.into_iter().filter(|entry| glob.matches(&entry.name)).collect();
         let _charge = charge(&overlay, wanted.iter().map(|entry| entry.name.len()))?;
-        let entry = |entry: cofferdam_files::Entry| Entry {
+        let entry = |entry: cofferdam_files::ListingEntry| Entry {
             type_: entry_type(entry.kind),
             name: entry.name,
         };
@@ -161,7 +161,7 @@ impl Host for CallState {
     }
 }
 
-/// Takes what a listing needs out of the memory of the call.
+/// Reserves the memory of a listing from that of the call.
 fn charge(overlay: &Overlay, names: impl Iterator<Item = usize>) -> Result<Charge, Error> {
     let bytes = names
         .map(|length| ENTRY_BYTES.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
@@ -180,8 +180,8 @@ fn entry_type(kind: EntryKind) -> EntryType {
     }
 }
 
-/// An error of a store as the answer to a guest: the texts of the contract, and nothing of what the
-/// host said.
+/// Converts an error of a store to the guest's error type, with the texts of the contract and
+/// without details of the host.
 fn told(error: FileError) -> Error {
     let text = error.to_string();
     match error {

@@ -1,4 +1,4 @@
-//! `cofferdam:plugin/secrets`: the values of secrets that a plugin may read.
+//! `cofferdam:plugin/secrets`: values of secrets that a plugin may read.
 
 use cofferdam_tool::Permission;
 
@@ -12,7 +12,7 @@ impl secrets::Host for CallState {
         if let Some(value) = value {
             return Ok(value.expose().to_owned());
         }
-        // An invalid name is not worth a line of the record.
+        // An invalid name does not need an entry in the record.
         if let Ok(permission) = format!("secret:{name}").parse::<Permission>() {
             self.refuse(Capability::Secrets, &permission.to_string());
         }

@@ -1,4 +1,4 @@
-//! The data of one call's store.
+//! Data of one call's store.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
 
-use super::client::Client;
+use super::client::CallerClient;
 use super::network::Network;
 use super::toolbox::Toolbox;
 use super::wasi::Wasi;
@@ -28,15 +28,15 @@ const REFUSALS_MAX: usize = 64;
 pub(crate) struct CallParts<'a> {
     pub(crate) plugin: &'a Arc<PluginContext>,
     pub(crate) files: &'a CallFiles,
-    /// The tools that stand beside the one that is called.
+    /// Tools that are available next to the one that is called.
     pub(crate) toolset: Option<&'a Toolset>,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
 }
 
-/// Data of one call's store, on which the functions work that the guest imports.
+/// Data of one call's store. The functions that the guest imports operate on it.
 pub(crate) struct CallState {
-    /// `None` until the guest calls a function of WASI: many guests never do.
+    /// `None` until the guest calls a function of WASI, which many guests never do.
     wasi: Option<Box<Wasi>>,
     log_bytes_max: u64,
     random_bytes_max: u64,
@@ -47,10 +47,10 @@ pub(crate) struct CallState {
     pub(crate) plugin: Arc<PluginContext>,
     pub(crate) network: Network,
     pub(crate) toolbox: Toolbox,
-    pub(crate) client: Client,
+    pub(crate) client: CallerClient,
     pub(super) context: CallContext,
     pub(super) deadline: Arc<Deadline>,
-    /// Time of the last report of progress.
+    /// Time of the last progress report.
     pub(super) progress_at: Option<Instant>,
 }
 
@@ -75,19 +75,19 @@ impl CallState {
             plugin: Arc::clone(plugin),
             network: Network::new(limits),
             toolbox: Toolbox::new(toolset, &plugin.grants, files.transaction(), context),
-            client: Client::new(context),
+            client: CallerClient::new(context),
             context: context.clone(),
             deadline,
             progress_at: None,
         }
     }
 
-    /// The files of the call, for the functions of `wasi:filesystem`.
+    /// Returns the files of the call, for the functions of `wasi:filesystem`.
     pub(crate) fn files(&mut self) -> FilesView<'_> {
         FilesView { table: &mut self.resources, files: &self.files }
     }
 
-    /// The mounts of the call, for the functions of `cofferdam:plugin/files`.
+    /// Returns the mounts of the call, for the functions of `cofferdam:plugin/files`.
     pub(crate) fn mounts(&self) -> &CallFiles {
         &self.files
     }
@@ -105,40 +105,41 @@ impl CallState {
         &self.plugin.redactor
     }
 
-    /// The plugin's configured name.
+    /// Returns the configured name of the plugin.
     pub(crate) fn plugin(&self) -> &PluginName {
         self.plugin.name()
     }
 
-    /// The deadline of the call.
+    /// Returns the deadline of the call.
     pub(crate) fn deadline(&self) -> &Arc<Deadline> {
         &self.deadline
     }
 
-    /// The ends of what the guest has printed, to standard output and to standard error.
+    /// Returns the last part of what the guest has printed, to standard output and to standard
+    /// error.
     pub(crate) fn printed(&self) -> (String, String) {
         self.wasi.as_ref().map(|wasi| (wasi.stdout.text(), wasi.stderr.text())).unwrap_or_default()
     }
 
-    /// Notes that the guest used a capability that it was not granted: an import, or a permission
-    /// in its written form. There are at most [`REFUSALS_MAX`] entries, however often a guest
+    /// Records that the guest used a capability that it was not granted: an import, or a permission
+    /// in its written form. There are at most [`REFUSALS_MAX`] entries, however often the guest
     /// tries.
-    pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
+    pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> DeniedCapability {
         let is_full = self.refused.len() >= REFUSALS_MAX;
         match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
             Some(refusal) => refusal.times = refusal.times.saturating_add(1),
             None if is_full => {}
             None => self.refused.push(Refusal::new(import)),
         }
-        Denied { capability }
+        DeniedCapability { capability }
     }
 }
 
-/// The guest used a capability that was withheld. Raised as a trap where the guest cannot be told,
-/// so that the call ends there.
+/// Error for a guest that used a withheld capability. Raised as a trap where no error value can
+/// report it, so that the call ends.
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin has no grant for this: it {}", .capability.in_plain_words())]
-pub(crate) struct Denied {
+pub(crate) struct DeniedCapability {
     capability: Capability,
 }
 

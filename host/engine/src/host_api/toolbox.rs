@@ -1,12 +1,12 @@
 //! `cofferdam:plugin/toolbox`: tools that call other tools.
 //!
-//! An inner call takes the way of every call, through the toolset that the outer one came through:
-//! its arguments are decoded, its own plugin's grants and limits hold, and it has a record. It
-//! gains nothing from its caller and the caller gains nothing but its answer. What it changes in
-//! files belongs to the outer call ([`cofferdam_files::Transaction`]).
+//! An inner call is processed like every call, by the toolset that the outer one came through: its
+//! arguments are decoded, the grants and limits of its own plugin apply, and it has a record. It
+//! gains nothing from its caller, and the caller gains only its answer. Its file changes belong to
+//! the outer call ([`cofferdam_files::Transaction`]).
 //!
-//! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends
-//! when the outer call ends.
+//! It runs in a separate task, with a separate instance, while the outer guest waits. It ends at
+//! the latest when the outer call ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use cofferdam_tool::output::ResourceBody as ToolResourceBody;
 use cofferdam_tool::record::Refusal;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, Output,
-    Permission, Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
+    Permission, RefusedCall, ToolDefinition, ToolFailure, ToolName, Toolset,
 };
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -36,7 +36,7 @@ const DEPTH_MAX: u32 = 4;
 /// State of a call that calls other tools.
 pub(crate) struct Toolbox {
     toolset: Option<Toolset>,
-    /// The embedder's: an inner call is not a part of what the outer one computes.
+    /// Runtime of the embedder: an inner call is not part of the outer call's computation.
     runtime: Option<Handle>,
     files: Transaction,
     depth: u32,
@@ -45,7 +45,8 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
-    /// A call that was granted no tool needs neither the others nor a place to run them.
+    /// Creates the toolbox of a call. Without granted tools, it keeps neither the toolset nor a
+    /// runtime.
     pub(crate) fn new(
         toolset: Option<&Toolset>,
         grants: &Grants,
@@ -63,21 +64,21 @@ impl Toolbox {
         }
     }
 
-    /// Writes the calls that were made into the record of the one that made them.
+    /// Writes the inner calls into the record of the outer call.
     pub(crate) fn report(self, record: &mut CallRecord) {
         self.records.into_iter().for_each(|inner| record.add_inner(inner));
     }
 }
 
 impl CallState {
-    /// The granted tools that there are.
+    /// Returns the granted tools that exist.
     fn granted_tools(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
         let granted = &self.grants().tools;
         let all = self.toolbox.toolset.as_ref().into_iter().flat_map(Toolset::definitions);
         all.filter(|definition| granted.contains(&definition.name))
     }
 
-    /// Notes that the guest wanted to call a tool that it may not.
+    /// Records that the guest wanted to call a tool that it may not call.
     fn refuse_tool(&mut self, name: ToolName, reason: Option<&str>) {
         let wanted = Permission::Tool(name).to_string();
         self.refuse(Capability::Toolbox, &wanted);
@@ -132,8 +133,8 @@ impl Host for CallState {
                 self.toolbox.records.push(record);
                 told(outcome)
             }
-            Ok(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
-            Ok(Err(Refused::InvalidArguments(error))) => {
+            Ok(Err(RefusedCall::UnknownTool { .. })) => Err(Error::UnknownTool),
+            Ok(Err(RefusedCall::InvalidArguments(error))) => {
                 Err(Error::InvalidArguments(error.to_string()))
             }
             Ok(Err(refused)) => {
@@ -160,8 +161,8 @@ impl CallState {
                 files: Arc::new(files.clone()),
             }),
             inner_calls: outer.inner_calls.clone(),
-            // The changes of an inner call are the outer one's; this is for tools that have no dry
-            // run.
+            // The changes of an inner call belong to the outer one; this is for tools without
+            // support for dry runs.
             file_effects: outer.file_effects,
             ..CallContext::default()
         }
@@ -177,7 +178,7 @@ fn told(outcome: Outcome) -> Result<Vec<Content>, Error> {
     }
 }
 
-/// An output as the guest would have returned it.
+/// Converts an output to the form in which the guest would have returned it.
 fn contents(output: Output) -> Vec<Content> {
     match output {
         Output::Value(Value::Null) => Vec::new(),

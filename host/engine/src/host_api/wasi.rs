@@ -1,4 +1,4 @@
-//! The context of the WASI functions of one call, files aside, and what the guest prints.
+//! Context of the WASI functions of one call, except files, and the output of the guest.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -9,7 +9,7 @@ use super::network::Network;
 use super::{PluginContext, clocks};
 use crate::scheduler::deadline::Deadline;
 
-/// WASI context of one call with the ends of its output streams.
+/// WASI context of one call, with the last part of its output streams.
 pub(super) struct Wasi {
     pub(super) context: WasiCtx,
     pub(super) stdout: LogTail,
@@ -29,7 +29,7 @@ impl Wasi {
         let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
         // The builder's defaults are the empty grant: closed standard input, no environment, no
-        // arguments, no directories, no addresses. Files come from elsewhere (`wasi_files`).
+        // arguments, no directories, no addresses. Files are handled separately (`wasi_files`).
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);

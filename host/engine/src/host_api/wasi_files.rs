@@ -1,15 +1,16 @@
 //! `wasi:filesystem` over file stores.
 //!
-//! A guest sees each of its mounts as a directory; behind it is a file store of `host/files`, a
-//! guard for the access that was granted, and an overlay that keeps the changes of the call until
-//! it has succeeded (`FILE-21`). So the rules about names, links, special files and quotas are
-//! those of the store, and no path of a guest is ever a path of the host.
+//! A guest sees each of its mounts as a directory. Behind it are a file store of `host/files`, a
+//! guard for the granted access, and an overlay that holds the changes of the call until it has
+//! succeeded (`FILE-21`). So the rules about names, links, special files and quotas are those of
+//! the store, and no path of a guest is ever a path of the host.
 //!
-//! A descriptor is a path of a store, or a file of an overlay; no file of the host is open between
-//! two operations. Links cannot be made. Times are the store's own; setting them has no effect.
+//! A descriptor is a path of a store, or a file of an overlay; no file of the host stays open
+//! between two operations. Links cannot be created. Times are the store's own; setting them has no
+//! effect.
 //!
 //! The functions are those that the runtime generates for its own descriptors. Resources are
-//! numbers in the table of the call, so that ours travel under the type names of the runtime.
+//! numbers in the table of the call, so our resources can use the type names of the runtime.
 
 mod descriptor;
 mod error;
@@ -26,15 +27,15 @@ use wasmtime::component::{HasData, ResourceTable};
 
 use crate::{Grants, Mount};
 
-/// Memory that the changes of one call may take, all mounts together, in bytes. It is more than the
-/// bytes that a store holds by default, so that a guest meets the quota of its store first.
+/// Maximum memory for the changes of one call, over all mounts, in bytes. It is more than a store's
+/// default quota, so that a guest hits the quota first.
 const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 
-/// The mounts of one call, with its changes. Clones are the same.
+/// Mounts of one call, with its changes. Cloning is cheap; clones share state.
 #[derive(Clone)]
 pub(crate) struct CallFiles {
-    /// `None` for none: the empty list of the standard library is one, and all cores would count
-    /// its users.
+    /// `None` for no mounts: the empty slice of the standard library is a single shared value, and
+    /// all cores would contend on its reference count.
     mounts: Option<Arc<[MountedFiles]>>,
     transaction: Transaction,
 }
@@ -45,7 +46,7 @@ struct MountedFiles {
 }
 
 impl CallFiles {
-    /// Creates the mounts of a call that has changed nothing yet.
+    /// Creates the mounts of a call without any changes.
     pub(crate) fn new(
         grants: &Grants,
         context: &CallContext,
@@ -74,15 +75,14 @@ impl CallFiles {
         Self { mounts, transaction }
     }
 
-    /// Returns the transaction, in which inner calls take part.
+    /// Returns the transaction, which inner calls join.
     pub(crate) fn transaction(&self) -> &Transaction {
         &self.transaction
     }
 
-    /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A
-    /// call whose changes cannot be made has not succeeded, and neither has one that was refused a
-    /// change because another call had committed first: that decides how it ends, whatever the
-    /// guest has made of the refusal (`FILE-23`).
+    /// Commits the changes of a successful call, and discards those of any other call. If the
+    /// commit fails, the call fails. It also fails if a change was refused because another call had
+    /// committed first, even if the guest ignored that error (`FILE-23`).
     pub(crate) async fn settle(self, completion: &mut Completion, context: &CallContext) {
         let has_succeeded = match completion.outcome {
             Outcome::Cancelled => return,
@@ -121,7 +121,7 @@ impl CallFiles {
         self.mounts.as_deref().unwrap_or_default()
     }
 
-    /// The mounts by name, each with whether something can be changed in it.
+    /// Returns the mounts by name, each with a flag for whether it can be changed.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&MountName, bool)> {
         self.mounts().iter().map(|mount| (&mount.name, !mount.overlay.is_read_only()))
     }
@@ -135,13 +135,13 @@ impl CallFiles {
     }
 }
 
-/// The functions of `wasi:filesystem` while one of them runs.
+/// Functions of `wasi:filesystem` while one of them runs.
 pub(crate) struct FilesView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) files: &'a CallFiles,
 }
 
-/// Tells the linker what [`FilesView`] borrows from.
+/// Type that tells the linker where to borrow [`FilesView`] from.
 pub(crate) struct WasiFiles;
 
 impl HasData for WasiFiles {

@@ -1,15 +1,15 @@
-//! Turns component bytes into machine code, in a process that can be killed.
+//! Compiles component bytes to machine code, in a process that can be killed.
 //!
-//! Compiling has no limits of its own: a few KiB of hostile bytes can ask for minutes of CPU time
-//! and gigabytes. So the compiler runs in a child process that limits its own CPU time and memory
-//! before it reads the first byte of the component, and that the parent kills when the wall clock
-//! runs out. The limits grow with the size of the component, because honest compile time does.
-//! Before it looks at the component, it gives up everything but computing and answering
-//! (`confine`), where the system can do that; elsewhere the host says so in its log and goes on
-//! with the limits alone.
+//! Compilation has no limits of its own: a few KiB of hostile bytes can take minutes of CPU time
+//! and gigabytes of memory. So the compiler runs in a child process that limits its own CPU time
+//! and memory before it reads the first byte of the component, and that the parent kills when the
+//! wall-clock limit passes. The limits grow with the size of the component, because honest compile
+//! time does. Before the child processes the component, it gives up all rights except computing and
+//! answering (`confine`), where the system supports that; elsewhere the host logs this and relies
+//! on the limits.
 //!
-//! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space),
-//! one byte (1 if the code shall count its instructions) and the component to the child's standard
+//! Protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space), one
+//! byte (1 if the code should count its instructions) and the component to the child's standard
 //! input; the child answers with one status byte, one byte (1 if it was confined) and the artifact
 //! or a message.
 
@@ -27,7 +27,7 @@ use tokio::process::{Child, Command};
 use crate::config::{Metering, compile_config};
 use crate::error::one_line;
 
-/// CPU time for any component, in seconds; small bombs get no more than that.
+/// CPU time for any component, in seconds. Small bombs get no more than that.
 const CPU_SECONDS_BASE: u64 = 5;
 /// CPU time for each MiB. A 12 MB JavaScript component takes 10 s, an 18 MB Python one 8 s.
 const CPU_SECONDS_PER_MIB: u64 = 3;
@@ -37,9 +37,10 @@ const MEMORY_BYTES_BASE: u64 = 2 << 30;
 const MEMORY_BYTES_PER_BYTE: u64 = 64;
 /// Wall-clock time for each second of CPU time: the machine may be busy.
 const WALL_PER_CPU: u32 = 6;
-/// Largest artifact that is taken from a child. Code is some 4 times the size of a component.
+/// Maximum size of an artifact that is accepted from a child. Code is about 4 times the size of a
+/// component.
 const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
-/// Threads of the compiler. More of them need more address space than the limit leaves.
+/// Number of compiler threads. More of them need more address space than the limit leaves.
 const THREADS_MAX: &str = "4";
 
 const STATUS_OK: u8 = 0;
@@ -49,13 +50,13 @@ const STATUS_REFUSED: u8 = 1;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Compiler {
-    /// By a child process with limits. `program` is started with `arguments`, an empty environment,
+    /// A child process with limits. `program` is started with `arguments` and an empty environment,
     /// and must call [`compile_child`]; `cofferdam::init` of the facade does so for the first
     /// argument `cofferdam-compile-child`.
     Child {
-        /// The program to start.
+        /// Program to start.
         program: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         arguments: Vec<OsString>,
     },
     /// In this process and without any limit: for components that you have built yourself.
@@ -66,29 +67,29 @@ pub enum Compiler {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The compiler refuses the component.
+    /// The compiler rejects the component.
     #[error("does not compile: {reason}")]
     Refused {
-        /// The compiler's own words, in one line.
+        /// Message of the compiler, in one line.
         reason: String,
     },
-    /// The CPU time or the wall-clock time was used up.
+    /// The CPU time or the wall-clock time was exceeded.
     #[error(
         "takes more than {cpu_seconds} s of CPU time to compile; a component of its size may not"
     )]
     TooSlow {
-        /// The limit.
+        /// Limit of the CPU time.
         cpu_seconds: u64,
     },
     /// The child died, most likely because it ran out of memory.
     #[error("cannot be compiled within {memory_mib} MiB of memory ({status})")]
     Died {
-        /// The limit.
+        /// Limit of the memory.
         memory_mib: u64,
         /// Exit status of the child.
         status: ExitStatus,
     },
-    /// The compiler has met something that it did not expect.
+    /// The compiler panicked.
     #[error(
         "makes the compiler fail ({status}); it uses WebAssembly in a way that this version does \
          not know"
@@ -97,12 +98,12 @@ pub enum CompileError {
         /// Exit status of the child.
         status: ExitStatus,
     },
-    /// The child cannot be started or talked to.
+    /// The child cannot be started or communicated with.
     #[error("the compiler process does not work: {0}")]
     Child(std::io::Error),
 }
 
-/// The exit code of a Rust program that has panicked.
+/// Exit code of a Rust program that has panicked.
 const PANICKED: i32 = 101;
 
 struct CompileLimits {
@@ -176,7 +177,8 @@ async fn converse(
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(CompileError::Child(std::io::Error::other("the child has no pipes")));
     };
-    // The pipe is closed when the block ends, which tells the child that the component is complete.
+    // The pipe is closed at the end of the block, which tells the child that the component is
+    // complete.
     let send = async move {
         stdin.write_all(&limits.cpu_seconds.to_le_bytes()).await?;
         stdin.write_all(&limits.memory_bytes.to_le_bytes()).await?;
@@ -186,7 +188,7 @@ async fn converse(
     let mut answer = Vec::new();
     let mut stdout = stdout.take(ARTIFACT_BYTES_MAX);
     let receive = stdout.read_to_end(&mut answer);
-    // A child that dies early breaks the pipe: its status says more than the error does.
+    // A child that dies early breaks the pipe; its exit status is more informative than that error.
     let (_sent, received) = tokio::join!(send, receive);
     received.map_err(CompileError::Child)?;
     let status = child.wait().await.map_err(CompileError::Child)?;
@@ -239,7 +241,7 @@ fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     crash_or_death(status, limits)
 }
 
-/// A child without memory aborts; one that panics says so by its exit code.
+/// Distinguishes a panic, which has its own exit code, from an abort due to a lack of memory.
 fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     if status.code() == Some(PANICKED) {
         return CompileError::Crashed { status };
@@ -247,12 +249,12 @@ fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     CompileError::Died { memory_mib: limits.memory_bytes >> 20, status }
 }
 
-/// The other end of [`Compiler::Child`]: reads the limits and the component from standard input,
+/// Child side of [`Compiler::Child`]: reads the limits and the component from standard input,
 /// limits and confines this process, compiles, and writes the answer to standard output. Call it
-/// first thing, before any thread is started: one that exists already would not be confined.
+/// first, before any thread is started: existing threads would not be confined.
 ///
 /// # Errors
-/// When standard input or output fails, or when the limits cannot be set: then nothing is compiled.
+/// If standard input or output fails, or if the limits cannot be set; nothing is compiled then.
 pub fn compile_child() -> std::io::Result<()> {
     let mut input = std::io::stdin().lock();
     let limits =
@@ -262,7 +264,7 @@ pub fn compile_child() -> std::io::Result<()> {
     let mut component = Vec::new();
     input.read_to_end(&mut component)?;
     let engine = compiler(metering);
-    // From here on the component is looked at.
+    // From here on the component is processed.
     let is_confined = confine::confine_this_thread().is_ok();
     let (status, answer) = match engine.and_then(|engine| precompile(&engine, &component)) {
         Ok(artifact) => (STATUS_OK, artifact),

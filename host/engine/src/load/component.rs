@@ -1,4 +1,4 @@
-//! The bytes of a component and of the manifest beside it: in memory, or in files of the host.
+//! Bytes of a component and of the manifest next to it: in memory, or in files of the host.
 
 use std::fmt;
 use std::io::Read;
@@ -10,40 +10,40 @@ use super::parallel;
 use crate::LoadError;
 use crate::manifest::MANIFEST_BYTES_MAX;
 
-/// The ending of a manifest beside a component, in place of the component's.
+/// Extension of a manifest next to a component, which replaces the component's.
 pub(super) const MANIFEST_EXTENSION: &str = "toml";
 
-/// The bytes of a component, or where they are.
+/// Bytes of a component, or their location.
 #[derive(Clone)]
 pub struct Component {
-    source: Source,
+    source: ComponentSource,
     manifest: Option<Arc<str>>,
     /// Versions of the files when this value was created.
     files: Option<ComponentFiles>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum ComponentSource {
     File(PathBuf),
     Bytes(Arc<[u8]>),
 }
 
 impl Component {
-    /// Creates the component in a file of the host. The path is opened with all rights of this
-    /// process. Nothing is read yet, but the version of the file and of a manifest beside it is
-    /// noted; see [`has_changed`](Self::has_changed).
+    /// Creates a component from a file of the host. The path is opened with all rights of this
+    /// process. Nothing is read yet, but the version of the file and of a manifest next to it is
+    /// recorded; see [`has_changed`](Self::has_changed).
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
             files: ComponentFiles::look_ambient(&path),
-            source: Source::File(path),
+            source: ComponentSource::File(path),
             manifest: None,
         }
     }
 
-    /// Creates the components in files of the host, in their order, as
-    /// [`from_file_ambient`](Self::from_file_ambient) does. The files of many components are looked
-    /// at on all cores.
+    /// Creates components from files of the host, in order, as
+    /// [`from_file_ambient`](Self::from_file_ambient) does. With many components, all cores check
+    /// the files.
     #[must_use]
     pub fn from_files_ambient(paths: &[PathBuf]) -> Vec<Self> {
         parallel::map(paths, |_, path| Self::from_file_ambient(path))
@@ -51,29 +51,29 @@ impl Component {
 
     /// Creates a component that is already in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { source: Source::Bytes(bytes.into()), manifest: None, files: None }
+        Self { source: ComponentSource::Bytes(bytes.into()), manifest: None, files: None }
     }
 
-    /// Adds a manifest, in place of the `<name>.toml` beside the component's own file.
+    /// Adds a manifest, which replaces the `<name>.toml` next to the component's own file.
     #[must_use]
     pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
         Self { manifest: Some(text.into()), ..self }
     }
 
-    /// Returns whether the component's file or the manifest beside it has changed since this value
-    /// was created. Nothing is read: versions differ by device, inode, size or times of change.
-    /// `None` if [`has_version`](Self::has_version) is false.
+    /// Returns whether the component's file or the manifest next to it has changed since this value
+    /// was created. Nothing is read: versions are compared by device, inode, size and modification
+    /// times. Returns `None` if [`has_version`](Self::has_version) is false.
     #[must_use]
     pub fn has_changed(&self) -> Option<bool> {
         let before = self.files?;
         match &self.source {
-            Source::File(path) => Some(ComponentFiles::look_ambient(path) != Some(before)),
-            Source::Bytes(_) => None,
+            ComponentSource::File(path) => Some(ComponentFiles::look_ambient(path) != Some(before)),
+            ComponentSource::Bytes(_) => None,
         }
     }
 
-    /// Returns true if the version of the component's files was noted: it was a file, and the
-    /// system tells versions apart.
+    /// Returns true if the version of the component's files was recorded: the component was a file,
+    /// and the system distinguishes versions.
     #[must_use]
     pub fn has_version(&self) -> bool {
         self.files.is_some()
@@ -84,20 +84,20 @@ impl Component {
         self.files
     }
 
-    /// The file of the host that it is in, if its manifest is the one beside that.
+    /// Returns the component's file on the host, if its manifest is the one next to that file.
     pub(crate) fn file_ambient(&self) -> Option<&Path> {
         match (&self.source, &self.manifest) {
-            (Source::File(path), None) => Some(path),
+            (ComponentSource::File(path), None) => Some(path),
             _ => None,
         }
     }
 
-    /// The text of the manifest beside the component, if there is one.
+    /// Reads the text of the manifest next to the component, if there is one.
     pub(super) async fn read_manifest(&self) -> Result<Option<Arc<str>>, LoadError> {
         match (&self.manifest, &self.source) {
             (Some(text), _) => Ok(Some(Arc::clone(text))),
-            (None, Source::Bytes(_)) => Ok(None),
-            (None, Source::File(path)) => {
+            (None, ComponentSource::Bytes(_)) => Ok(None),
+            (None, ComponentSource::File(path)) => {
                 let path = path.with_extension(MANIFEST_EXTENSION);
                 let read = tokio::task::spawn_blocking(move || read_manifest_file(&path));
                 read.await.map_err(|_| LoadError::Interrupted)?
@@ -107,11 +107,11 @@ impl Component {
 
     pub(super) async fn read(&self, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
         match &self.source {
-            Source::Bytes(bytes) => {
+            ComponentSource::Bytes(bytes) => {
                 check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
                 Ok(Arc::clone(bytes))
             }
-            Source::File(path) => {
+            ComponentSource::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || read_file(&path, bytes_max));
                 read.await.map_err(|_| LoadError::Interrupted)?
@@ -124,8 +124,8 @@ impl fmt::Debug for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Component");
         match &self.source {
-            Source::File(path) => shown.field("file", path),
-            Source::Bytes(bytes) => shown.field("bytes", &bytes.len()),
+            ComponentSource::File(path) => shown.field("file", path),
+            ComponentSource::Bytes(bytes) => shown.field("bytes", &bytes.len()),
         };
         shown.finish_non_exhaustive()
     }

@@ -1,19 +1,18 @@
-//! The index of the plugins of one start: what the next start needs to know of their components
+//! Index of the plugins of one start: what the next start needs to know about their components
 //! without reading them.
 //!
-//! The index is one entry of the cache, verified as a whole before any of it is used, and found by
-//! the list of the components' paths. The record of a component is valid if the files have the
-//! identity that they had when it was written: device, inode, size, and the times of the last
-//! changes, of which one is set by the system only. A file that was changed a moment ago is not
-//! recorded.
+//! The index is one entry of the cache, verified as a whole before any of it is used, and keyed by
+//! the list of the components' paths. The record of a component is valid if the files have the same
+//! identity as when it was written: device, inode, size, and the times of the last changes, one of
+//! which only the system can set. A file that was changed a moment ago is not recorded.
 //!
 //! A wrong record can do little harm. The code of a component is read, and its digest compared,
-//! when it is first called: a file that was changed unnoticed is refused there
-//! ([`LoadError::Changed`](crate::LoadError::Changed)). What could be out of date are the
-//! definitions of its tools, and the permissions that it asks for, which grant nothing.
+//! when it is first called: a file that was changed unnoticed is rejected there
+//! ([`LoadError::Changed`](crate::LoadError::Changed)). Only the definitions of its tools could be
+//! outdated, and the permissions that it asks for, which grant nothing.
 //!
-//! The index is never needed. One that is damaged, foreign, old or missing costs the time of
-//! reading the files.
+//! The index is never required. If it is damaged, foreign, old or missing, the files have to be
+//! read.
 
 mod approval;
 mod identity;
@@ -31,19 +30,19 @@ use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
 
 pub use self::approval::Approval;
 pub(crate) use self::identity::FileIdentity;
-pub(crate) use self::record::{ComponentFiles, Record};
+pub(crate) use self::record::{ComponentFiles, ComponentRecord};
 
-/// The version of the format. Raised when the layout or the meaning of a record changes.
+/// Version of the format. Increased when the layout or the meaning of a record changes.
 const FORMAT: &[u8] = b"cofferdam known 1";
 
-/// The index of some plugins, by their position in the list of components.
+/// Index of plugins, by their position in the list of components.
 pub(crate) struct StartupIndex {
     /// `None` without a cache.
     saved: Option<SavedIndex>,
-    state: Mutex<State>,
+    state: Mutex<IndexState>,
 }
 
-/// The index as it was read from the cache.
+/// Index as it was read from the cache.
 struct SavedIndex {
     cache: Cache,
     key: CacheKey,
@@ -51,7 +50,7 @@ struct SavedIndex {
 }
 
 #[derive(Default)]
-struct State {
+struct IndexState {
     /// Positions of the records in the contents of the saved index.
     saved_records: Ranges,
     records: Vec<RecordState>,
@@ -59,19 +58,19 @@ struct State {
     next_approval: Option<Approval>,
 }
 
-/// The record of one component in the index that is saved next.
+/// Record of one component in the index that is saved next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RecordState {
-    /// There is none: the component was not loaded, or its files may still change unnoticed.
+    /// No record: the component was not loaded, or its files may still change unnoticed.
     Absent,
-    /// That of the saved index.
+    /// Record of the saved index.
     Unchanged,
     New(Vec<u8>),
 }
 
-/// The contents of the cache entry.
+/// Contents of the cache entry.
 #[derive(Serialize, Deserialize)]
-struct Contents<'a> {
+struct IndexContents<'a> {
     approval: Option<[u8; 32]>,
     #[serde(borrow)]
     records: Vec<&'a [u8]>,
@@ -99,7 +98,7 @@ impl StartupIndex {
             }
         };
         let mut state =
-            State { records: vec![RecordState::Absent; paths.len()], ..State::default() };
+            IndexState { records: vec![RecordState::Absent; paths.len()], ..IndexState::default() };
         if let Some((approval, records)) =
             parse(&contents).filter(|(_, records)| records.len() == paths.len())
         {
@@ -113,9 +112,9 @@ impl StartupIndex {
     }
 
     /// Returns the saved record of the component at `position`.
-    pub(crate) fn record(&self, position: usize) -> Option<Record> {
+    pub(crate) fn record(&self, position: usize) -> Option<ComponentRecord> {
         let range = self.state().saved_records.get(position)?.clone();
-        Record::read(self.saved.as_ref()?.contents.get(range)?)
+        ComponentRecord::read(self.saved.as_ref()?.contents.get(range)?)
     }
 
     /// Returns the tools of the saved record of a component that cannot be loaded now, and keeps
@@ -137,7 +136,7 @@ impl StartupIndex {
     }
 
     /// Replaces the record of the component at `position`.
-    pub(crate) fn replace(&self, position: usize, record: &Record) {
+    pub(crate) fn replace(&self, position: usize, record: &ComponentRecord) {
         if let Some(bytes) = record.to_bytes().filter(|_| self.saved.is_some()) {
             self.set(position, RecordState::New(bytes));
         }
@@ -169,8 +168,8 @@ impl StartupIndex {
         self.state().next_approval = approval;
     }
 
-    /// Writes the index if a record is new or the approval has changed. Takes some milliseconds for
-    /// a thousand components.
+    /// Writes the index if a record is new or the approval has changed. Takes a few milliseconds
+    /// for a thousand components.
     pub(crate) fn save(&self) {
         let Some(saved) = &self.saved else { return };
         let Some(bytes) = self.changed_contents(saved) else { return };
@@ -179,7 +178,7 @@ impl StartupIndex {
         }
     }
 
-    /// Returns the contents to save; `None` if the saved index has them all.
+    /// Returns the contents to save; `None` if the saved index is up to date.
     fn changed_contents(&self, saved: &SavedIndex) -> Option<Vec<u8>> {
         let state = self.state();
         let has_new = state.records.iter().any(|record| matches!(record, RecordState::New(_)));
@@ -195,10 +194,10 @@ impl StartupIndex {
         };
         let records = state.records.iter().enumerate().map(record).collect();
         let approval = state.next_approval.map(Approval::to_bytes);
-        postcard::to_allocvec(&Contents { approval, records }).ok()
+        postcard::to_allocvec(&IndexContents { approval, records }).ok()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, IndexState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,9 +205,10 @@ impl StartupIndex {
 /// Positions of records in the contents.
 type Ranges = Vec<std::ops::Range<usize>>;
 
-/// Reads the approval, and the positions of the records.
+/// Parses the approval and the positions of the records.
 fn parse(contents: &[u8]) -> Option<(Option<Approval>, Ranges)> {
-    let (Contents { approval, records }, []) = postcard::take_from_bytes(contents).ok()? else {
+    let (IndexContents { approval, records }, []) = postcard::take_from_bytes(contents).ok()?
+    else {
         return None;
     };
     let range = |record: &[u8]| {

@@ -1,10 +1,9 @@
-//! One component on its way to a plugin: read, screened, compiled or taken from the cache, and
-//! described.
+//! Loading of one component: it is read, screened, compiled or taken from the cache, and described.
 
 use std::sync::Arc;
 
 use cofferdam_tool::declaration::Declaration;
-use cofferdam_tool::permission::Asked;
+use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{Annotations, Limits, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,19 +11,20 @@ use sha2::{Digest, Sha256};
 use super::{Component, LoadEvent, LoadObserver};
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::engine::EngineInner;
-use crate::engine_pool::{Code, Entry, WasmEngine};
+use crate::engine_pool::{Code, CodeForm, WasmEngine};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::host_api::{CallState, PluginContext, imports};
 use crate::manifest::{self, Manifest};
-use crate::screen::{Screened, screen};
+use crate::screen::{ScreenReport, screen};
 use crate::{Grants, LoadError, call, typed};
 
-/// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry
+/// Version of the cache contents. Increased when [`Description`] or the meaning of an entry
 /// changes.
 pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
-/// Maximum time in which a component lists its tools, in milliseconds.
+/// Maximum time for a component to list its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
-/// Maximum bytes of such a list: the 262144 bytes of ARG-43, and room for the lists around them.
+/// Maximum size of such a list, in bytes: the 262144 bytes of ARG-43, and room for the lists around
+/// them.
 const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Description of a component without its code. Stored in the cache next to the code.
@@ -36,25 +36,26 @@ pub(crate) struct Description {
 }
 
 /// Description of a component with its manifests.
-pub(crate) struct Described {
+pub(crate) struct ComponentDescription {
     pub(crate) description: Description,
-    /// Permissions and limits that its manifest asks for.
-    pub(crate) asked: Asked,
-    /// Pictures that the manifest names.
+    /// Permissions and limits that the manifest asks for.
+    pub(crate) asked: RequestedPermissions,
+    /// Icons that the manifest names.
     pub(crate) icons: Vec<String>,
-    /// Code, when it had to be compiled to learn this.
+    /// Code, if it had to be compiled for the description.
     pub(crate) code: Option<Code>,
 }
 
-/// A component on its way to being a plugin.
-pub(crate) struct Loading<'a> {
+/// Component that is being loaded.
+pub(crate) struct ComponentLoad<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
     plugin: &'a PluginName,
     wasm_engine: &'a Arc<WasmEngine>,
-    /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
+    /// Set if the plugin has an instruction budget, which requires code that counts. The value does
+    /// not limit the listing of tools.
     fuel_max: Option<u64>,
-    /// True if the plugin was granted a connection.
+    /// True if the plugin was granted a socket connection.
     has_sockets: bool,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
@@ -62,7 +63,7 @@ pub(crate) struct Loading<'a> {
     key: CacheKey,
 }
 
-impl<'a> Loading<'a> {
+impl<'a> ComponentLoad<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
         component: &'a Component,
@@ -91,16 +92,15 @@ impl<'a> Loading<'a> {
         })
     }
 
-    /// Returns the description of the component. Code comes with it when it had to be compiled for
-    /// that.
-    pub(crate) async fn describe(&self) -> Result<Described, LoadError> {
+    /// Returns the description of the component, with its code if it had to be compiled for that.
+    pub(crate) async fn describe(&self) -> Result<ComponentDescription, LoadError> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
         let (asked, icons) = (manifest.asked(), manifest.icons());
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
-            return Ok(Described { description, asked, icons, code: None });
+            return Ok(ComponentDescription { description, asked, icons, code: None });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -108,19 +108,19 @@ impl<'a> Loading<'a> {
             None => self.compile().await?,
         };
         let declarations = match &code.entry {
-            Entry::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
-            Entry::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
+            CodeForm::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
+            CodeForm::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let description = Description { component_bytes, imports: screened.imports, declarations };
         if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok(Described { description, asked, icons, code: Some(code) })
+        Ok(ComponentDescription { description, asked, icons, code: Some(code) })
     }
 
-    /// Returns the cache key of the description. A manifest beside the component changes it and
-    /// leaves the code as it is.
+    /// Returns the cache key of the description. A manifest next to the component changes this key,
+    /// but not that of the code.
     fn description_key(&self, beside: Option<&str>) -> CacheKey {
         match beside {
             Some(text) => CacheKey::new(&[
@@ -133,7 +133,7 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// Code from the cache, or compiled anew.
+    /// Returns the code from the cache, or compiles it.
     pub(crate) async fn code(&self) -> Result<Code, LoadError> {
         if let Some(code) = self.cached_code() {
             return Ok(code);
@@ -159,15 +159,15 @@ impl<'a> Loading<'a> {
         Ok(code)
     }
 
-    /// The size of the component and its imports, if it passes the screen.
+    /// Returns the size of the component and its imports, if it passes the screen.
     pub(crate) async fn screened(&self) -> Result<(u64, Vec<String>), LoadError> {
         let imports = self.screen().await?.imports;
         Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), imports))
     }
 
-    async fn screen(&self) -> Result<Screened, LoadError> {
-        // Takes up to a fifth of a second for the largest components, so not on a thread that
-        // serves calls.
+    async fn screen(&self) -> Result<ScreenReport, LoadError> {
+        // Takes up to a fifth of a second for the largest components, so it must not run on a
+        // thread that serves calls.
         let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());
         let screening = tokio::task::spawn_blocking(move || screen(&bytes, &limits));
         let screened = screening.await.map_err(|_| LoadError::Interrupted)??;
@@ -180,8 +180,7 @@ impl<'a> Loading<'a> {
         if !unknown.is_empty() {
             return Err(LoadError::UnknownImports { imports: unknown });
         }
-        // Whether any other export is a function shows in the types, which are known when it is
-        // compiled.
+        // The types show whether any other export is a function; they are known after compilation.
         if screened.exports.iter().all(|name| name != TOOLS_EXPORT && typed::is_protocol(name)) {
             return Err(LoadError::no_tools());
         }
@@ -190,11 +189,11 @@ impl<'a> Loading<'a> {
 
     fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
         // The artifact comes from our own compiler: either over a pipe from a child that we
-        // started, or from the cache, which has checked its MAC with this installation's key.
+        // started, or from the cache, which has verified its MAC with this installation's key.
         Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
     }
 
-    /// Calls the component for its tools.
+    /// Calls the component to list its tools.
     async fn listed(
         &self,
         wasm_engine: &WasmEngine,
@@ -231,7 +230,7 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// A cache that cannot be written costs time at the next start and nothing else.
+    /// Stores an entry. If the cache cannot be written, the next start only takes longer.
     fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
         let Some(cache) = &self.engine.cache else { return };
         if let Err(error) = cache.keep(key, kind, bytes) {

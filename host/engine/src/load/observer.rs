@@ -1,6 +1,6 @@
-//! Events of a load, for the operator who waits for it.
+//! Events of a load, for an operator who waits for it.
 
-/// An event of a load that takes time, or that the operator should know of.
+/// Event of a load that takes time, or that the operator should know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadEvent {
@@ -9,20 +9,20 @@ pub enum LoadEvent {
         /// Size of the component in bytes.
         component_bytes: u64,
     },
-    /// Compiling has ended well.
+    /// Compilation has succeeded.
     Compiled {
         /// Size of the machine code in bytes.
         artifact_bytes: u64,
     },
-    /// An entry of the cache was not what this installation wrote and has been removed.
+    /// A cache entry was not authentic and has been removed.
     CacheRejected,
-    /// The compiled code cannot be kept for the next time.
+    /// The compiled code cannot be stored for the next start.
     CacheUnwritable,
 }
 
 /// Receiver of the events of a load.
 pub trait LoadObserver: Send + Sync {
-    /// Takes one event. Must not block.
+    /// Receives one event. Must not block.
     fn on_event(&self, event: LoadEvent);
 }
 

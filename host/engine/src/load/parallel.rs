@@ -1,14 +1,14 @@
-//! A small computation for each of many items, on all cores.
+//! Parallel map for small computations, on all cores.
 
 use std::num::NonZero;
 use std::thread;
 
-/// Minimum number of items for each thread: starting a thread takes as long as some dozens of
+/// Minimum number of items per thread: starting a thread takes as long as several dozen
 /// computations.
 const ITEMS_PER_THREAD_MIN: usize = 128;
 
-/// Returns the results of `compute` for the items, in their order. `compute` is given the position
-/// of the item.
+/// Returns the results of `compute` for the items, in order. `compute` receives the position of the
+/// item.
 pub(crate) fn map<'i, T: Sync, R: Send>(
     items: &'i [T],
     compute: impl Fn(usize, &'i T) -> R + Sync,
@@ -35,7 +35,7 @@ pub(crate) fn map<'i, T: Sync, R: Send>(
     })
 }
 
-/// Returns the number of things that can be done at the same time.
+/// Returns the number of computations that can run at the same time.
 pub(crate) fn available() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }

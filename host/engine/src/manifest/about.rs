@@ -3,20 +3,20 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Most icons.
+/// Maximum number of icons.
 const ICONS_MAX: usize = 8;
-/// Longest address of an icon, in bytes. With `data:` the picture is in it.
+/// Maximum length of an icon's address, in bytes. A `data:` address contains the image.
 const ICON_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AboutTable {
-    /// Addresses of pictures. The host never fetches one.
+    /// Addresses of icons. The host never fetches them.
     icons: Vec<Spanned<String>>,
 }
 
 impl AboutTable {
-    /// The icons, or where something is wrong and what.
+    /// Returns the icons, or the position and message of an error.
     pub(super) fn icons(self) -> Result<Vec<String>, (usize, String)> {
         if let Some(more) = self.icons.get(ICONS_MAX) {
             return Err((more.span().start, format!("a plugin has at most {ICONS_MAX} icons")));

@@ -1,4 +1,4 @@
-//! `[permissions]`: the form in which a manifest asks.
+//! `[permissions]`: permissions that a manifest asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -9,7 +9,7 @@ use cofferdam_tool::{FileAccess, MountName, Permission, ToolName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The table as it is written.
+/// Table as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct PermissionsTable {
@@ -29,7 +29,7 @@ pub(super) struct PermissionsTable {
 type Wrong = (usize, String);
 
 impl PermissionsTable {
-    /// Reads every entry.
+    /// Parses all entries.
     pub(super) fn read(self) -> Result<Permissions, Wrong> {
         let mut permissions = Permissions {
             http: all(&self.http)?,
@@ -66,7 +66,7 @@ fn all<T: FromStr<Err: Display>>(texts: &[Spanned<String>]) -> Result<Vec<T>, Wr
     texts.iter().map(|text| text.get_ref().parse().map_err(|error| wrong(text, error))).collect()
 }
 
-/// Names that follow the rules of one kind of permission.
+/// Checks names by the rules of one kind of permission.
 fn names(texts: &[Spanned<String>], kind: &str) -> Result<BTreeSet<String>, Wrong> {
     let mut names = BTreeSet::new();
     for text in texts {

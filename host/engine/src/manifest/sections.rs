@@ -1,18 +1,17 @@
-//! Custom sections of a component, read by their headers alone.
+//! Custom sections of a component, found by section headers only.
 //!
-//! A custom section cannot make a component invalid: what is cut off or not understood is passed
-//! over.
+//! A custom section cannot make a component invalid, so truncated or unknown content is skipped.
 
 use wasmparser::BinaryReader;
 
 /// Length of magic number, version and layer.
 const HEADER_BYTES: usize = 8;
-/// The id of a custom section, in components and in core modules.
+/// Id of a custom section, in components and in core modules.
 const CUSTOM: u8 = 0;
-/// The id of a core module in a component.
+/// Id of a core module in a component.
 const CORE_MODULE: u8 = 1;
 
-/// The sections of a component or module, with their ids, without going into what is nested.
+/// Sections of a component or module with their ids, without descending into nested ones.
 struct Sections<'a> {
     reader: BinaryReader<'a>,
 }
@@ -38,15 +37,15 @@ impl<'a> Iterator for Sections<'a> {
     }
 }
 
-/// The contents of the custom sections of that name in the outermost component.
+/// Returns the contents of the custom sections with a name in the outermost component.
 pub(crate) fn custom<'a>(component: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     Sections::new(component)
         .filter(|(id, _)| *id == CUSTOM)
         .filter_map(move |(_, section)| named(section, name))
 }
 
-/// Returns those, and those of the core modules in the outermost component: where a linker puts
-/// what a compiler was told to keep.
+/// Like [`custom`], and also those of the core modules in the outermost component, where a linker
+/// places sections that a compiler was asked to keep.
 pub(crate) fn custom_of_modules<'a>(
     component: &'a [u8],
     name: &str,
@@ -65,7 +64,7 @@ fn named<'a>(section: &'a [u8], name: &str) -> Option<&'a [u8]> {
     reader.read_bytes(left).ok()
 }
 
-/// `component` with one more custom section at its end.
+/// Returns `component` with another custom section at its end.
 pub(crate) fn with_custom(component: &[u8], name: &str, contents: &[u8]) -> Vec<u8> {
     let mut section = Vec::new();
     push_length(&mut section, name.len());
@@ -78,7 +77,7 @@ pub(crate) fn with_custom(component: &[u8], name: &str, contents: &[u8]) -> Vec<
     bytes
 }
 
-/// LEB128 of a length.
+/// Appends a length as LEB128.
 fn push_length(bytes: &mut Vec<u8>, mut length: usize) {
     loop {
         // The lowest seven bits.

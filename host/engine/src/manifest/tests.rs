@@ -1,4 +1,4 @@
-//! Manifests and what is wrong with them.
+//! Manifests and their errors.
 
 use cofferdam_tool::{FileAccess, Limits, Policy};
 
@@ -31,7 +31,8 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn a_manifest_asks() {
-    let Asked::Stated(asked) = Manifest::parse(Some(FULL), None).unwrap().asked() else {
+    let RequestedPermissions::Stated(asked) = Manifest::parse(Some(FULL), None).unwrap().asked()
+    else {
         panic!("stated")
     };
     assert_eq!(asked.files.len(), 1);
@@ -51,13 +52,15 @@ fn a_manifest_asks() {
 #[test]
 fn a_table_of_the_file_takes_the_place_of_the_one_inside() {
     let beside = "[permissions]\nenv = [\"LANG\"]\n";
-    let Asked::Stated(asked) = Manifest::parse(Some(beside), Some(FULL)).unwrap().asked() else {
+    let RequestedPermissions::Stated(asked) =
+        Manifest::parse(Some(beside), Some(FULL)).unwrap().asked()
+    else {
         panic!("stated")
     };
     assert!(asked.http.is_empty() && asked.env.contains("LANG"));
     assert_eq!(asked.limits.wall_ms_max, Some(5000), "limits are a table of their own");
     let only_words = Manifest::parse(Some("[tools.u]\ntitle = \"U\"\n"), Some(FULL)).unwrap();
-    assert!(matches!(only_words.asked(), Asked::Stated(_)));
+    assert!(matches!(only_words.asked(), RequestedPermissions::Stated(_)));
     assert!(only_words.tool("u").is_some() && only_words.tool("t").is_some());
 }
 
@@ -66,7 +69,7 @@ fn limits_without_permissions_only_lower_limits() {
     let asked = Manifest::parse(None, Some("[limits]\nwall-ms-max = 5\n")).unwrap().asked();
     let granted = asked.granted_of(&Policy::default());
     assert_eq!(granted.policy.limits, Limits { wall_ms_max: 5, ..Limits::default() });
-    assert_eq!(Manifest::parse(None, Some("")).unwrap().asked(), Asked::Unstated);
+    assert_eq!(Manifest::parse(None, Some("")).unwrap().asked(), RequestedPermissions::Unstated);
 }
 
 #[test]

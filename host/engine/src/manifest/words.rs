@@ -1,4 +1,4 @@
-//! `[tools.NAME]`: what a manifest says about tools that are plain functions.
+//! `[tools.NAME]`: descriptions of tools that are plain functions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-/// Words about a tool.
+/// Descriptions of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolWords {
@@ -19,7 +19,7 @@ pub(crate) struct ToolWords {
     pub(super) parameters: BTreeMap<Spanned<String>, ParameterWords>,
 }
 
-/// Words about a parameter.
+/// Description of a parameter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParameterWords {
@@ -28,7 +28,7 @@ pub(crate) struct ParameterWords {
     pub(crate) examples: Option<Vec<Value>>,
 }
 
-/// [`Annotations`] in a file in which a misspelt one is an error.
+/// [`Annotations`] in a file, where an unknown name is an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct AnnotationWords {

@@ -1,14 +1,14 @@
-//! Loading many plugins at one start.
+//! Loading of many plugins at one start.
 //!
 //! * **The index first.** The cache holds one index of all plugins that were loaded together. It is
 //!   read once, and a plugin whose files are unchanged comes from it at once: nothing of the
 //!   component is read before its first call. Files count as unchanged by device, inode, size and
-//!   times of change. The code is compared by its digest when it is loaded, so that a file that was
-//!   changed unnoticed is refused there ([`LoadError::Changed`]).
-//! * **Then the others**, as many at a time as there are cores. Nothing is loaded before it is
-//!   asked for with [`PluginBatch::next`].
+//!   modification times. The code is compared by its digest when it is loaded, so that a file that
+//!   was changed unnoticed is rejected there ([`LoadError::Changed`]).
+//! * **Then the others**, as many at a time as there are cores. Loading only starts with a call of
+//!   [`PluginBatch::next`].
 //! * **A failure concerns one plugin.** The others load, and [`PluginBatch::cached_tools`] has the
-//!   tools that the plugin had when it was last loaded.
+//!   tools that the failed plugin had when it was last loaded.
 //!
 //! Without a cache directory every plugin is loaded, and nothing is saved.
 
@@ -26,19 +26,19 @@ use cofferdam_tool::declaration::DECLARATION_RULES;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use super::load::LoadedComponent;
-use super::{Parts, Plugin, PluginOptions};
+use super::{Plugin, PluginOptions, PluginParts};
 use crate::load::index::{Approval, FileIdentity, StartupIndex};
 use crate::load::{CACHE_FORMAT, parallel};
 use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 
-/// Maximum number of plugins of a batch whose code stays in memory when it had to be compiled. Of
-/// more plugins most are not called for a while, and the cache has their code.
+/// Maximum number of plugins of a batch whose freshly compiled code stays in memory. With more
+/// plugins, most are not called for a while, and the cache has their code.
 const CODE_KEPT_MAX: usize = 16;
 
-/// Build of a component that has to end first.
+/// Build of a component that must finish before it is loaded.
 type Build = Pin<Box<dyn Future<Output = Result<Component, Box<dyn Error + Send + Sync>>> + Send>>;
 
-/// A plugin that [`Engine::load_all`] loads, together with others.
+/// Plugin that [`Engine::load_all`] loads, together with others.
 pub struct LoadRequest {
     component: Component,
     options: PluginOptions,
@@ -47,17 +47,17 @@ pub struct LoadRequest {
 }
 
 /// Plugins of one start: those of the index, which are ready at once, and the others, which are
-/// loaded one after another or several at a time. Created by [`Engine::load_all`].
+/// loaded sequentially or concurrently. Created by [`Engine::load_all`].
 ///
-/// A plugin is named by its position in the list of requests.
+/// A plugin is identified by its position in the list of requests.
 pub struct PluginBatch {
     index: Arc<StartupIndex>,
     cached: VecDeque<(usize, Result<Plugin, LoadError>)>,
-    loading: Loading,
+    loading: UnindexedPlugins,
 }
 
 /// Plugins that are not in the index.
-enum Loading {
+enum UnindexedPlugins {
     Waiting { engine: Engine, requests: Vec<(usize, LoadRequest)>, keeps_order: bool },
     Started(BoxStream<'static, (usize, Result<Plugin, LoadError>)>),
 }
@@ -75,11 +75,11 @@ impl LoadRequest {
         Self { observer, ..self }
     }
 
-    /// Waits for `build` before the plugin is loaded, and loads the component that it returns:
-    /// create it when the file is written. The plugin never comes from the index, because a file
-    /// that is there already is that of an older build.
+    /// Waits for `build` before the plugin is loaded, and loads the component that it returns,
+    /// which should be created once the file is written. The plugin never comes from the index,
+    /// because an existing file is the output of an older build.
     ///
-    /// An error of the build is [`LoadError::Build`].
+    /// An error of the build becomes [`LoadError::Build`].
     #[must_use]
     pub fn after_build(
         self,
@@ -90,8 +90,8 @@ impl LoadRequest {
 }
 
 impl Engine {
-    /// Loads many plugins. Takes those from the index that have not changed, which blocks for about
-    /// ten microseconds each, and leaves the others to the returned batch.
+    /// Loads many plugins. Takes unchanged ones from the index, which blocks for about ten
+    /// microseconds each, and leaves the others to the returned batch.
     ///
     /// The index belongs to the list of paths; relative paths are relative to `directory`, the
     /// working directory.
@@ -120,7 +120,7 @@ impl Engine {
         let index = Arc::new(self.read_index(directory, &paths));
         let lookups = requests.iter().map(|request| {
             let LoadRequest { component, options, build, .. } = request;
-            // A component that is being built is there in an older version.
+            // For a component that is being built, an older version may exist.
             build.is_none().then_some((component, options))
         });
         let found = parallel::map(&lookups.collect::<Vec<_>>(), |position, lookup| {
@@ -135,14 +135,17 @@ impl Engine {
                 None => waiting.push((position, request)),
             }
         }
-        let loading =
-            Loading::Waiting { engine: self.clone(), requests: waiting, keeps_order: false };
+        let loading = UnindexedPlugins::Waiting {
+            engine: self.clone(),
+            requests: waiting,
+            keeps_order: false,
+        };
         PluginBatch { index, cached, loading }
     }
 
     fn read_index(&self, directory: &Path, paths: &[PathBuf]) -> StartupIndex {
         let Some(cache) = &self.inner.cache else { return StartupIndex::disabled() };
-        // The program that compiles is this one, with its rules for declarations and manifests.
+        // The compile child is this program, so its version covers the rules for declarations too.
         let program = match &self.inner.config.compiler {
             Compiler::Child { program, .. } => FileIdentity::of_ambient(program),
             _ => None,
@@ -160,7 +163,7 @@ impl Engine {
         StartupIndex::read(cache, &inputs, paths)
     }
 
-    /// Creates the plugin of a component from the index, if its files are those of the record.
+    /// Creates the plugin of a component from the index, if its files match the record.
     fn cached_plugin(
         &self,
         index: &StartupIndex,
@@ -174,7 +177,7 @@ impl Engine {
         let (files, is_counting) = (component.files(), options.limits.fuel_max.is_some());
         let record = index.record(position).filter(|record| Some(record.files) == files);
         let record = record.filter(|record| record.is_counting == is_counting);
-        let Some(parts) = record.and_then(Parts::from_record) else { return Ok(None) };
+        let Some(parts) = record.and_then(PluginParts::from_record) else { return Ok(None) };
         self.check_mounts(&options.grants)?;
         index.keep(position);
         Plugin::new(self, component, options.clone(), parts).map(Some)
@@ -182,35 +185,39 @@ impl Engine {
 }
 
 impl PluginBatch {
-    /// Makes [`next`](Self::next) return the plugins that it loads in the order of the requests,
-    /// and not as soon as each is loaded. Has no effect once loading has begun.
+    /// Makes [`next`](Self::next) return the loaded plugins in the order of the requests, instead
+    /// of as soon as each is loaded. Has no effect once loading has started.
     pub fn keep_order(&mut self) {
-        if let Loading::Waiting { keeps_order, .. } = &mut self.loading {
+        if let UnindexedPlugins::Waiting { keeps_order, .. } = &mut self.loading {
             *keeps_order = true;
         }
     }
 
-    /// Returns the next plugin that came from the index, with its position. An error is one of
-    /// those of [`Engine::load`] that are about the grants.
+    /// Returns the next plugin that came from the index, with its position. Errors are those of
+    /// [`Engine::load`] that concern the grants.
     pub fn next_cached(&mut self) -> Option<(usize, Result<Plugin, LoadError>)> {
         self.cached.pop_front()
     }
 
-    /// Returns the next plugin with its position: those of the index first, if there are any left,
-    /// and then the others as they are loaded. Can be cancelled; what was begun continues with the
-    /// next call.
+    /// Returns the next plugin with its position: first those of the index, if any are left, and
+    /// then the others as they are loaded. Cancel safe; loads in progress continue with the next
+    /// call.
     pub async fn next(&mut self) -> Option<(usize, Result<Plugin, LoadError>)> {
         if let Some(cached) = self.next_cached() {
             return Some(cached);
         }
-        if let Loading::Waiting { engine, requests, keeps_order } = &mut self.loading {
+        if let UnindexedPlugins::Waiting { engine, requests, keeps_order } = &mut self.loading {
             let (engine, requests) = (engine.clone(), std::mem::take(requests));
-            self.loading =
-                Loading::Started(start(engine, Arc::clone(&self.index), requests, *keeps_order));
+            self.loading = UnindexedPlugins::Started(start(
+                engine,
+                Arc::clone(&self.index),
+                requests,
+                *keeps_order,
+            ));
         }
         match &mut self.loading {
-            Loading::Started(loading) => loading.next().await,
-            Loading::Waiting { .. } => None,
+            UnindexedPlugins::Started(loading) => loading.next().await,
+            UnindexedPlugins::Waiting { .. } => None,
         }
     }
 
@@ -221,21 +228,21 @@ impl PluginBatch {
             plugins.push(plugin);
         }
         let index = self.index;
-        // Losing it costs time at the next start and nothing else.
+        // Without a saved index, the next start only takes longer.
         let _ = tokio::task::spawn_blocking(move || index.save()).await;
         plugins.sort_unstable_by_key(|(position, _)| *position);
         plugins.into_iter().map(|(_, plugin)| plugin).collect()
     }
 
-    /// Returns the tools that the plugin had when it was last loaded, for one that is left out now;
-    /// `None` if the index has none. The index keeps them for the next start.
+    /// Returns the tools that the plugin had when it was last loaded, for a plugin that cannot be
+    /// loaded now; `None` if the index has none. The index keeps them for the next start.
     #[must_use]
     pub fn cached_tools(&self, position: usize) -> Option<Vec<Arc<ToolDefinition>>> {
         self.index.tools(position)
     }
 
-    /// Returns the mark that was set at an earlier start, if it set one. It is about the plugins
-    /// that come from the index, and not about those that are loaded now.
+    /// Returns the mark that an earlier start set, if any. It applies to the plugins that come from
+    /// the index, not to those that are loaded now.
     #[must_use]
     pub fn approval(&self) -> Option<Approval> {
         self.index.saved_approval()
@@ -253,7 +260,7 @@ impl PluginBatch {
     }
 }
 
-/// Loads several plugins at a time: compiling is a process of its own for each.
+/// Loads several plugins at a time: compilation runs in a separate process for each.
 fn start(
     engine: Engine,
     index: Arc<StartupIndex>,
@@ -281,7 +288,7 @@ async fn load(
         Some(build) => build.await.map_err(LoadError::Build)?,
         None => component,
     };
-    // A change during the load has to be visible.
+    // Changes during the load must be detectable.
     let files = component.files().filter(|files| index.is_enabled() && files.are_quiescent());
     let mut loaded = LoadedComponent::load(engine, &component, &options, &*observer).await?;
     let has_changed =

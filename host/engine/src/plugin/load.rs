@@ -1,4 +1,4 @@
-//! Loading one plugin: its component is read and described, or taken from the index.
+//! Loading of one plugin: its component is read and described, or taken from the index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,17 +8,18 @@ use cofferdam_tool::permission::KeptAsked;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::{Limits, PluginName, ToolDefinition};
 
-use super::{Facts, Parts, Plugin, PluginInfo, PluginOptions, digest_text};
-use crate::load::index::{ComponentFiles, Record};
-use crate::load::{Described, Description, Loading};
+use super::{Facts, Plugin, PluginInfo, PluginOptions, PluginParts, digest_text};
+use crate::load::index::{ComponentFiles, ComponentRecord};
+use crate::load::{ComponentDescription, ComponentLoad, Description};
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 impl Engine {
-    /// Loads a component as a plugin: reads it, and, unless the cache has it, screens it, compiles
-    /// it and asks it for its tools. A host with many plugins loads them with [`Engine::load_all`].
+    /// Loads a component as a plugin: reads it, and, unless it is in the cache, screens it,
+    /// compiles it and asks it for its tools. A host with many plugins loads them with
+    /// [`Engine::load_all`].
     ///
     /// # Errors
-    /// [`LoadError`] has the reason why the component is refused, in one line, for the operator.
+    /// [`LoadError`] with the reason why the component is rejected, in one line, for the operator.
     pub async fn load(
         &self,
         component: &Component,
@@ -29,11 +30,11 @@ impl Engine {
         Plugin::new(self, component, options, loaded.into_parts())
     }
 
-    /// Asks a component for its declarations without checking them, so that its author learns of
-    /// everything that is wrong.
+    /// Asks a component for its declarations without checking them, so that its author learns about
+    /// all problems at once.
     ///
     /// # Errors
-    /// Those of [`Engine::load`], except those that are about declarations.
+    /// Those of [`Engine::load`], except those that concern declarations.
     pub async fn examine(
         &self,
         component: &Component,
@@ -42,7 +43,7 @@ impl Engine {
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
         let loading =
-            Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
+            ComponentLoad::start(&self.inner, component, name, &limits, &grants, observer).await?;
         let Description { component_bytes, imports, declarations } =
             loading.describe().await?.description;
         let identity =
@@ -50,8 +51,8 @@ impl Engine {
         Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
-    /// Reads and screens a component without running any of it: for one that fails when it is asked
-    /// for its tools.
+    /// Reads and screens a component without running any of it, for one that fails to list its
+    /// tools.
     ///
     /// # Errors
     /// Those of [`Engine::load`] that occur before the component is compiled.
@@ -61,16 +62,17 @@ impl Engine {
         name: &PluginName,
     ) -> Result<PluginInfo, LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
+        let loading =
+            ComponentLoad::start(&self.inner, component, name, &limits, &grants, &()).await?;
         let (component_bytes, imports) = loading.screened().await?;
         let identity =
             PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
         Ok(PluginInfo::new(identity, component_bytes, imports))
     }
 
-    /// Refuses mounts that reach files of the engine. The cache holds the key that its entries are
-    /// authenticated with: a guest that could read and write it could run native code. The spill
-    /// directory holds changes of other calls.
+    /// Rejects mounts that overlap files of the engine. The cache contains the key that
+    /// authenticates its entries: a guest that could read and write it could run native code. The
+    /// spill directory contains changes of other calls.
     pub(super) fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
         let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
         for ours in self.cache_directory().into_iter().chain(spill) {
@@ -86,9 +88,9 @@ impl Engine {
     }
 }
 
-/// A component that was read and described, with definitions that are accepted.
+/// Component that was read and described, with accepted definitions.
 pub(super) struct LoadedComponent {
-    described: Described,
+    described: ComponentDescription,
     definitions: Vec<ToolDefinition>,
     digest: [u8; 32],
     /// True if the options have an instruction budget.
@@ -106,14 +108,15 @@ impl LoadedComponent {
         let PluginOptions { name, grants, limits, .. } = options;
         engine.check_mounts(grants)?;
         let mut loading =
-            Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
+            ComponentLoad::start(&engine.inner, component, name, limits, grants, observer).await?;
         let mut described = loading.describe().await?;
         let granted = described.asked.granted_of(&grants.policy(limits));
-        // A budget that the plugin sets itself needs code that counts.
+        // A budget that the plugin itself requests requires code that counts.
         if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
             let limits = &granted.policy.limits;
             loading =
-                Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
+                ComponentLoad::start(&engine.inner, component, name, limits, grants, observer)
+                    .await?;
             described = loading.describe().await?;
         }
         let definitions = check_declarations(&described.description.declarations)?;
@@ -121,12 +124,12 @@ impl LoadedComponent {
         Ok(Self { described, definitions, digest: loading.digest, is_counting })
     }
 
-    /// Returns the record of the component for the index, with the versions of its `files`. `None`
-    /// if it cannot be recorded.
-    pub(super) fn record(&self, files: ComponentFiles) -> Option<Record> {
-        let Described { description, asked, icons, .. } = &self.described;
+    /// Returns the record of the component for the index, with the versions of its `files`. Returns
+    /// `None` if it cannot be recorded.
+    pub(super) fn record(&self, files: ComponentFiles) -> Option<ComponentRecord> {
+        let ComponentDescription { description, asked, icons, .. } = &self.described;
         let tools = description.declarations.iter().zip(&self.definitions);
-        Some(Record {
+        Some(ComponentRecord {
             files,
             is_counting: self.is_counting,
             digest: self.digest,
@@ -138,25 +141,25 @@ impl LoadedComponent {
         })
     }
 
-    /// Drops the code, which the cache has.
+    /// Drops the code, which is in the cache.
     pub(super) fn drop_code(&mut self) {
         self.described.code = None;
     }
 
     /// Returns the parts of the plugin.
-    pub(super) fn into_parts(self) -> Parts {
-        let Described { description, asked, icons, code } = self.described;
+    pub(super) fn into_parts(self) -> PluginParts {
+        let ComponentDescription { description, asked, icons, code } = self.described;
         let Description { component_bytes, imports, .. } = description;
         let facts = Facts { component_bytes, imports: imports.join("\n") };
         let definitions = self.definitions.into_iter().map(Arc::new).collect();
-        Parts { digest: self.digest, facts, definitions, asked, icons, code }
+        PluginParts { digest: self.digest, facts, definitions, asked, icons, code }
     }
 }
 
-impl Parts {
-    /// Creates the parts from a record of the index. `None` if the record is not valid any more;
-    /// the component is loaded then.
-    pub(super) fn from_record(record: Record) -> Option<Self> {
+impl PluginParts {
+    /// Creates the parts from a record of the index. Returns `None` if the record is no longer
+    /// valid; the component is then loaded.
+    pub(super) fn from_record(record: ComponentRecord) -> Option<Self> {
         let tools = record.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
         Some(Self {
             digest: record.digest,

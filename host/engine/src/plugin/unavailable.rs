@@ -1,4 +1,4 @@
-//! A plugin that is installed and cannot be run.
+//! Plugin that is installed but cannot be run.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -9,12 +9,11 @@ use cofferdam_tool::{
     ToolName, ToolSource,
 };
 
-/// Stands in for a plugin that does not load, with the tools that are known of it from before: a
-/// file that was replaced by a broken one, a component that a new version of the host no longer
-/// takes.
+/// Stands in for a plugin that does not load, with the tools that it had before: for example if its
+/// file was replaced by a broken one, or a new version of the host no longer accepts the component.
 ///
-/// The other plugins go on working, and a model that calls one of these tools learns that it is
-/// unavailable (`PluginUnavailable`). Why is in the call record alone.
+/// The other plugins keep working, and a model that calls one of these tools learns that it is
+/// unavailable (`PluginUnavailable`). Only the call record contains the reason.
 pub struct UnavailablePlugin {
     name: PluginName,
     definitions: Arc<[Arc<ToolDefinition>]>,
@@ -22,7 +21,7 @@ pub struct UnavailablePlugin {
 }
 
 impl UnavailablePlugin {
-    /// A plugin that offers `definitions` and is not used because of `error`.
+    /// Creates a stand-in that offers `definitions` and fails all calls because of `error`.
     #[must_use]
     pub fn new(
         name: PluginName,
@@ -32,7 +31,7 @@ impl UnavailablePlugin {
         Self { name, definitions, reason: format!("{error:#}") }
     }
 
-    /// The reason why the plugin is not used, for the operator.
+    /// Returns the reason why the plugin is not used, for the operator.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

@@ -32,23 +32,24 @@ const SHARE: u64 = 7;
 
 /// Admits the calls of one engine. Clones share state.
 #[derive(Clone)]
-pub(crate) struct Admission(Arc<Shared>);
+pub(crate) struct Admission(Arc<AdmissionShared>);
 
-struct Shared {
+struct AdmissionShared {
     calls_max: u64,
     budget: ProcessBudget,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Usage by plugin; none for a plugin without calls.
+struct AdmissionState {
+    /// Usage by plugin, for plugins with calls.
     plugins: HashMap<PluginName, PluginUsage>,
     /// Totals of `plugins`.
     calls: u64,
     memory_bytes: u64,
     waiting: u64,
-    /// Counts arrivals and grants: numbers waiters, and orders plugins by when they were served.
+    /// Counts arrivals and grants of permits: numbers waiters, and orders plugins by the time of
+    /// their last permit.
     clock: u64,
 }
 
@@ -57,7 +58,7 @@ struct PluginUsage {
     calls: u64,
     memory_bytes: u64,
     waiters: VecDeque<QueuedCall>,
-    /// The clock when the plugin was last given a permit.
+    /// Value of the clock when the plugin last received a permit.
     served_at: u64,
 }
 
@@ -68,26 +69,26 @@ struct QueuedCall {
 
 /// Permission to run one call, and the memory that is reserved for it.
 pub(crate) struct CallPermit {
-    shared: Arc<Shared>,
+    shared: Arc<AdmissionShared>,
     plugin: PluginName,
     memory_bytes: AtomicU64,
 }
 
-/// An entry in a plugin's queue. Resolves to a permit.
+/// Entry in a plugin's queue. Resolves to a permit.
 pub(crate) struct Waiter {
-    shared: Arc<Shared>,
+    shared: Arc<AdmissionShared>,
     plugin: PluginName,
     number: u64,
     permit: oneshot::Receiver<CallPermit>,
 }
 
-/// Outcome of [`Admission::admit`]: a permit now, or a place in the queue.
-pub(crate) enum Admitted {
+/// Outcome of [`Admission::admit`]: a permit now, or an entry in the queue.
+pub(crate) enum AdmissionOutcome {
     Now(CallPermit),
     Queued(Waiter),
 }
 
-/// The plugin's queue is full.
+/// Error returned when the plugin's queue is full.
 #[derive(Debug, thiserror::Error)]
 #[error("{waiting} calls of the plugin are waiting already, which is the maximum")]
 pub(crate) struct QueueFull {
@@ -97,25 +98,26 @@ pub(crate) struct QueueFull {
 impl Admission {
     /// Creates the admission of an engine that runs at most `calls_max` calls at a time.
     pub(crate) fn new(calls_max: u32, budget: ProcessBudget) -> Self {
-        let shared = Shared { calls_max: u64::from(calls_max), budget, state: Mutex::default() };
+        let shared =
+            AdmissionShared { calls_max: u64::from(calls_max), budget, state: Mutex::default() };
         Self(Arc::new(shared))
     }
 
     /// Admits a call of `plugin`, or queues it.
     ///
     /// # Errors
-    /// [`QueueFull`] when too many calls of the plugin are waiting.
-    pub(crate) fn admit(&self, plugin: &PluginName) -> Result<Admitted, QueueFull> {
+    /// [`QueueFull`] if too many calls of the plugin are waiting.
+    pub(crate) fn admit(&self, plugin: &PluginName) -> Result<AdmissionOutcome, QueueFull> {
         let shared = &self.0;
         let mut state = shared.lock();
         if state.admit_now(plugin, shared.calls_max) {
-            return Ok(Admitted::Now(shared.permit(plugin.clone())));
+            return Ok(AdmissionOutcome::Now(shared.permit(plugin.clone())));
         }
         let number = state.tick();
         let (sender, permit) = oneshot::channel();
         state.enqueue(plugin, QueuedCall { number, permit: sender }, &shared.budget)?;
         drop(state);
-        Ok(Admitted::Queued(Waiter {
+        Ok(AdmissionOutcome::Queued(Waiter {
             shared: Arc::clone(shared),
             plugin: plugin.clone(),
             number,
@@ -124,8 +126,8 @@ impl Admission {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl AdmissionShared {
+    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,8 +135,8 @@ impl Shared {
         CallPermit { shared: Arc::clone(self), plugin, memory_bytes: AtomicU64::new(0) }
     }
 
-    /// Takes back one permit of `plugin` and gives out all that are free. A waiter that is gone
-    /// drops its permit at once, which comes back here, so permits are sent after the lock is
+    /// Takes back one permit of `plugin` and grants all free ones. A canceled waiter drops its
+    /// permit at once, which calls this function again, so permits are sent after the lock is
     /// released.
     fn release(self: &Arc<Self>, plugin: &PluginName, memory_bytes: u64) {
         let mut state = self.lock();
@@ -147,7 +149,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl AdmissionState {
     fn tick(&mut self) -> u64 {
         self.clock = self.clock.wrapping_add(1);
         self.clock
@@ -297,7 +299,8 @@ impl Future for Waiter {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallPermit> {
         match Pin::new(&mut self.permit).poll(cx) {
             Poll::Ready(Ok(permit)) => Poll::Ready(permit),
-            // The sender stays in the queue for as long as the waiter exists, or has sent a permit.
+            // The sender stays in the queue as long as the waiter exists, unless it has sent a
+            // permit.
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
         }
     }

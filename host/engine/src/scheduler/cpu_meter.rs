@@ -1,10 +1,10 @@
 //! CPU time of one call, and the flag that stops it.
 //!
-//! CPU time is that of the thread that polls the call, read before and after every poll. It
-//! includes the guest and the host functions that run on that thread, but neither waiting nor work
-//! of other threads. Reading it is a system call, and most calls end after one poll that is shorter
-//! than a few of those, so the first poll is measured by the wall clock, which never shows less.
-//! Limits are checked at every epoch tick, so a call may exceed them by one tick.
+//! The meter reads the CPU time of the thread that polls the call, before and after every poll.
+//! That includes the guest and the host functions that run on that thread, but neither waiting nor
+//! the work of other threads. Reading it is a system call, and most calls end after a single poll
+//! that is shorter than a few of those, so the first poll is measured by the wall clock, which
+//! never shows less. Limits are checked at every epoch tick, so a call may exceed them by one tick.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
@@ -13,14 +13,15 @@ use std::time::Duration;
 use atomic_waker::AtomicWaker;
 
 /// Maximum CPU time of a call on its caller's thread before it moves to the CPU pool. A tool that
-/// does a little work ends before that; the tick that notices it comes at most one period later.
+/// does little work ends before that; the tick that detects the excess comes at most one period
+/// later.
 const IN_PLACE_MAX: Duration = Duration::from_millis(2);
-/// Maximum CPU time of a call after which the next call of the same tool starts on its caller's
-/// thread. More than
-/// [`IN_PLACE_MAX`]: in the pool a call waits for other calls, which only long calls do not notice.
+/// Maximum CPU time of a call for which the next call of the same tool starts on its caller's
+/// thread. It is longer than [`IN_PLACE_MAX`] because a call in the pool waits for other calls,
+/// which only long calls do not notice.
 const STARTS_IN_PLACE_MAX: Duration = Duration::from_millis(5);
 
-/// The guest has exceeded its CPU time. Raised by the epoch callback.
+/// Error raised by the epoch callback when the guest has exceeded its CPU time.
 #[derive(Debug, thiserror::Error)]
 #[error("exceeded the CPU time limit of {max_ms} ms")]
 pub(crate) struct CpuLimitExceeded {
@@ -30,19 +31,19 @@ pub(crate) struct CpuLimitExceeded {
 /// CPU time and stop flag of one call. Shared by its future, its epoch callback and its caller.
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
-    /// Of the polls that have ended, in nanoseconds.
+    /// CPU time of all completed polls, in nanoseconds.
     used_ns: AtomicU64,
     /// Clock reading at the start of the current poll, in nanoseconds.
     poll_started_ns: AtomicU64,
-    /// True after the first poll, which is measured by another clock.
+    /// True after the first poll, which is measured by the wall clock.
     is_timed_by_thread: AtomicBool,
     is_computing: AtomicBool,
     is_stopped: AtomicBool,
     stopped: AtomicWaker,
 }
 
-// Relaxed everywhere: one thread at a time polls a call, and moving it between threads
-// synchronizes.
+// All accesses are relaxed: only one thread at a time polls a call, and moving the call between
+// threads synchronizes.
 impl CpuMeter {
     /// Measures one poll of the call.
     pub(crate) fn measure<T>(&self, poll: impl FnOnce() -> T) -> T {
@@ -56,7 +57,7 @@ impl CpuMeter {
     /// Checks the CPU time at an epoch tick, within a poll.
     ///
     /// # Errors
-    /// [`CpuLimitExceeded`] when the call has used more than `max_ms`.
+    /// [`CpuLimitExceeded`] if the call has used more than `max_ms`.
     pub(crate) fn check(&self, max_ms: u64) -> Result<(), CpuLimitExceeded> {
         let used = Duration::from_nanos(self.now_ns());
         if used > Duration::from_millis(max_ms) {
@@ -68,7 +69,7 @@ impl CpuMeter {
         Ok(())
     }
 
-    /// Returns the CPU time of all polls that have ended.
+    /// Returns the CPU time of all completed polls.
     pub(crate) fn used(&self) -> Duration {
         Duration::from_nanos(self.used_ns.load(Ordering::Relaxed))
     }
@@ -89,7 +90,7 @@ impl CpuMeter {
         self.stopped.wake();
     }
 
-    /// Returns true if the call was told to end.
+    /// Returns true if the call should end at its next poll.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
@@ -117,7 +118,7 @@ fn thread_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Without a CPU clock of the thread, the wall-clock time of polls is used, which is never less.
+/// Without a CPU clock for threads, the wall-clock time of polls is used, which is never less.
 #[cfg(not(unix))]
 fn thread_ns() -> u64 {
     wall_ns()

@@ -1,13 +1,13 @@
 //! Threads for guests that compute.
 //!
 //! A call starts on its caller's thread. Most calls end within microseconds, and moving them to
-//! another thread would take longer than the call. A guest that computes, however, would hold that
-//! thread from one epoch tick to the next, and a few of them would hold all threads of the
+//! another thread would take longer than the call. A guest that computes, however, would occupy
+//! that thread from one epoch tick to the next, and a few of them would occupy all threads of the
 //! embedding runtime. So a call whose [`CpuMeter`] reports more than a little CPU time continues in
 //! this pool, which has one thread per core and polls each call from tick to tick. After each poll
-//! the next plugin has its turn ([`FairQueue`]): a plugin with many computing calls gets no more
-//! CPU time than a plugin with one. A call of a tool that computed for long the last time starts in
-//! the pool.
+//! the next plugin gets its turn ([`FairQueue`]): a plugin with many computing calls gets no more
+//! CPU time than a plugin with one. If the last call of a tool computed for long, its next call
+//! starts in the pool.
 //!
 //! * **The caller's task waits** for the interrupt and for the result. To stop a call it sets the
 //!   flag of the meter: the pool polls that call next, and it ends there. Dropping the caller's
@@ -15,9 +15,10 @@
 //! * **A call that waits in a host function is not queued**, wherever it started.
 //! * **The threads yield to all others.** On Linux they have a lower priority, so that a thread
 //!   that serves a short call or a cancellation preempts them.
-//! * **Host functions called in the pool have a runtime of their own.** A thread inherits the
-//!   priority of the one that starts it: with the embedder's runtime, a file operation could leave
-//!   it with slow threads for good. It also makes the pool independent of that runtime's shutdown.
+//! * **Host functions called in the pool have a separate runtime.** A thread inherits the priority
+//!   of the thread that starts it: with the embedder's runtime, a file operation could leave that
+//!   runtime with permanently slow threads. It also makes the pool independent of that runtime's
+//!   shutdown.
 //!
 //! The first computing call starts the threads and the runtime. If they cannot be started, calls
 //! stay on their callers' threads.
@@ -47,18 +48,18 @@ const NICENESS: i32 = 10;
 /// Time without a call after which a thread calls the idle hook.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A call in progress: a future that owns everything it needs. After [`CpuMeter::stop`] it ends at
+/// Call in progress: a future that owns everything it needs. After [`CpuMeter::stop`] it ends at
 /// its next poll.
 pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The threads of one engine for calls that compute.
+/// Threads of one engine for calls that compute.
 pub(crate) struct CpuPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     /// Runtime of host functions; `None` if the pool could not be started.
     io: OnceLock<Option<Runtime>>,
 }
 
-struct Shared {
+struct PoolShared {
     idle_hook: Option<fn()>,
     queue: Mutex<Queue>,
     /// Signalled when a call is queued and when the pool closes.
@@ -77,13 +78,13 @@ struct CallInfo {
     meter: Arc<CpuMeter>,
 }
 
-/// A call in the pool. Dropping it stops the call.
+/// Call in the pool. Dropping it stops the call.
 struct PooledCall<T> {
     task: Task<T, CallInfo>,
     meter: Arc<CpuMeter>,
 }
 
-/// Next work of a pool thread.
+/// Next action of a pool thread.
 enum Next {
     Call(Runnable<CallInfo>),
     /// No call for [`IDLE`].
@@ -92,16 +93,16 @@ enum Next {
 }
 
 impl CpuPool {
-    /// Creates a pool without threads. Each of its threads calls `idle_hook` when it has run calls
-    /// and then has had none for a second.
+    /// Creates a pool without threads. Each thread calls `idle_hook` once it has had no call for a
+    /// second after running some.
     pub(crate) fn new(idle_hook: Option<fn()>) -> Self {
-        let shared = Shared { idle_hook, queue: Mutex::default(), changed: Condvar::new() };
+        let shared = PoolShared { idle_hook, queue: Mutex::default(), changed: Condvar::new() };
         Self { shared: Arc::new(shared), io: OnceLock::new() }
     }
 
-    /// Runs a job to its end: on this thread, and in the pool once `meter` says that it computes,
-    /// or from the start if `starts_in_pool`. When `interrupt` is ready first, the job is stopped,
-    /// and its result comes with that of the interrupt.
+    /// Runs a job to its end: on this thread, and in the pool once `meter` reports that it
+    /// computes, or from the start if `starts_in_pool`. If `interrupt` is ready first, the job is
+    /// stopped, and its result is returned together with that of the interrupt.
     pub(crate) async fn run<T: Send + 'static, I>(
         &self,
         plugin: &PluginName,
@@ -112,10 +113,10 @@ impl CpuPool {
     ) -> (T, Option<I>) {
         let mut interrupt = pin!(interrupt);
         if !(starts_in_pool && self.start()) {
-            // Most jobs end at their first poll: only after that the interrupt is polled, which has
-            // a timer.
+            // Most jobs end at their first poll, so the interrupt, which has a timer, is polled
+            // only after that.
             let mut has_begun = false;
-            // Ready with `None` when the job should move to the pool.
+            // Resolves to `None` when the job should move to the pool.
             let in_place = poll_fn(|cx| {
                 if std::mem::replace(&mut has_begun, true)
                     && let Poll::Ready(reason) = interrupt.as_mut().poll(cx)
@@ -159,7 +160,7 @@ impl CpuPool {
     ) -> PooledCall<T> {
         let info = CallInfo { plugin: plugin.clone(), meter: Arc::clone(meter) };
         let stopped = Arc::clone(meter);
-        // A job that waits in a host function is woken to be stopped.
+        // Wakes a job that waits in a host function so that it can be stopped.
         let job = poll_fn(move |cx| {
             stopped.wake_when_stopped(cx.waker());
             job.as_mut().poll(cx)
@@ -184,7 +185,7 @@ impl CpuPool {
 
 impl<T> Drop for PooledCall<T> {
     fn drop(&mut self) {
-        // A cancelled task is dropped at its next turn, which is the next one of all.
+        // A canceled task is dropped the next time it is polled, which is before all others.
         self.meter.stop();
     }
 }
@@ -197,16 +198,16 @@ impl Drop for CpuPool {
         drop(queue);
         drop(abandoned);
         self.shared.changed.notify_all();
-        // Waiting for its threads is forbidden within another runtime, and one of them may be
-        // blocked.
+        // Waiting for the runtime's threads is forbidden within another runtime, and one of them
+        // may be blocked.
         if let Some(io) = self.io.take().flatten() {
             io.shutdown_background();
         }
     }
 }
 
-/// Starts the runtime and the threads. One thread is enough to continue with.
-fn start(shared: &Arc<Shared>) -> std::io::Result<Runtime> {
+/// Starts the runtime and the threads. One thread is enough to succeed.
+fn start(shared: &Arc<PoolShared>) -> std::io::Result<Runtime> {
     let io = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("cofferdam-cpu-io")
@@ -231,15 +232,15 @@ fn start(shared: &Arc<Shared>) -> std::io::Result<Runtime> {
 }
 
 /// Polls calls until the pool closes.
-fn serve(shared: &Shared, io: &Handle) {
+fn serve(shared: &PoolShared, io: &Handle) {
     lower_priority();
     let _entered = io.enter();
     let mut has_run = false;
     loop {
         match shared.next(has_run) {
             Next::Call(call) => {
-                // The task forwards a panic of the call. What is left are panics while an abandoned
-                // call is dropped.
+                // The task forwards a panic of the call. The remaining ones occur while an
+                // abandoned call is dropped.
                 let _ = catch_unwind(AssertUnwindSafe(|| call.run()));
                 has_run = true;
             }
@@ -257,23 +258,23 @@ fn serve(shared: &Shared, io: &Handle) {
 /// Lowers the priority of this thread. If that fails, short calls wait a little longer on a busy
 /// machine.
 fn lower_priority() {
-    // Elsewhere this would change the priority of the whole process.
+    // On other systems this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-impl Shared {
+impl PoolShared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a call. One that was woken while a thread polled it needs no other thread: that one
-    /// looks at the queue next.
+    /// Queues a call. A call that was woken while a thread polled it does not wake another thread:
+    /// that thread checks the queue next.
     fn push(&self, call: Runnable<CallInfo>, is_polled: bool) {
         let mut queue = self.lock();
         if queue.is_closed {
             drop(queue);
-            // Not under the lock: dropping a call may wake others.
+            // Dropped outside the lock, because dropping a call may wake others.
             return drop(call);
         }
         let plugin = call.metadata().plugin.clone();

@@ -1,9 +1,8 @@
 //! Wall-clock deadline of one call.
 //!
-//! The clock is paused while the call waits for an answer to a question of its caller: people take
-//! minutes, and no tool can hurry them. It is paused for at most [`PAUSE_MAX`] in total, so that a
-//! call ends even if there is no answer. The caller's own deadline and cancellation are never
-//! paused.
+//! The clock is paused while the call waits for an answer to a question: users take minutes, and no
+//! tool can hurry them. It is paused for at most [`PAUSE_MAX`] in total, so that a call ends even
+//! if there is no answer. The caller's own deadline and cancellation are never paused.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,21 +12,21 @@ use tokio::sync::Notify;
 /// Maximum total time for which the clock of one call is paused.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(600);
 
-/// A deadline that can be paused. Shared by a call's state, its epoch callback and its caller.
+/// Deadline that can be paused. Shared by a call's state, its epoch callback and its caller.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<DeadlineState>,
     /// Signalled when the clock resumes.
     resumed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The deadline, without the pause in progress.
+struct DeadlineState {
+    /// Deadline, without the pause in progress.
     at: Instant,
     paused_since: Option<Instant>,
-    /// Duration of all pauses that have ended.
+    /// Duration of all completed pauses.
     paused_total: Duration,
 }
 
@@ -35,11 +34,11 @@ struct State {
 struct Pause<'a>(&'a Deadline);
 
 impl Deadline {
-    /// A deadline `limit` after `now`.
+    /// Creates a deadline `limit` after `now`.
     pub(crate) fn start(now: Instant, limit: Duration) -> Self {
         // A limit that the clock cannot represent is replaced by a year.
         let at = now.checked_add(limit).unwrap_or(now + Duration::from_secs(365 * 86_400));
-        let state = State { at, paused_since: None, paused_total: Duration::ZERO };
+        let state = DeadlineState { at, paused_since: None, paused_total: Duration::ZERO };
         Self { started: now, state: Mutex::new(state), resumed: Notify::new() }
     }
 
@@ -48,13 +47,13 @@ impl Deadline {
         self.started
     }
 
-    /// Returns the time that is left.
+    /// Returns the remaining time.
     pub(crate) fn remaining(&self) -> Duration {
         let state = self.lock();
         state.at.saturating_duration_since(state.paused_since.unwrap_or_else(Instant::now))
     }
 
-    /// Returns the duration of all pauses that have ended.
+    /// Returns the duration of all completed pauses.
     pub(crate) fn paused_total(&self) -> Duration {
         self.lock().paused_total
     }
@@ -82,14 +81,14 @@ impl Deadline {
             };
             match at {
                 Some(at) if at <= Instant::now() => return,
-                // A pause meanwhile shows when this has passed.
+                // A pause that begins meanwhile is detected after the sleep.
                 Some(at) => tokio::time::sleep_until(at.into()).await,
                 None => resumed.await,
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeadlineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,7 +102,7 @@ impl Drop for Pause<'_> {
             state.paused_total += paused;
         }
         drop(state);
-        // A call has one waiter, which may be about to wait.
+        // A call has one waiter, which may just be about to wait.
         self.0.resumed.notify_one();
     }
 }

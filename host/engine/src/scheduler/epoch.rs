@@ -1,7 +1,7 @@
-//! The thread that interrupts running guests.
+//! Thread that interrupts running guests.
 //!
 //! A tick only makes guest code run its epoch callback, which compares a monotonic clock with the
-//! deadline: ticks are late on a busy machine.
+//! deadline: on a busy machine, ticks are late.
 
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 
 use super::trim::RunningCalls;
 
-/// Time between two ticks. It bounds how late a deadline in pure guest code is noticed, how long a
-/// call computes on its caller's thread before it moves to the CPU pool, and how long a turn in
-/// that pool is: cancelling within 50 ms takes some of them. A tick costs a running guest some
-/// microseconds, mostly for changing turns, which at 10 ms cannot be measured.
+/// Time between two ticks. It determines how late a deadline in pure guest code is detected, how
+/// long a call computes on its caller's thread before it moves to the CPU pool, and how long a turn
+/// in that pool is: cancellation within 50 ms takes several ticks. A tick costs a running guest a
+/// few microseconds, mostly for switching turns, which is not measurable at 10 ms.
 ///
-/// The thread has no special priority, and a late tick only delays: where the system has
+/// The thread has no special priority, and a late tick only causes a delay: where the system has
 /// priorities, this thread preempts those of the CPU pool.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Ticks after the last call before the thread sleeps. Waking it costs more than a small call, and
-/// would happen for most of the calls that follow one another.
+/// Number of ticks after the last call before the thread sleeps. Waking it costs more than a small
+/// call, and would otherwise happen for most calls in a sequence.
 const LINGER: u32 = 20;
 
-/// Time without calls after which the engine gives memory back.
+/// Time without calls after which the engine returns memory to the system.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time between two checks of a sleeping thread for the end of the engine.
+/// Interval at which the sleeping thread checks whether the engine is gone.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// Handle of the thread. It ticks while calls run and a moment longer, sleeps otherwise, and ends
-/// with the engine.
+/// Handle of the thread. It ticks while calls run and for a moment after, sleeps otherwise, and
+/// ends with the engine.
 pub(crate) struct EpochTicker {
     running: Arc<RunningCalls>,
     thread: Thread,
 }
 
 /// Keeps the thread ticking until it is dropped.
-pub(crate) struct Ticking {
+pub(crate) struct TickerGuard {
     running: Arc<RunningCalls>,
 }
 
@@ -54,15 +54,16 @@ impl EpochTicker {
         Ok(Self { running, thread: handle.thread().clone() })
     }
 
-    /// Ticks until the returned value is dropped. Called before the instance of a call is created.
-    pub(crate) fn keep_ticking(&self) -> Ticking {
+    /// Keeps the thread ticking until the returned value is dropped. Must be called before the
+    /// instance of a call is created.
+    pub(crate) fn keep_ticking(&self) -> TickerGuard {
         if self.running.begin() {
             self.thread.unpark();
         }
-        Ticking { running: Arc::clone(&self.running) }
+        TickerGuard { running: Arc::clone(&self.running) }
     }
 
-    /// Returns true while a call runs.
+    /// Returns true while a call is running.
     pub(crate) fn is_ticking(&self) -> bool {
         self.running.are_any()
     }
@@ -70,12 +71,12 @@ impl EpochTicker {
 
 impl Drop for EpochTicker {
     fn drop(&mut self) {
-        // The thread notices the end of the engine when it wakes.
+        // The thread checks for the end of the engine when it wakes.
         self.thread.unpark();
     }
 }
 
-impl Drop for Ticking {
+impl Drop for TickerGuard {
     fn drop(&mut self) {
         self.running.end();
     }
@@ -101,15 +102,15 @@ fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls, idle_hook: Option
     }
 }
 
-/// Sleeps until a call runs, and gives memory back when none has for a moment. Returns true if
-/// calls have run since memory was given back.
+/// Sleeps until a call runs, and returns memory to the system when none has run for a while.
+/// Returns true if calls have run since memory was returned.
 fn rest(
     engine: &wasmtime::EngineWeak,
     running: &RunningCalls,
     has_run: bool,
     idle_hook: Option<fn()>,
 ) -> bool {
-    // With a timeout: the thread must notice the end of the engine.
+    // With a timeout, because the thread must detect the end of the engine.
     let (started, at_most) = (Instant::now(), if has_run { IDLE } else { CHECK });
     thread::park_timeout(at_most);
     let is_idle = !running.are_any() && started.elapsed() >= at_most;

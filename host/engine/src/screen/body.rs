@@ -1,15 +1,15 @@
 //! Counts one function body.
 //!
 //! Most operators cost a validator a fixed time. Calls, typed blocks and branches do not: they move
-//! as many values as their type has, and a type of two thousand values takes two bytes to name.
-//! What they move is summed.
+//! as many values as their type has, and two bytes can name a type of two thousand values. So the
+//! number of moved values is summed.
 
 use wasmparser::{BlockType, FunctionBody, Operator};
 
 use super::error::{Quantity, ScreenError};
-use super::tally::Tally;
+use super::tally::ScreenTally;
 
-/// Numbers of parameters and results of a function type.
+/// Number of parameters and of results of a function type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Width {
     params: u64,
@@ -30,7 +30,8 @@ impl Width {
     }
 }
 
-/// The width of a type or function; nothing if there is none, which the validator refuses.
+/// Returns the width of a type or function, or zero if it does not exist, which the validator
+/// rejects.
 pub(super) fn width_at(widths: &[Width], index: u32) -> Width {
     usize::try_from(index).ok().and_then(|index| widths.get(index)).copied().unwrap_or_default()
 }
@@ -42,7 +43,7 @@ pub(super) fn count(
     types: &[Width],
     functions: &[Width],
     widest_type: u64,
-    tally: &mut Tally<'_>,
+    tally: &mut ScreenTally<'_>,
 ) -> Result<(), ScreenError> {
     let bytes = body.as_bytes().len() as u64;
     tally.check(Quantity::BodyBytes, bytes)?;
@@ -57,7 +58,7 @@ pub(super) fn count(
     tally.add(Quantity::Operands, scan.operands)
 }
 
-fn count_locals(body: &FunctionBody<'_>, tally: &Tally<'_>) -> Result<(), ScreenError> {
+fn count_locals(body: &FunctionBody<'_>, tally: &ScreenTally<'_>) -> Result<(), ScreenError> {
     let mut locals = 0_u64;
     for group in body.get_locals_reader()? {
         let (count, _type) = group?;
@@ -71,15 +72,20 @@ struct BodyScan<'a> {
     types: &'a [Width],
     functions: &'a [Width],
     depth: u64,
-    /// Most values that a branch to any block so far can carry.
+    /// Maximum number of values that a branch to any block so far can carry.
     widest: u64,
-    /// Most values that any function type takes: what a tag can carry at most.
+    /// Maximum number of values that any function type takes, and so the maximum that a tag can
+    /// carry.
     widest_type: u64,
     operands: u64,
 }
 
 impl BodyScan<'_> {
-    fn operator(&mut self, operator: &Operator<'_>, tally: &Tally<'_>) -> Result<(), ScreenError> {
+    fn operator(
+        &mut self,
+        operator: &Operator<'_>,
+        tally: &ScreenTally<'_>,
+    ) -> Result<(), ScreenError> {
         let moved = match operator {
             Operator::Block { blockty } | Operator::Loop { blockty } | Operator::If { blockty } => {
                 self.enter(*blockty, tally)?
@@ -118,8 +124,8 @@ impl BodyScan<'_> {
         tally.check(Quantity::BodyOperands, self.operands)
     }
 
-    /// Opens a block and says how many values it moves.
-    fn enter(&mut self, ty: BlockType, tally: &Tally<'_>) -> Result<u64, ScreenError> {
+    /// Opens a block and returns the number of values that it moves.
+    fn enter(&mut self, ty: BlockType, tally: &ScreenTally<'_>) -> Result<u64, ScreenError> {
         self.depth = self.depth.saturating_add(1);
         tally.check(Quantity::BlockDepth, self.depth)?;
         let width = match ty {

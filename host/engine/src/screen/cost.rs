@@ -1,37 +1,36 @@
 //! Costs of definitions after expansion.
 //!
-//! A component is cheap to write and dear to expand: each instantiation and each use of a type
-//! repeats what it names. So a cost is computed once where something is defined, kept with it, and
+//! A component is cheap to write and expensive to expand: each instantiation and each use of a type
+//! repeats what it refers to. So a cost is computed once for each definition, stored with it, and
 //! added wherever it is used. Additions saturate; every cost is an upper bound of the work of a
 //! validator or compiler, never an exact figure.
 
 use super::error::{Quantity, ScreenError};
-use super::tally::Tally;
+use super::tally::ScreenTally;
 
-/// Cost of a resource where a type declares it. A validator makes a fresh one per use, with tables
-/// around it: up to 16 KB and 56 µs where instance types are nested, against some 100 bytes for
+/// Cost of a resource that a type declares. A validator creates a new one per use, with tables
+/// around it: up to 16 KB and 56 µs if instance types are nested, compared to about 100 bytes for
 /// other items.
 const RESOURCE_COST: u64 = 128;
 
-/// The size of a type, function or instance as a tree, with every reference written out.
+/// Size of a type, function or instance as a tree, with every reference expanded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Nodes of the tree.
+pub(super) struct TypeCost {
+    /// Number of nodes of the tree.
     pub(super) cost: u64,
-    /// Nodes of the largest type or function that an alias can take out of it.
+    /// Number of nodes of the largest type or function that an alias can extract from it.
     pub(super) widest: u64,
-    /// Levels of the tree.
+    /// Number of levels of the tree.
     pub(super) depth: u64,
 }
 
-impl Shape {
-    /// Something without parts, and what stands in for an index that does not exist: the validator
-    /// refuses that.
+impl TypeCost {
+    /// Item without parts. Also replaces an index that does not exist, which the validator rejects.
     pub(super) const LEAF: Self = Self { cost: 1, widest: 1, depth: 1 };
-    /// A declaration of a resource.
+    /// Declaration of a resource.
     pub(super) const RESOURCE: Self = Self { cost: RESOURCE_COST, widest: 1, depth: 1 };
 
-    /// A type or function made of `parts`.
+    /// Returns the shape of a type or function made of `parts`.
     pub(super) fn of(parts: impl IntoIterator<Item = Self>) -> Self {
         let (cost, depth) = parts.into_iter().fold((1_u64, 0), |(cost, depth), part| {
             (cost.saturating_add(part.cost), part.depth.max(depth))
@@ -39,52 +38,52 @@ impl Shape {
         Self { cost, widest: cost, depth: depth.saturating_add(1) }
     }
 
-    /// Returns this cost as that of one item, which an alias takes out as a whole.
+    /// Returns this cost as that of one item, which an alias extracts as a whole.
     pub(super) fn whole(self) -> Self {
         Self { widest: self.cost, ..self }
     }
 
-    /// An upper bound of a type or function that an alias takes out of this instance.
+    /// Returns an upper bound of a type or function that an alias extracts from this instance.
     pub(super) fn part(self) -> Self {
         Self { cost: self.widest, ..self }
     }
 }
 
-/// The index spaces of one scope: a component, or the declarations of a component or instance type.
+/// Index spaces of one scope: a component, or the declarations of a component or instance type.
 #[derive(Default)]
 pub(super) struct Space {
-    pub(super) types: Vec<Shape>,
-    pub(super) instances: Vec<Shape>,
-    pub(super) functions: Vec<Shape>,
+    pub(super) types: Vec<TypeCost>,
+    pub(super) instances: Vec<TypeCost>,
+    pub(super) functions: Vec<TypeCost>,
     cost: u64,
     widest: u64,
     depth: u64,
 }
 
 impl Space {
-    pub(super) fn type_at(&self, index: u32) -> Shape {
+    pub(super) fn type_at(&self, index: u32) -> TypeCost {
         at(&self.types, index)
     }
 
-    pub(super) fn instance_at(&self, index: u32) -> Shape {
+    pub(super) fn instance_at(&self, index: u32) -> TypeCost {
         at(&self.instances, index)
     }
 
-    pub(super) fn function_at(&self, index: u32) -> Shape {
+    pub(super) fn function_at(&self, index: u32) -> TypeCost {
         at(&self.functions, index)
     }
 
     /// Counts `cost` more definitions in this scope.
-    pub(super) fn charge(&mut self, tally: &Tally<'_>, cost: u64) -> Result<(), ScreenError> {
+    pub(super) fn charge(&mut self, tally: &ScreenTally<'_>, cost: u64) -> Result<(), ScreenError> {
         self.cost = self.cost.saturating_add(cost);
         tally.check(Quantity::Definitions, self.cost)
     }
 
-    /// Adds a type that was defined in this scope at the price of `cost`.
+    /// Adds a type that was defined in this scope with the given `cost`.
     pub(super) fn define(
         &mut self,
-        tally: &Tally<'_>,
-        shape: Shape,
+        tally: &ScreenTally<'_>,
+        shape: TypeCost,
         cost: u64,
     ) -> Result<(), ScreenError> {
         tally.check(Quantity::TypeDepth, shape.depth)?;
@@ -92,22 +91,27 @@ impl Space {
         self.charge(tally, cost)
     }
 
-    /// Makes `shape` an import or export of this scope: part of what an instance of it is made of.
-    pub(super) fn expose(&mut self, tally: &Tally<'_>, shape: Shape) -> Result<(), ScreenError> {
+    /// Adds an import or export to this scope, which makes its shape part of every instance of the
+    /// scope.
+    pub(super) fn expose(
+        &mut self,
+        tally: &ScreenTally<'_>,
+        shape: TypeCost,
+    ) -> Result<(), ScreenError> {
         self.widest = self.widest.max(shape.widest);
         self.depth = self.depth.max(shape.depth);
         tally.check(Quantity::TypeDepth, self.depth)?;
         self.charge(tally, shape.cost)
     }
 
-    /// The scope seen from outside, as a type or as an instance of it.
-    pub(super) fn shape(&self) -> Shape {
+    /// Returns the shape of the scope seen from outside, as a type or as an instance of it.
+    pub(super) fn shape(&self) -> TypeCost {
         let depth = self.depth.saturating_add(1);
-        Shape { cost: self.cost.saturating_add(1), widest: self.widest.max(1), depth }
+        TypeCost { cost: self.cost.saturating_add(1), widest: self.widest.max(1), depth }
     }
 }
 
-/// Items that one instantiation of a component or core module creates.
+/// Numbers of items that one instantiation of a component or core module creates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Expansion {
     pub(super) instances: u64,
@@ -121,7 +125,7 @@ pub(super) struct Expansion {
 impl Expansion {
     /// Adds one more instantiation of `other`. Definitions are counted in a [`Space`] until its
     /// scope ends.
-    pub(super) fn add(&mut self, tally: &Tally<'_>, other: &Self) -> Result<(), ScreenError> {
+    pub(super) fn add(&mut self, tally: &ScreenTally<'_>, other: &Self) -> Result<(), ScreenError> {
         self.instances = self.instances.saturating_add(other.instances);
         self.memories = self.memories.saturating_add(other.memories);
         self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
@@ -130,7 +134,7 @@ impl Expansion {
         self.check(tally)
     }
 
-    fn check(&self, tally: &Tally<'_>) -> Result<(), ScreenError> {
+    fn check(&self, tally: &ScreenTally<'_>) -> Result<(), ScreenError> {
         tally.check(Quantity::Instances, self.instances)?;
         tally.check(Quantity::Memories, self.memories)?;
         tally.check(Quantity::MemoryBytes, self.memory_bytes)?;
@@ -139,7 +143,11 @@ impl Expansion {
     }
 }
 
-/// The element of an index space, or a leaf if there is none.
-fn at(space: &[Shape], index: u32) -> Shape {
-    usize::try_from(index).ok().and_then(|index| space.get(index)).copied().unwrap_or(Shape::LEAF)
+/// Returns the element of an index space, or a leaf if it does not exist.
+fn at(space: &[TypeCost], index: u32) -> TypeCost {
+    usize::try_from(index)
+        .ok()
+        .and_then(|index| space.get(index))
+        .copied()
+        .unwrap_or(TypeCost::LEAF)
 }

@@ -1,12 +1,12 @@
-//! Reasons to refuse bytes, in one line each.
+//! Reasons to reject bytes, in one line each.
 
 use std::fmt;
 
-/// Longest part of a message that is taken from the validator, in characters. It can quote names of
-/// the component.
+/// Maximum number of characters of a message that are taken from the validator. It can quote names
+/// of the component.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Reason to refuse a component before it is compiled. Each message is one line without control
+/// Reason to reject a component before it is compiled. Each message is one line without control
 /// characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -14,18 +14,18 @@ pub enum ScreenError {
     /// There are no bytes.
     #[error("the file is empty")]
     Empty,
-    /// The bytes are something else.
+    /// The bytes are not WebAssembly.
     #[error("not a WebAssembly file but {kind}")]
     NotWasm {
         /// Kind of the file, judged by its first bytes.
         kind: FileKind,
     },
-    /// The file was cut off.
+    /// The file is truncated.
     #[error("the file is cut off: it has {length} bytes and announces at least {announced}")]
     Truncated {
-        /// Bytes that are there.
+        /// Number of bytes in the file.
         length: u64,
-        /// Bytes that headers read so far announce.
+        /// Number of bytes that the headers read so far announce.
         announced: u64,
     },
     /// The bytes are a core module.
@@ -34,24 +34,24 @@ pub enum ScreenError {
          `wasm-tools component new`"
     )]
     CoreModule,
-    /// The header names a version or layer that is not known.
+    /// The header has an unknown version or layer.
     #[error(
         "unknown WebAssembly version {version}, layer {layer}; a component has version 13, layer 1"
     )]
     UnknownVersion {
-        /// The version field of the header.
+        /// Version field of the header.
         version: u16,
-        /// The layer field of the header: 0 is a core module, 1 a component.
+        /// Layer field of the header: 0 is a core module, 1 a component.
         layer: u16,
     },
-    /// A limit was crossed.
+    /// A limit was exceeded.
     #[error("the component has {found} or more {quantity}; the limit is {limit}")]
     OverLimit {
         /// Quantity that exceeds its limit.
         quantity: Quantity,
         /// Count at which counting stopped.
         found: u64,
-        /// The largest count that passes.
+        /// Largest count that passes.
         limit: u64,
     },
     /// A component or core module is used as a value.
@@ -60,32 +60,32 @@ pub enum ScreenError {
          loading it"
     )]
     HigherOrder {
-        /// `a component` or `a core module`.
+        /// Kind of the value: `a component` or `a core module`.
         kind: &'static str,
     },
     /// A core module has or imports a memory that threads could share.
     #[error("the component uses a shared memory; threads are not supported, build it without them")]
     SharedMemory,
-    /// A proposal is used that is switched off.
+    /// The component uses a proposal that is disabled.
     #[error(
         "the component needs a WebAssembly proposal that is switched off: {reason} (at byte \
          {offset})"
     )]
     SwitchedOff {
-        /// The words of the validator.
+        /// Message of the validator.
         reason: String,
         /// Offset in the file.
         offset: u64,
     },
-    /// The bytes break the rules of the format.
+    /// The bytes violate the rules of the format.
     #[error("not a valid component: {reason} (at byte {offset})")]
     Invalid {
-        /// The words of the validator.
+        /// Message of the validator.
         reason: String,
         /// Offset in the file.
         offset: u64,
     },
-    /// The validator failed on the bytes. A bug there, or an attack on one.
+    /// The validator failed on the bytes, due to a bug in it or an attack on one.
     #[error("not a valid component: the validator gave up on it")]
     ValidatorFailed,
 }
@@ -94,15 +94,15 @@ pub enum ScreenError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// An ELF file: a program, or code that wasmtime compiled before.
+    /// An ELF file: a program, or code that wasmtime compiled earlier.
     Elf,
     /// An archive: zip, gzip, zstd or tar.
     Archive,
     /// Text, perhaps the text format of WebAssembly.
     Text,
-    /// Zero bytes, as a sparse or broken download has them.
+    /// Zero bytes, as in a sparse or broken download.
     Zeros,
-    /// Nothing that is recognised.
+    /// An unrecognized kind.
     Unknown,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Quantity that the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] defines
+/// Quantity that the screen counts. Used as the noun of a message; [`super::ScreenLimits`] defines
 /// each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -214,8 +214,8 @@ impl From<wasmparser::Error> for ScreenError {
     }
 }
 
-/// `text` as one line that cannot drive a terminal: it may quote names that the author of the
-/// component chose.
+/// Returns `text` as one line without terminal control characters: it may quote names that the
+/// author of the component chose.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for character in text.chars().take(QUOTED_CHARS_MAX) {

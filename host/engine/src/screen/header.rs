@@ -1,15 +1,15 @@
-//! The first look: is it a component at all, and is all of it there?
+//! First check: whether the file is a component at all, and complete.
 
 use super::error::{FileKind, Quantity, ScreenError};
 
 const MAGIC: &[u8] = b"\0asm";
-/// Magic, version and layer.
+/// Length of magic, version and layer.
 const HEADER_BYTES: u64 = 8;
-/// Maximum number of unknown bytes that are read to name their kind.
+/// Maximum number of bytes of an unknown file that are read to determine its kind.
 const LOOK_BYTES: usize = 512;
 
-/// Refuses what is no component by its header, what is too long, and what ends before its last
-/// section does.
+/// Rejects files that are not a component by their header, that are too long, or that end before
+/// their last section does.
 pub(super) fn check(bytes: &[u8], bytes_max: u64) -> Result<(), ScreenError> {
     let length = bytes.len() as u64;
     check_header(bytes)?;
@@ -40,7 +40,7 @@ fn check_header(bytes: &[u8]) -> Result<(), ScreenError> {
     }
 }
 
-/// Names bytes that are no WebAssembly.
+/// Determines the kind of bytes that are not WebAssembly.
 fn file_kind(bytes: &[u8]) -> FileKind {
     let start = bytes.get(..LOOK_BYTES).unwrap_or(bytes);
     match start {
@@ -69,10 +69,10 @@ fn is_text(start: &[u8]) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_control() && !c.is_whitespace())
 }
 
-/// Returns the length of the file by its headers: the end of the last top-level section whose
-/// header is there.
+/// Returns the length of the file according to its headers: the end of the last top-level section
+/// with a complete header.
 ///
-/// A header that makes no sense ends the search; the parser has the words for it.
+/// An invalid header ends the search; the parser reports the error.
 fn announced_bytes(bytes: &[u8]) -> u64 {
     let length = bytes.len() as u64;
     let mut end = HEADER_BYTES;
@@ -86,7 +86,7 @@ fn announced_bytes(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the end of the section that starts at `start`; one past the file if its header is cut
-/// off, `None` if it is broken.
+/// off, `None` if it is invalid.
 fn section_end(bytes: &[u8], start: u64) -> Option<u64> {
     let header = bytes.get(usize::try_from(start).ok()?..)?;
     let mut size = 0_u64;

@@ -1,4 +1,4 @@
-//! The limits of the screen and why each has its number.
+//! Limits of the screen, with the reason for each number.
 
 use wasmparser::WasmFeatures;
 
@@ -8,15 +8,15 @@ const MIB: u64 = 1024 * 1024;
 ///
 /// Every number leaves room above the largest real component that was measured: Python by
 /// componentize-py 0.25 (18 MB), StarlingMonkey (12 MB) and QuickJS, Go 1.27 with `net/http` (8
-/// MB), Rust without optimisation (16 MB). The measured maximum is in the comment beside each
-/// default. "Expanded" quantities count once per instantiation.
+/// MB), Rust without optimization (16 MB). The comment at each default has the measured maximum.
+/// "Expanded" quantities count once per instantiation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScreenLimits {
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub component_bytes_max: u64,
-    /// Components and core modules inside one another.
+    /// Nesting depth of components and core modules.
     pub nesting_max: u64,
-    /// Sections, custom sections included, over all components and modules.
+    /// Sections, including custom sections, over all components and modules.
     pub sections_max: u64,
     /// Core and component instances, expanded.
     pub instances_max: u64,
@@ -24,9 +24,9 @@ pub struct ScreenLimits {
     /// tree size of every type at each place that uses it, expanded. A resource counts as 128,
     /// because validators copy whole tables for each.
     pub definitions_max: u64,
-    /// Types and declarations inside types, core types included.
+    /// Types and declarations inside types, including core types.
     pub types_max: u64,
-    /// Levels of one type: declarations inside declarations as well as references to other types.
+    /// Depth of one type: nested declarations as well as references to other types.
     pub type_depth_max: u64,
     /// Imports and exports of core modules and of components.
     pub externs_max: u64,
@@ -36,13 +36,13 @@ pub struct ScreenLimits {
     pub body_bytes_max: u64,
     /// Locals of one function.
     pub locals_max: u64,
-    /// Blocks inside one another in one function.
+    /// Nesting depth of blocks in one function.
     pub block_depth_max: u64,
     /// Targets of one `br_table`.
     pub branch_targets_max: u64,
     /// Values that calls, typed blocks and branches of one function move on the operand stack.
     pub body_operands_max: u64,
-    /// Maximum for all functions together.
+    /// Values that all functions together move on the operand stack.
     pub operands_max: u64,
     /// Globals of all core modules.
     pub globals_max: u64,
@@ -54,21 +54,21 @@ pub struct ScreenLimits {
     pub tables_max: u64,
     /// Initial elements of all tables, expanded.
     pub table_elements_max: u64,
-    /// Data segments. Their bytes are part of the file and need no limit of their own.
+    /// Data segments. Their bytes are part of the file and need no separate limit.
     pub data_segments_max: u64,
     /// Element segments.
     pub element_segments_max: u64,
     /// Functions and expressions listed in element segments.
     pub segment_elements_max: u64,
-    /// The proposals that a component may use. The engine's `Config` must enable each of them.
+    /// Proposals that a component may use. The engine's `Config` must enable each of them.
     pub features: WasmFeatures,
 }
 
 impl ScreenLimits {
     /// Wasm 2.0 without host references, extended constant expressions, exceptions, atomic
-    /// instructions, and the component model of WASI 0.2. Tail calls, GC, 64-bit and several
+    /// instructions, and the component model of WASI 0.2. Tail calls, GC, 64-bit memories, several
     /// memories in one module, relaxed SIMD and component-level async are off; shared memories,
-    /// which the validator would allow, are refused by the count of memories.
+    /// which the validator would allow, are rejected by the count of memories.
     pub const FEATURES: WasmFeatures = WasmFeatures::WASM2
         .difference(WasmFeatures::GC_TYPES)
         .union(WasmFeatures::EXTENDED_CONST)
@@ -98,11 +98,11 @@ impl Default for ScreenLimits {
             type_depth_max: 50,
             // Python: 6,499.
             externs_max: 50_000,
-            // Python: 13,351. The compile child's CPU limit is what bounds many hard ones.
+            // Python: 13,351. The CPU limit of the compile child bounds many hard ones.
             functions_max: 100_000,
             // The interpreter loop of CPython: 426,843.
             body_bytes_max: MIB,
-            // Rust without optimisation: 997.
+            // Rust without optimization: 997.
             locals_max: 10_000,
             // CPython: 781.
             block_depth_max: 5_000,
@@ -116,7 +116,7 @@ impl Default for ScreenLimits {
             globals_max: 20_000,
             // QuickJS: 2. Composed components bring one each.
             memories_max: 8,
-            // Python: 12.3 MiB. The limiter of a call decides; this refuses what no call could be
+            // Python: 12.3 MiB. The limiter of a call decides; this rejects what no call could be
             // allowed.
             memory_bytes_max: 1024 * MIB,
             // 2 everywhere.

@@ -9,17 +9,17 @@ use wasmparser::{
 use super::body::{self, Width};
 use super::cost::Expansion;
 use super::error::{Quantity, ScreenError};
-use super::tally::Tally;
+use super::tally::ScreenTally;
 
-/// Bytes of a page unless a module says otherwise, as a power of two.
+/// Size of a page unless a module specifies another one, as a power of two.
 const PAGE_SIZE_LOG2: u32 = 16;
 
-/// A core module that is being read. Kept until its end: how many values each of its functions
-/// moves.
+/// Core module that is being read. Stores the number of values that each of its functions moves
+/// until the end of the module.
 #[derive(Default)]
 pub(super) struct ModuleScan {
     types: Vec<Width>,
-    /// Most parameters of any of them.
+    /// Maximum number of parameters of any of them.
     widest_type: u64,
     functions: Vec<Width>,
     bodies: usize,
@@ -44,7 +44,7 @@ impl ModuleScan {
     pub(super) fn section(
         &mut self,
         payload: Payload<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         match payload {
             Payload::TypeSection(section) => self.read_types(section, tally),
@@ -58,8 +58,7 @@ impl ModuleScan {
             Payload::ElementSection(section) => read_elements(section, tally),
             Payload::DataSection(section) => tally.add(Quantity::DataSegments, section.count()),
             Payload::CodeSectionEntry(body) => self.read_body(&body, tally),
-            // Custom sections are never looked at; whatever else there is, the validator knows or
-            // refuses.
+            // Custom sections are never read; the validator handles or rejects all other sections.
             _ => Ok(()),
         }
     }
@@ -67,7 +66,7 @@ impl ModuleScan {
     fn read_types(
         &mut self,
         section: TypeSectionReader<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         // The announced count is checked before anything is read.
         tally.check(Quantity::Types, u64::from(section.count()))?;
@@ -88,7 +87,7 @@ impl ModuleScan {
     fn read_imports(
         &mut self,
         section: ImportSectionReader<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         for import in section.into_imports() {
             self.externs(tally, 1)?;
@@ -107,7 +106,7 @@ impl ModuleScan {
     fn read_functions(
         &mut self,
         section: FunctionSectionReader<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         tally.add(Quantity::Functions, section.count())?;
         for type_index in section {
@@ -119,7 +118,7 @@ impl ModuleScan {
     fn read_tables(
         &mut self,
         section: TableSectionReader<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         for table in section {
             let table_elements = table?.ty.initial;
@@ -132,7 +131,7 @@ impl ModuleScan {
     fn read_memories(
         &mut self,
         section: MemorySectionReader<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         for memory in section {
             let memory = memory?;
@@ -144,7 +143,7 @@ impl ModuleScan {
         Ok(())
     }
 
-    fn externs(&mut self, tally: &mut Tally<'_>, count: u64) -> Result<(), ScreenError> {
+    fn externs(&mut self, tally: &mut ScreenTally<'_>, count: u64) -> Result<(), ScreenError> {
         self.expansion.definitions = self.expansion.definitions.saturating_add(count);
         tally.add(Quantity::Externs, count)
     }
@@ -152,7 +151,7 @@ impl ModuleScan {
     fn read_body(
         &mut self,
         body: &FunctionBody<'_>,
-        tally: &mut Tally<'_>,
+        tally: &mut ScreenTally<'_>,
     ) -> Result<(), ScreenError> {
         let index = self.imported_functions.saturating_add(self.bodies);
         self.bodies = self.bodies.saturating_add(1);
@@ -163,7 +162,7 @@ impl ModuleScan {
 
 fn read_elements(
     section: ElementSectionReader<'_>,
-    tally: &mut Tally<'_>,
+    tally: &mut ScreenTally<'_>,
 ) -> Result<(), ScreenError> {
     tally.add(Quantity::ElementSegments, section.count())?;
     for segment in section {
@@ -176,7 +175,7 @@ fn read_elements(
     Ok(())
 }
 
-/// Instructions of the threads proposal are fine; memory that two threads could see at once is not.
+/// Rejects shared memory. Instructions of the threads proposal are fine without it.
 fn refuse_shared(memory: &MemoryType) -> Result<(), ScreenError> {
     if memory.shared { Err(ScreenError::SharedMemory) } else { Ok(()) }
 }

@@ -1,10 +1,10 @@
-//! Running counts against limits.
+//! Running counts and their limits.
 
 use super::error::{Quantity, ScreenError};
 use super::limits::ScreenLimits;
 
-/// Sums over the whole file. A sum that crosses its limit ends the screen.
-pub(super) struct Tally<'l> {
+/// Sums over the whole file. A sum that exceeds its limit ends the screen.
+pub(super) struct ScreenTally<'l> {
     limits: &'l ScreenLimits,
     pub(super) sections: u64,
     pub(super) types: u64,
@@ -19,7 +19,7 @@ pub(super) struct Tally<'l> {
     pub(super) code_bytes: u64,
 }
 
-impl<'l> Tally<'l> {
+impl<'l> ScreenTally<'l> {
     pub(super) fn new(limits: &'l ScreenLimits) -> Self {
         Self {
             limits,
@@ -53,7 +53,7 @@ impl<'l> Tally<'l> {
         self.check(quantity, found)
     }
 
-    /// Refuses `found` if it is over the limit of `quantity`.
+    /// Rejects `found` if it exceeds the limit of `quantity`.
     pub(super) fn check(&self, quantity: Quantity, found: u64) -> Result<(), ScreenError> {
         let limit = self.limit(quantity);
         if found > limit { Err(ScreenError::OverLimit { quantity, found, limit }) } else { Ok(()) }

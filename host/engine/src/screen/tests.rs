@@ -1,4 +1,4 @@
-//! Every text of a refusal, bombs against the defaults, and bytes that nobody meant.
+//! Texts of all rejections, bombs against the default limits, and malformed bytes.
 
 mod bombs;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A small component with most kinds of sections: nested components, two instances of one module, a
+/// Small component with most kinds of sections: nested components, two instances of one module, a
 /// type with declarations, aliases, a lifted and a lowered function, custom sections.
 const SMALL: &str = r#"(component
     (type $io (instance (export "stream" (type $s (sub resource))) (type (own $s))))
@@ -42,8 +42,8 @@ fn refusal_with(bytes: &[u8], limits: &ScreenLimits) -> String {
     screen(bytes, limits).unwrap_err().to_string()
 }
 
-/// The text of the refusal of `text` when one limit is lowered, after checking that it passes with
-/// one more.
+/// Returns the text of the rejection of `text` when one limit is lowered, after checking that it
+/// passes with one more.
 fn just_over(text: &str, found: u64, limit: impl Fn(&mut ScreenLimits) -> &mut u64) -> String {
     let (bytes, mut limits) = (bytes(text), ScreenLimits::default());
     *limit(&mut limits) = found;
@@ -77,7 +77,7 @@ fn a_component_passes_and_is_reported() {
     assert_eq!(screened.imports, ["wasi:io/streams@0.2.6", "log"]);
     assert_eq!(screened.exports, ["run"]);
     assert_eq!((screened.functions, screened.modules), (1, 2));
-    // Two of `$m`, their two arguments, and twice `$inner` with its module.
+    // Two of `$m`, their two arguments, and `$inner` twice with its module.
     assert_eq!((screened.instances, screened.memories, screened.tables), (8, 4, 2));
     assert_eq!(screened.memory_bytes, (2 + 2 + 1 + 1) * 65_536);
 }
@@ -176,7 +176,7 @@ fn every_cut_of_a_component_is_refused_or_was_a_section_boundary() {
     for length in 0..bytes.len() {
         match screen(&bytes[..length], &limits) {
             Err(ScreenError::Empty | ScreenError::Truncated { .. }) => {}
-            // A file that ends between two sections is complete by its own account.
+            // A file that ends between two sections appears complete.
             other => assert!(is_boundary(&bytes, length), "{length} of {}: {other:?}", bytes.len()),
         }
     }
@@ -317,7 +317,7 @@ fn each_limit_has_its_words() {
         }),
         "the component has 2 or more functions in element segments; the limit is 1"
     );
-    // Four memories by two instances of a component with one module that is instantiated twice.
+    // Four memories: two instances of a component with one module that is instantiated twice.
     let nested = "(component (component $c (core module $m (memory 0))
         (core instance (instantiate $m)) (core instance (instantiate $m)))
         (instance (instantiate $c)) (instance (instantiate $c)))";

@@ -1,8 +1,9 @@
 //! Reads component-level types without recursion.
 //!
-//! A component or instance type holds declarations, which hold types again. `wasmparser` reads them
-//! by recursion without a bound; so this reads the outer two bytes of such a type itself, keeps
-//! open types on a stack of its own, and leaves only types without declarations to `wasmparser`.
+//! A component or instance type contains declarations, which contain types again. `wasmparser`
+//! reads them with unbounded recursion; so this module reads the outer two bytes of such a type
+//! itself, keeps open types on its own stack, and leaves only types without declarations to
+//! `wasmparser`.
 
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternalKind, ComponentImport,
@@ -10,9 +11,9 @@ use wasmparser::{
     InstanceTypeDeclaration, TypeBounds,
 };
 
-use super::cost::{Shape, Space};
+use super::cost::{Space, TypeCost};
 use super::error::{Quantity, ScreenError};
-use super::tally::Tally;
+use super::tally::ScreenTally;
 
 /// First byte of a component type.
 const COMPONENT_TYPE: u8 = 0x41;
@@ -23,15 +24,15 @@ const DECLARES_TYPE: u8 = 0x01;
 /// First byte of a declaration that is an import, which only component types have.
 const DECLARES_IMPORT: u8 = 0x03;
 
-/// A reader of one type section.
+/// Reader of one type section.
 pub(super) struct TypeScan<'s, 'l> {
-    pub(super) tally: &'s mut Tally<'l>,
-    /// The scopes of the components around the section, innermost last.
+    pub(super) tally: &'s mut ScreenTally<'l>,
+    /// Scopes of the components around the section, innermost last.
     pub(super) scopes: Vec<&'s mut Space>,
     open: Vec<OpenType>,
 }
 
-/// A component or instance type of which declarations are still to come.
+/// Component or instance type with declarations that are still to be read.
 struct OpenType {
     space: Space,
     remaining: u32,
@@ -39,7 +40,7 @@ struct OpenType {
 }
 
 impl<'s, 'l> TypeScan<'s, 'l> {
-    pub(super) fn new(tally: &'s mut Tally<'l>, scopes: Vec<&'s mut Space>) -> Self {
+    pub(super) fn new(tally: &'s mut ScreenTally<'l>, scopes: Vec<&'s mut Space>) -> Self {
         Self { tally, scopes, open: Vec::new() }
     }
 
@@ -86,8 +87,8 @@ impl<'s, 'l> TypeScan<'s, 'l> {
         }
     }
 
-    /// Ends the innermost open type: a definition in the scope around it, at the price of its
-    /// declarations.
+    /// Closes the innermost open type, which becomes a definition in the scope around it, with the
+    /// cost of its declarations.
     fn close(&mut self) -> Result<(), ScreenError> {
         let Some(closed) = self.open.pop() else { return Ok(()) };
         let shape = closed.space.shape();
@@ -129,11 +130,11 @@ impl<'s, 'l> TypeScan<'s, 'l> {
                 let (tally, space) = self.current()?;
                 space.charge(tally, core_type_cost(&ty))
             }
-            // Read as `DECLARES_TYPE` before; charged all the same, so that no order of cases can
-            // lose it.
+            // `DECLARES_TYPE` was handled above; charged anyway, so that reordering the cases
+            // cannot lose it.
             InstanceTypeDeclaration::Type(_) => {
                 let (tally, space) = self.current()?;
-                space.define(tally, Shape::LEAF, 1)
+                space.define(tally, TypeCost::LEAF, 1)
             }
         }
     }
@@ -156,16 +157,16 @@ impl<'s, 'l> TypeScan<'s, 'l> {
         space.charge(tally, 1)
     }
 
-    /// The type at `index` of the scope `count` levels out. Open types are levels too.
-    fn outer_type(&self, count: u32, index: u32) -> Shape {
+    /// Returns the type at `index` of the scope `count` levels out. Open types are levels too.
+    fn outer_type(&self, count: u32, index: u32) -> TypeCost {
         let spaces = self.open.iter().rev().map(|open| &open.space);
         let mut spaces = spaces.chain(self.scopes.iter().rev().map(|space| &**space));
         let level = usize::try_from(count).unwrap_or(usize::MAX);
-        spaces.nth(level).map_or(Shape::LEAF, |space| space.type_at(index))
+        spaces.nth(level).map_or(TypeCost::LEAF, |space| space.type_at(index))
     }
 
-    /// The innermost scope.
-    fn current(&mut self) -> Result<(&mut Tally<'l>, &mut Space), ScreenError> {
+    /// Returns the innermost scope.
+    fn current(&mut self) -> Result<(&mut ScreenTally<'l>, &mut Space), ScreenError> {
         let space = match self.open.last_mut() {
             Some(open) => Some(&mut open.space),
             None => self.scopes.last_mut().map(|space| &mut **space),
@@ -177,7 +178,7 @@ impl<'s, 'l> TypeScan<'s, 'l> {
 /// Adds an import or export of type `ty` to a scope.
 pub(super) fn declare(
     space: &mut Space,
-    tally: &Tally<'_>,
+    tally: &ScreenTally<'_>,
     ty: ComponentTypeRef,
 ) -> Result<(), ScreenError> {
     let shape = referred(space, ty);
@@ -185,7 +186,7 @@ pub(super) fn declare(
         ComponentTypeRef::Func(_) => space.functions.push(shape),
         ComponentTypeRef::Instance(_) => space.instances.push(shape),
         ComponentTypeRef::Type(TypeBounds::Eq(_)) => space.types.push(shape),
-        ComponentTypeRef::Type(TypeBounds::SubResource) => space.types.push(Shape::LEAF),
+        ComponentTypeRef::Type(TypeBounds::SubResource) => space.types.push(TypeCost::LEAF),
         ComponentTypeRef::Value(_)
         | ComponentTypeRef::Component(_)
         | ComponentTypeRef::Module(_) => {}
@@ -193,21 +194,21 @@ pub(super) fn declare(
     space.expose(tally, shape)
 }
 
-/// The shape of what `ty` describes.
-pub(super) fn referred(space: &Space, ty: ComponentTypeRef) -> Shape {
+/// Returns the shape of the item that `ty` describes.
+pub(super) fn referred(space: &Space, ty: ComponentTypeRef) -> TypeCost {
     match ty {
         ComponentTypeRef::Instance(index) => space.type_at(index),
         ComponentTypeRef::Func(index)
         | ComponentTypeRef::Component(index)
         | ComponentTypeRef::Type(TypeBounds::Eq(index)) => space.type_at(index).whole(),
-        ComponentTypeRef::Type(TypeBounds::SubResource) => Shape::RESOURCE,
+        ComponentTypeRef::Type(TypeBounds::SubResource) => TypeCost::RESOURCE,
         ComponentTypeRef::Value(ty) => value(space, ty),
-        ComponentTypeRef::Module(_) => Shape::LEAF,
+        ComponentTypeRef::Module(_) => TypeCost::LEAF,
     }
 }
 
-/// Adds what an alias takes out of an instance. Its name is not resolved: the largest export bounds
-/// it.
+/// Adds the item that an alias extracts from an instance. Its name is not resolved: the largest
+/// export bounds it.
 pub(super) fn take_out(space: &mut Space, kind: ComponentExternalKind, instance: u32) {
     let instance = space.instance_at(instance);
     match kind {
@@ -229,33 +230,34 @@ pub(super) fn core_type_cost(ty: &CoreType<'_>) -> u64 {
     }
 }
 
-/// The shape of a type without declarations, and how many parts it is written with.
-fn shape_of(ty: &ComponentType<'_>, space: &Space) -> (Shape, u64) {
+/// Returns the shape of a type without declarations, and the number of parts that it is written
+/// with.
+fn shape_of(ty: &ComponentType<'_>, space: &Space) -> (TypeCost, u64) {
     match ty {
         ComponentType::Defined(defined) => defined_shape(defined, space),
         ComponentType::Func(function) => {
             let parts = function.params.iter().map(|(_, ty)| *ty).chain(function.result);
             compound(space, parts)
         }
-        ComponentType::Resource { .. } => (Shape::LEAF, Shape::RESOURCE.cost),
+        ComponentType::Resource { .. } => (TypeCost::LEAF, TypeCost::RESOURCE.cost),
         // Opened by `one_type`, so never read as a whole.
-        ComponentType::Component(_) | ComponentType::Instance(_) => (Shape::LEAF, 1),
+        ComponentType::Component(_) | ComponentType::Instance(_) => (TypeCost::LEAF, 1),
     }
 }
 
-fn defined_shape(ty: &ComponentDefinedType<'_>, space: &Space) -> (Shape, u64) {
+fn defined_shape(ty: &ComponentDefinedType<'_>, space: &Space) -> (TypeCost, u64) {
     match ty {
         ComponentDefinedType::Primitive(_)
         | ComponentDefinedType::Own(_)
-        | ComponentDefinedType::Borrow(_) => (Shape::LEAF, 1),
+        | ComponentDefinedType::Borrow(_) => (TypeCost::LEAF, 1),
         ComponentDefinedType::Flags(names) | ComponentDefinedType::Enum(names) => {
-            compound_of(names.iter().map(|_| Shape::LEAF))
+            compound_of(names.iter().map(|_| TypeCost::LEAF))
         }
         ComponentDefinedType::Record(fields) => compound(space, fields.iter().map(|(_, ty)| *ty)),
         ComponentDefinedType::Tuple(types) => compound(space, types.iter().copied()),
-        ComponentDefinedType::Variant(cases) => {
-            compound_of(cases.iter().map(|case| case.ty.map_or(Shape::LEAF, |ty| value(space, ty))))
-        }
+        ComponentDefinedType::Variant(cases) => compound_of(
+            cases.iter().map(|case| case.ty.map_or(TypeCost::LEAF, |ty| value(space, ty))),
+        ),
         ComponentDefinedType::List(element) | ComponentDefinedType::Option(element) => {
             compound(space, [*element])
         }
@@ -263,7 +265,7 @@ fn defined_shape(ty: &ComponentDefinedType<'_>, space: &Space) -> (Shape, u64) {
         ComponentDefinedType::FixedLengthList(element, length) => {
             let element = value(space, *element);
             let cost = element.cost.saturating_mul(u64::from(*length));
-            (Shape::of([Shape { cost, ..element }]), 2)
+            (TypeCost::of([TypeCost { cost, ..element }]), 2)
         }
         ComponentDefinedType::Result { ok, err } => compound(space, ok.iter().chain(err).copied()),
         ComponentDefinedType::Future(element) | ComponentDefinedType::Stream(element) => {
@@ -272,24 +274,24 @@ fn defined_shape(ty: &ComponentDefinedType<'_>, space: &Space) -> (Shape, u64) {
     }
 }
 
-fn compound(space: &Space, parts: impl IntoIterator<Item = ComponentValType>) -> (Shape, u64) {
+fn compound(space: &Space, parts: impl IntoIterator<Item = ComponentValType>) -> (TypeCost, u64) {
     compound_of(parts.into_iter().map(|ty| value(space, ty)))
 }
 
-fn compound_of(parts: impl Iterator<Item = Shape>) -> (Shape, u64) {
+fn compound_of(parts: impl Iterator<Item = TypeCost>) -> (TypeCost, u64) {
     let mut count = 1;
-    let shape = Shape::of(parts.inspect(|_| count += 1));
+    let shape = TypeCost::of(parts.inspect(|_| count += 1));
     (shape, count)
 }
 
-fn value(space: &Space, ty: ComponentValType) -> Shape {
+fn value(space: &Space, ty: ComponentValType) -> TypeCost {
     match ty {
-        ComponentValType::Primitive(_) => Shape::LEAF,
+        ComponentValType::Primitive(_) => TypeCost::LEAF,
         ComponentValType::Type(index) => space.type_at(index).whole(),
     }
 }
 
-/// The next byte, which stays to be read.
+/// Returns the next byte without consuming it.
 fn peek(reader: &BinaryReader<'_>) -> Result<u8, ScreenError> {
     Ok(reader.clone().read_u8()?)
 }

@@ -1,5 +1,4 @@
-//! One pass over the file: which component or module each section belongs to, and what
-//! instantiations add up to.
+//! Pass over the file: assigns each section to its component or module, and sums up instantiations.
 
 use wasmparser::{
     CanonicalFunction, ComponentAlias, ComponentExport, ComponentExternalKind, ComponentImport,
@@ -7,25 +6,25 @@ use wasmparser::{
     SectionLimited,
 };
 
-use super::Screened;
-use super::cost::{Expansion, Shape, Space};
+use super::ScreenReport;
+use super::cost::{Expansion, Space, TypeCost};
 use super::error::{Quantity, ScreenError};
 use super::limits::ScreenLimits;
 use super::module::ModuleScan;
-use super::tally::Tally;
+use super::tally::ScreenTally;
 use super::types::{self, TypeScan};
 
 const COMPONENT: &str = "a component";
 const MODULE: &str = "a core module";
 
 /// Counts the whole file.
-pub(super) fn walk(bytes: &[u8], limits: &ScreenLimits) -> Result<Screened, ScreenError> {
+pub(super) fn walk(bytes: &[u8], limits: &ScreenLimits) -> Result<ScreenReport, ScreenError> {
     let mut walk = Walk {
-        tally: Tally::new(limits),
+        tally: ScreenTally::new(limits),
         bytes,
         components: vec![ComponentScan::default()],
         module: None,
-        screened: Screened::default(),
+        screened: ScreenReport::default(),
     };
     let mut parser = Parser::new(0);
     parser.set_features(limits.features);
@@ -36,29 +35,29 @@ pub(super) fn walk(bytes: &[u8], limits: &ScreenLimits) -> Result<Screened, Scre
 }
 
 struct Walk<'a> {
-    tally: Tally<'a>,
+    tally: ScreenTally<'a>,
     bytes: &'a [u8],
-    /// The components around the current section, the whole file first. Bounded by `nesting_max`.
+    /// Components around the current section, the whole file first. Bounded by `nesting_max`.
     components: Vec<ComponentScan>,
-    /// The core module around the current section, inside the last component.
+    /// Core module around the current section, inside the last component.
     module: Option<ModuleScan>,
-    screened: Screened,
+    screened: ScreenReport,
 }
 
-/// A component that is being read.
+/// Component that is being read.
 #[derive(Default)]
 struct ComponentScan {
     space: Space,
-    components: Vec<Built>,
+    components: Vec<ScannedComponent>,
     modules: Vec<Expansion>,
     expansion: Expansion,
 }
 
-/// A component that was read.
+/// Component that was read.
 #[derive(Clone, Copy)]
-struct Built {
+struct ScannedComponent {
     expansion: Expansion,
-    shape: Shape,
+    shape: TypeCost,
 }
 
 impl Walk<'_> {
@@ -80,8 +79,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses a nested module with the header of a component and the other way round: the parser
-    /// believes the inner header, so counts would be added to the wrong side.
+    /// Rejects a nested module with the header of a component and vice versa: the parser trusts the
+    /// inner header, so counts would be added to the wrong one.
     fn check_encoding(&self, encoding: Encoding, offset: usize) -> Result<(), ScreenError> {
         let expected = if self.module.is_some() { Encoding::Module } else { Encoding::Component };
         if encoding == expected {
@@ -182,7 +181,8 @@ impl Walk<'_> {
         let (tally, top) = self.tally_and_top()?;
         match instance {
             ComponentInstance::Instantiate { component_index, args } => {
-                let created = at(&top.components, *component_index).unwrap_or(Built::UNKNOWN);
+                let created =
+                    at(&top.components, *component_index).unwrap_or(ScannedComponent::UNKNOWN);
                 for argument in args {
                     let shape = item(&top.space, argument.kind, argument.index)?;
                     top.space.charge(tally, shape.cost)?;
@@ -234,7 +234,7 @@ impl Walk<'_> {
         match kind {
             ComponentOuterAliasKind::Type => top.space.types.push(ty),
             ComponentOuterAliasKind::Component => {
-                top.components.push(component.unwrap_or(Built::UNKNOWN))
+                top.components.push(component.unwrap_or(ScannedComponent::UNKNOWN))
             }
             ComponentOuterAliasKind::CoreModule => top.modules.push(module.unwrap_or_default()),
             ComponentOuterAliasKind::CoreType => {}
@@ -251,7 +251,7 @@ impl Walk<'_> {
                 shape
             }
             CanonicalFunction::Lower { func_index, .. } => top.space.function_at(*func_index),
-            _ => Shape::LEAF,
+            _ => TypeCost::LEAF,
         };
         top.space.charge(tally, shape.cost)
     }
@@ -290,17 +290,17 @@ impl Walk<'_> {
         self.tally_and_top().map(|(_, top)| top)
     }
 
-    /// The component of the current section. There is always one; without it the file would be
-    /// refused.
-    fn tally_and_top(&mut self) -> Result<(&Tally<'_>, &mut ComponentScan), ScreenError> {
+    /// Returns the component of the current section. There is always one; otherwise the file would
+    /// be rejected.
+    fn tally_and_top(&mut self) -> Result<(&ScreenTally<'_>, &mut ComponentScan), ScreenError> {
         let top = self.components.last_mut().ok_or(ScreenError::ValidatorFailed)?;
         Ok((&self.tally, top))
     }
 
-    fn finish(self) -> Screened {
+    fn finish(self) -> ScreenReport {
         let scan = self.components.into_iter().next().unwrap_or_default();
         let (root, definitions) = (scan.expansion, scan.space.shape().cost);
-        Screened {
+        ScreenReport {
             definitions,
             functions: self.tally.functions,
             modules: self.tally.modules,
@@ -316,14 +316,17 @@ impl Walk<'_> {
 
 impl ComponentScan {
     /// Returns the items that one instantiation of the component creates, itself included.
-    fn finish(self) -> Built {
+    fn finish(self) -> ScannedComponent {
         let instances = self.expansion.instances.saturating_add(1);
-        Built { expansion: Expansion { instances, ..self.expansion }, shape: self.space.shape() }
+        ScannedComponent {
+            expansion: Expansion { instances, ..self.expansion },
+            shape: self.space.shape(),
+        }
     }
 }
 
-impl Built {
-    /// Stands in for an index that does not exist: the validator refuses that.
+impl ScannedComponent {
+    /// Replaces an index that does not exist, which the validator rejects.
     const UNKNOWN: Self = Self {
         expansion: Expansion {
             instances: 1,
@@ -333,11 +336,11 @@ impl Built {
             tables: 0,
             table_elements: 0,
         },
-        shape: Shape::LEAF,
+        shape: TypeCost::LEAF,
     };
 }
 
-/// Reads a section to its end or to the first item that is refused.
+/// Reads a section to its end or to the first item that is rejected.
 fn each<'a, T: wasmparser::FromReader<'a>>(
     section: SectionLimited<'a, T>,
     mut read: impl FnMut(T) -> Result<(), ScreenError>,
@@ -346,13 +349,13 @@ fn each<'a, T: wasmparser::FromReader<'a>>(
 }
 
 /// Resolves the item that an instance argument or an export names.
-fn item(space: &Space, kind: ComponentExternalKind, index: u32) -> Result<Shape, ScreenError> {
+fn item(space: &Space, kind: ComponentExternalKind, index: u32) -> Result<TypeCost, ScreenError> {
     refuse_higher_order(kind)?;
     Ok(match kind {
         ComponentExternalKind::Func => space.function_at(index),
         ComponentExternalKind::Type => space.type_at(index).whole(),
         ComponentExternalKind::Instance => space.instance_at(index),
-        _ => Shape::LEAF,
+        _ => TypeCost::LEAF,
     })
 }
 

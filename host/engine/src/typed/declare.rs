@@ -1,4 +1,4 @@
-//! From planned functions to declarations, as if the plugin had declared its tools itself.
+//! Conversion of planned functions to declarations, as if the plugin had declared its tools itself.
 
 use cofferdam_tool::declaration::{Declaration, DeclarationError};
 use cofferdam_tool::{Annotations, OutputSchema};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::Function;
 use super::docs::{self, Docs, Words};
 use super::schema::{self, Direction};
-use super::shape::{Field, Shape};
+use super::shape::{Field, ValueShape};
 use crate::LoadError;
 use crate::manifest::{Manifest, ToolWords};
 
-/// The declarations of all functions. `component` is where the docs are.
+/// Returns the declarations of all functions. `component` contains the docs.
 pub(crate) fn declarations(
     functions: &[Function],
     component: &[u8],
@@ -49,7 +49,7 @@ fn declaration(
     })
 }
 
-/// Refuses words about parameters that do not exist.
+/// Rejects docs about parameters that do not exist.
 fn check_names(function: &Function, words: Words) -> Result<Words, String> {
     let is_parameter = |key: &String| function.parameters.iter().any(|field| field.key == *key);
     match words.parameters.keys().find(|key| !is_parameter(key)) {
@@ -62,7 +62,8 @@ fn refusal(function: &Function, reason: String) -> DeclarationError {
     DeclarationError::Tool { tool: function.tool.clone(), pointer: String::new(), reason }
 }
 
-/// Better than nothing: a model that sees only a name at least learns that nobody has described it.
+/// Returns a fallback description: a model that sees only a name at least learns that there is no
+/// description.
 fn plain_description(function: &Function) -> String {
     match &function.interface {
         Some(interface) => {
@@ -111,15 +112,15 @@ fn parameter(field: &Field, words: &Words, added: Option<&ToolWords>) -> Value {
     schema
 }
 
-/// The schema of a result that is a record. MCP knows no other structured results: their schema has
-/// to be that of an object. One that breaks a limit of `ARG-42` is left out, because a tool works
-/// without it.
+/// Returns the schema of a result that is a record. MCP has no other structured results: the schema
+/// must be that of an object. A schema that breaks a limit of `ARG-42` is left out, because a tool
+/// works without it.
 fn output_schema(function: &Function) -> Option<String> {
     let value = match function.result.as_ref()? {
-        Shape::Result { ok, .. } => ok.as_deref()?,
+        ValueShape::Result { ok, .. } => ok.as_deref()?,
         shape => shape,
     };
-    if !matches!(value, Shape::Record(_)) {
+    if !matches!(value, ValueShape::Record(_)) {
         return None;
     }
     let text = schema::of(value, Direction::Result).to_string();

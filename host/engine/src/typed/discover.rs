@@ -1,4 +1,4 @@
-//! Discovery of the functions of a component that are tools, and of the form of their values.
+//! Discovery of the functions of a component that are tools, and of the shapes of their values.
 
 use cofferdam_tool::declaration::DeclarationError;
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
@@ -6,57 +6,58 @@ use wasmtime::component::{Component, ComponentExportIndex, ResourceType};
 
 use super::Function;
 use super::names;
-use super::shape::{Case, Field, Integer, Shape};
+use super::shape::{Field, Integer, ValueShape, VariantCase};
 use crate::LoadError;
 
-/// Functions in one component, like the tools that a plugin may declare (`ARG-43`). Checked before
-/// a form is built.
+/// Maximum number of functions in one component, the same as for declared tools (`ARG-43`). Checked
+/// before a shape is built.
 const FUNCTIONS_MAX: usize = 128;
-/// Nodes in the forms of one function. Its schema could not have more (`ARG-42`), so nothing larger
-/// is built.
+/// Maximum number of nodes in the shapes of one function. Its schema could not have more
+/// (`ARG-42`), so nothing larger is built.
 const NODES_MAX: usize = 10_000;
-/// Nodes in the forms of all functions together: they are kept as long as the plugin. No component
-/// whose definitions fit into the 262144 bytes of `ARG-43` comes near, but results are not part of
-/// those.
+/// Maximum number of nodes in the shapes of all functions together, which live as long as the
+/// plugin. No component whose definitions fit into the 262144 bytes of `ARG-43` comes near, but
+/// results are not part of those.
 const NODES_IN_ALL_MAX: usize = 50_000;
-/// Levels of one type. The screen refuses deeper ones; this is for hosts that widen it, since every
-/// walk over a form recurses.
+/// Maximum depth of one type. The screen rejects deeper ones; this is for hosts that raise its
+/// limit, since every walk over a shape recurses.
 const LEVELS_MAX: usize = 60;
 
-/// Exported function that cannot be a tool.
+/// Error for an exported function that cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("exports the function `{function}`, which cannot be a tool: {reason}")]
 pub struct UnfitFunction {
-    /// The function as written in the component, behind its interface and a `#` if it has one.
+    /// Name of the function as written in the component, after its interface and a `#` if it has
+    /// one.
     pub function: String,
-    /// The reason.
+    /// Reason for the rejection.
     pub reason: String,
 }
 
 /// Returns true if an export belongs to a protocol between hosts and components. `wasi:cli/run` is
-/// no tool, and neither is an interface of ours in a version that this host does not know.
+/// not a tool, and neither is a Cofferdam interface in a version that this host does not know.
 pub(crate) fn is_protocol(export: &str) -> bool {
     export.starts_with("wasi:") || export.starts_with("cofferdam:")
 }
 
-/// componentize-py calls `exports#init` when it makes a component, and leaves it there. Calling it
-/// again does nothing that anybody wants. The names of its parameters tell it from an author's own
-/// function.
+/// Returns true for the function `exports#init`, which componentize-py calls when it builds a
+/// component and leaves in it. Calling it again is useless. Its parameter names distinguish it from
+/// a function of the author.
 fn is_left_over(interface: &str, function: &str, ty: &ComponentFunc) -> bool {
     interface == "exports"
         && function == "init"
         && ty.params().map(|(name, _)| name).eq(["app-name", "symbols", "stub-wasi"])
 }
 
-/// An exported function that nobody has looked at yet.
-struct Found {
+/// Exported function that has not been examined yet.
+struct ExportedFunction {
     interface: Option<String>,
     name: String,
     ty: ComponentFunc,
     export: ComponentExportIndex,
 }
 
-/// All functions that are tools.
+/// Returns all functions that are tools.
 pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadError> {
     let found = find(component);
     if found.is_empty() {
@@ -73,7 +74,7 @@ pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadErro
     planned.collect::<Result<_, _>>().map_err(LoadError::UnfitFunction)
 }
 
-fn find(component: &Component) -> Vec<Found> {
+fn find(component: &Component) -> Vec<ExportedFunction> {
     let engine = component.engine();
     let mut all = Vec::new();
     for (export, item) in component.component_type().exports(engine) {
@@ -83,7 +84,12 @@ fn find(component: &Component) -> Vec<Found> {
         }
         match item.ty {
             ComponentItem::ComponentFunc(ty) => {
-                all.push(Found { interface: None, name: export.to_owned(), ty, export: index });
+                all.push(ExportedFunction {
+                    interface: None,
+                    name: export.to_owned(),
+                    ty,
+                    export: index,
+                });
             }
             ComponentItem::ComponentInstance(interface) => {
                 for (name, item) in interface.exports(engine) {
@@ -95,7 +101,12 @@ fn find(component: &Component) -> Vec<Found> {
                         continue;
                     };
                     let interface = Some(export.to_owned());
-                    all.push(Found { interface, name: name.to_owned(), ty, export: export_index });
+                    all.push(ExportedFunction {
+                        interface,
+                        name: name.to_owned(),
+                        ty,
+                        export: export_index,
+                    });
                 }
             }
             _ => {}
@@ -104,7 +115,11 @@ fn find(component: &Component) -> Vec<Found> {
     all
 }
 
-fn plan(builder: &mut Builder<'_>, found: Found, tool: String) -> Result<Function, UnfitFunction> {
+fn plan(
+    builder: &mut Builder<'_>,
+    found: ExportedFunction,
+    tool: String,
+) -> Result<Function, UnfitFunction> {
     let written = match &found.interface {
         Some(interface) => format!("{interface}#{}", found.name),
         None => found.name.clone(),
@@ -122,16 +137,16 @@ fn plan(builder: &mut Builder<'_>, found: Found, tool: String) -> Result<Functio
     let parameters = parameters.map_err(unfit)?;
     let result = found.ty.results().next().map(|ty| builder.whole(&ty, "its result")).transpose();
     let result = result.map_err(unfit)?;
-    let Found { interface, name, export, .. } = found;
+    let ExportedFunction { interface, name, export, .. } = found;
     Ok(Function { tool, interface, name, export, parameters, result })
 }
 
-/// Builds the forms of functions, one after another.
+/// Builds the shapes of functions, one after another.
 struct Builder<'c> {
     component: &'c Component,
-    /// Nodes of the current function.
+    /// Number of nodes of the current function.
     nodes: usize,
-    /// Nodes of the functions before it.
+    /// Number of nodes of the functions before it.
     nodes_before: usize,
 }
 
@@ -145,12 +160,12 @@ impl Builder<'_> {
         Ok(Field { name: name.to_owned(), key: names::snake(name), shape: self.whole(ty, place)? })
     }
 
-    fn whole(&mut self, ty: &Type, place: &str) -> Result<Shape, String> {
+    fn whole(&mut self, ty: &Type, place: &str) -> Result<ValueShape, String> {
         self.shape(ty, LEVELS_MAX).map_err(|problem| format!("{place} {problem}"))
     }
 
-    /// The form of a type. Recurses `levels` deep at most.
-    fn shape(&mut self, ty: &Type, levels: usize) -> Result<Shape, String> {
+    /// Returns the shape of a type. Recurses at most `levels` deep.
+    fn shape(&mut self, ty: &Type, levels: usize) -> Result<ValueShape, String> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             return Err(format!(
@@ -166,29 +181,29 @@ impl Builder<'_> {
             return Err(format!("is nested deeper than {LEVELS_MAX} levels"));
         };
         Ok(match ty {
-            Type::Bool => Shape::Bool,
-            Type::S8 => Shape::Integer(Integer::S8),
-            Type::U8 => Shape::Integer(Integer::U8),
-            Type::S16 => Shape::Integer(Integer::S16),
-            Type::U16 => Shape::Integer(Integer::U16),
-            Type::S32 => Shape::Integer(Integer::S32),
-            Type::U32 => Shape::Integer(Integer::U32),
-            Type::S64 => Shape::Integer(Integer::S64),
-            Type::U64 => Shape::Integer(Integer::U64),
-            Type::Float32 => Shape::Float32,
-            Type::Float64 => Shape::Float64,
-            Type::Char => Shape::Char,
-            Type::String => Shape::Text,
+            Type::Bool => ValueShape::Bool,
+            Type::S8 => ValueShape::Integer(Integer::S8),
+            Type::U8 => ValueShape::Integer(Integer::U8),
+            Type::S16 => ValueShape::Integer(Integer::S16),
+            Type::U16 => ValueShape::Integer(Integer::U16),
+            Type::S32 => ValueShape::Integer(Integer::S32),
+            Type::U32 => ValueShape::Integer(Integer::U32),
+            Type::S64 => ValueShape::Integer(Integer::S64),
+            Type::U64 => ValueShape::Integer(Integer::U64),
+            Type::Float32 => ValueShape::Float32,
+            Type::Float64 => ValueShape::Float64,
+            Type::Char => ValueShape::Char,
+            Type::String => ValueShape::Text,
             Type::List(list) => match list.ty() {
-                Type::U8 => Shape::Bytes,
-                element => Shape::List(Box::new(self.shape(&element, levels)?)),
+                Type::U8 => ValueShape::Bytes,
+                element => ValueShape::List(Box::new(self.shape(&element, levels)?)),
             },
-            Type::Option(option) => Shape::Option(Box::new(self.shape(&option.ty(), levels)?)),
+            Type::Option(option) => ValueShape::Option(Box::new(self.shape(&option.ty(), levels)?)),
             Type::Record(_) | Type::Tuple(_) | Type::Variant(_) | Type::Result(_) => {
                 self.compound(ty, levels)?
             }
-            Type::Enum(names) => Shape::Enum(names.names().map(str::to_owned).collect()),
-            Type::Flags(names) => Shape::Flags(names.names().map(str::to_owned).collect()),
+            Type::Enum(names) => ValueShape::Enum(names.names().map(str::to_owned).collect()),
+            Type::Flags(names) => ValueShape::Flags(names.names().map(str::to_owned).collect()),
             Type::Own(resource) | Type::Borrow(resource) => {
                 return Err(self.refuse_resource(resource));
             }
@@ -200,7 +215,7 @@ impl Builder<'_> {
         })
     }
 
-    fn compound(&mut self, ty: &Type, levels: usize) -> Result<Shape, String> {
+    fn compound(&mut self, ty: &Type, levels: usize) -> Result<ValueShape, String> {
         let optional = |builder: &mut Self, ty: Option<Type>| {
             ty.map(|ty| builder.shape(&ty, levels).map(Box::new)).transpose()
         };
@@ -210,23 +225,23 @@ impl Builder<'_> {
                     let shape = self.shape(&field.ty, levels)?;
                     Ok(Field { name: field.name.to_owned(), key: names::snake(field.name), shape })
                 };
-                record.fields().map(field).collect::<Result<_, String>>().map(Shape::Record)
+                record.fields().map(field).collect::<Result<_, String>>().map(ValueShape::Record)
             }
             Type::Tuple(tuple) => tuple
                 .types()
                 .map(|ty| self.shape(&ty, levels))
                 .collect::<Result<_, _>>()
-                .map(Shape::Tuple),
+                .map(ValueShape::Tuple),
             Type::Variant(variant) => {
                 let case = |case: wasmtime::component::types::Case<'_>| {
                     let payload = case.ty.map(|ty| self.shape(&ty, levels)).transpose()?;
-                    Ok(Case { name: case.name.to_owned(), payload })
+                    Ok(VariantCase { name: case.name.to_owned(), payload })
                 };
-                variant.cases().map(case).collect::<Result<_, String>>().map(Shape::Variant)
+                variant.cases().map(case).collect::<Result<_, String>>().map(ValueShape::Variant)
             }
             Type::Result(result) => {
                 let ok = optional(self, result.ok())?;
-                Ok(Shape::Result { ok, error: optional(self, result.err())? })
+                Ok(ValueShape::Result { ok, error: optional(self, result.err())? })
             }
             _ => Err(no_json("a type that this host does not know")),
         }
@@ -244,7 +259,7 @@ fn no_json(what: &str) -> String {
     format!("holds {what}, which has no JSON form")
 }
 
-/// Returns the component's name of a resource, in the first import or export that has it.
+/// Returns the component's name of a resource, from the first import or export that has it.
 fn resource_name(component: &Component, resource: &ResourceType) -> Option<String> {
     let engine = component.engine();
     let ty = component.component_type();

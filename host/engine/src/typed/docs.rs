@@ -1,17 +1,17 @@
 //! Descriptions of functions from the component: the `package-docs` section that the WIT tools
 //! write.
 //!
-//! The section is JSON behind a version byte, in the outermost component. It is read here and not
-//! by the WIT library, which resolves whole packages for it and recurses over bytes from strangers.
-//! A section that is missing, too long or not understood is no docs: like every custom section it
+//! The section is JSON after a version byte, in the outermost component. It is parsed here and not
+//! by the WIT library, which resolves whole packages for it and recurses over untrusted bytes. A
+//! section that is missing, too long or invalid counts as no docs: like every custom section it
 //! cannot make a component invalid.
 //!
 //! The Rust toolchain does not keep the section when it builds a component; tools that inject it
 //! afterwards do, and so does everything that writes components with `wit-component`'s package
 //! encoding.
 //!
-//! Lines of a function's docs that start like this are about one parameter, named as in WIT or as
-//! in JSON:
+//! Lines of a function's docs that start like this document one parameter, named as in WIT or as in
+//! JSON:
 //!
 //! ```text
 //! @param city Where to look. One line.
@@ -19,8 +19,8 @@
 //! @example city = "Ulm"
 //! ```
 //!
-//! What stands behind `=` is JSON. `@example` may be repeated. A line that is about no parameter,
-//! or is not JSON, refuses the plugin: it was meant to be part of the schema.
+//! The text after `=` is JSON. `@example` may be repeated. A line about an unknown parameter, or
+//! with invalid JSON, rejects the plugin, because it was meant to be part of the schema.
 
 use std::collections::BTreeMap;
 
@@ -31,36 +31,35 @@ use super::names;
 use crate::manifest::sections;
 
 const SECTION: &str = "package-docs";
-/// Longest section that is read: a plugin may not say more than 262144 bytes (`ARG-43`), and JSON
-/// escapes some of them.
+/// Maximum length of a section that is read: descriptions of a plugin may not exceed 262144 bytes
+/// (`ARG-43`), and JSON escapes some of them.
 const SECTION_BYTES_MAX: usize = 512 * 1024;
-/// The versions that look like this: the second one added stability, which says nothing about a
-/// tool.
+/// Versions with this format. The second one added stability, which is irrelevant for tools.
 const VERSIONS: [u8; 2] = [0, 1];
 
-/// The docs of a package. Everything else in the section is passed over.
+/// Docs of a package. Everything else in the section is ignored.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Docs {
     #[serde(default)]
     worlds: BTreeMap<String, World>,
     #[serde(default)]
-    interfaces: BTreeMap<String, Interface>,
+    interfaces: BTreeMap<String, InterfaceDocs>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct World {
     #[serde(default)]
-    interfaces: BTreeMap<String, Interface>,
+    interfaces: BTreeMap<String, InterfaceDocs>,
     #[serde(default)]
     funcs: BTreeMap<String, FunctionText>,
     #[serde(default)]
-    interface_exports: BTreeMap<String, Interface>,
+    interface_exports: BTreeMap<String, InterfaceDocs>,
     #[serde(default)]
     func_exports: BTreeMap<String, FunctionText>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Interface {
+struct InterfaceDocs {
     #[serde(default)]
     funcs: BTreeMap<String, FunctionText>,
 }
@@ -72,15 +71,15 @@ enum FunctionText {
     WithStability { docs: Option<String> },
 }
 
-/// Words about a function, from any source.
+/// Descriptions of a function, from any source.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Words {
     pub(super) description: Option<String>,
-    /// By JSON name.
+    /// Descriptions of parameters, by JSON name.
     pub(super) parameters: BTreeMap<String, ParameterWords>,
 }
 
-/// Words about a parameter.
+/// Descriptions of a parameter.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ParameterWords {
     pub(super) description: Option<String>,
@@ -89,7 +88,7 @@ pub(super) struct ParameterWords {
 }
 
 impl Docs {
-    /// The docs in a component, which has passed the screen.
+    /// Reads the docs of a component that has passed the screen.
     pub(super) fn read(component: &[u8]) -> Self {
         let json = section(component).and_then(|section| match section.split_first() {
             Some((version, json)) if VERSIONS.contains(version) => Some(json),
@@ -98,11 +97,11 @@ impl Docs {
         json.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default()
     }
 
-    /// Returns the words about a function, found by the export that holds it (`None` at the root)
-    /// and its name.
+    /// Returns the docs of a function, by the export that contains it (`None` at the root) and its
+    /// name.
     ///
-    /// The section does not say which world the component was built for: the first one that has the
-    /// export is taken.
+    /// The section does not tell which world the component was built for, so the first one with the
+    /// export is used.
     pub(super) fn function(&self, interface: Option<&str>, name: &str) -> Option<&str> {
         let text = match interface {
             None => self
@@ -130,14 +129,14 @@ impl Words {
     }
 }
 
-/// The contents of the section, without going into what is nested.
+/// Returns the contents of the section, without descending into nested components.
 fn section(component: &[u8]) -> Option<&[u8]> {
     sections::custom(component, SECTION)
         .next()
         .filter(|contents| contents.len() <= SECTION_BYTES_MAX)
 }
 
-/// Takes the lines about parameters out of a function's docs. The error is the end of a sentence.
+/// Splits the lines about parameters from a function's docs. The error is the end of a sentence.
 pub(super) fn words(docs: &str) -> Result<Words, String> {
     let mut words = Words::default();
     let mut description = Vec::new();
@@ -151,7 +150,7 @@ pub(super) fn words(docs: &str) -> Result<Words, String> {
     Ok(words)
 }
 
-/// Reads a line about a parameter; false if it is about something else.
+/// Parses a line about a parameter. Returns false for any other line.
 fn parameter_line(line: &str, words: &mut Words) -> Result<bool, String> {
     let (tag, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     if !matches!(tag, "@param" | "@default" | "@example") {

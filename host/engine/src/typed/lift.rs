@@ -1,16 +1,16 @@
-//! From what a function returned to the outcome of the call.
+//! Conversion of a function's result to the outcome of the call.
 //!
-//! At the top, `result<T, E>` decides about the outcome. `ok` is the value of `T`, or null without
+//! At the top, `result<T, E>` determines the outcome. `ok` is the value of `T`, or null without
 //! one. An error is a failure that the tool reports itself (`RES-2`): a string is its message; a
-//! record of `message`, and if it likes `suggestion` and `transient`, is taken apart; any other `E`
-//! is shown to the model as it is.
+//! record with `message`, and optionally `suggestion` and `transient`, is split into its fields;
+//! the model sees any other `E` unchanged.
 //!
 //! Integers keep all their digits. A 32-bit float is written as the shortest decimal that reads
 //! back as the same float, so `0.1` comes back as `0.1`. A float that is not finite has no JSON
-//! form: the result is then not valid JSON, which is `InvalidResult`; null would be a number nobody
-//! computed.
+//! form: the result is then not valid JSON, which is `InvalidResult`; null would be a value that
+//! was never computed.
 //!
-//! The fuel of host calls has bounded the copy of the value before this runs
+//! The fuel of host calls has already bounded the copy of the value before this runs
 //! ([`copied_bytes_max`]). The output limit bounds the result that is built here, counted as
 //! compact JSON.
 
@@ -22,23 +22,23 @@ use cofferdam_tool::{ErrorType, Outcome, Output, ToolError, ToolFailure};
 use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
-use super::shape::{Case, Field, Shape, is_flat};
+use super::shape::{Field, ValueShape, VariantCase, is_flat};
 use crate::guest::lift::check_size;
 
-/// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all
-/// the same.
+/// Additional bytes that may be copied: values that JSON leaves out still take some space in the
+/// host.
 const COPIED_BYTES_MORE: u64 = 2 << 20;
 
-/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`. A
-/// `list<u8>` takes most for its length: each byte is a value of the engine, and three of them are
-/// four characters of base64 in the result.
+/// Returns the maximum number of bytes that are copied of a result of at most `output_bytes_max`. A
+/// `list<u8>` takes the most for its length: each byte is a value of the engine, and three of them
+/// are four characters of base64 in the result.
 pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
     let values = output_bytes_max.saturating_mul(3) / 4;
     values.saturating_mul(length(size_of::<Val>())).saturating_add(COPIED_BYTES_MORE)
 }
 
-/// Returns the bytes that a value takes in the host. Types have a bounded depth, which bounds the
-/// recursion.
+/// Returns the number of bytes that a value takes in the host. Types have a bounded depth, which
+/// bounds the recursion.
 pub(crate) fn value_bytes(value: &Val) -> u64 {
     let all = |values: &[Val]| values.iter().map(value_bytes).sum();
     let boxed = |value: Option<&Val>| value.map_or(0, value_bytes);
@@ -61,14 +61,18 @@ pub(crate) fn value_bytes(value: &Val) -> u64 {
     length(size_of::<Val>()).saturating_add(inner)
 }
 
-/// The outcome of a call that returned `value`, a value of `shape`.
-pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_max: u64) -> Outcome {
-    let mut lifting = Lifting { bytes_left: output_bytes_max, output_bytes_max };
+/// Returns the outcome of a call that returned `value`, a value of `shape`.
+pub(super) fn outcome(
+    shape: Option<&ValueShape>,
+    value: Option<Val>,
+    output_bytes_max: u64,
+) -> Outcome {
+    let mut lifting = Lifter { bytes_left: output_bytes_max, output_bytes_max };
     let outcome = match (shape, value) {
-        (Some(Shape::Result { ok, .. }), Some(Val::Result(Ok(value)))) => {
+        (Some(ValueShape::Result { ok, .. }), Some(Val::Result(Ok(value)))) => {
             lifting.output(ok.as_deref(), value.map(|value| *value)).map(Outcome::Ok)
         }
-        (Some(Shape::Result { error, .. }), Some(Val::Result(Err(value)))) => {
+        (Some(ValueShape::Result { error, .. }), Some(Val::Result(Err(value)))) => {
             lifting.failure(error.as_deref(), value.map(|value| *value)).map(Outcome::Failure)
         }
         (shape, value) => lifting.output(shape, value).map(Outcome::Ok),
@@ -76,18 +80,23 @@ pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_ma
     outcome.unwrap_or_else(Outcome::Error)
 }
 
-struct Lifting {
-    /// Bytes that the result may still take. Only a lower bound of its length is subtracted on the
-    /// way, so that lifting stops early; the exact length is counted at the end.
+struct Lifter {
+    /// Number of bytes that the result may still take. Lifting subtracts only a lower bound of each
+    /// length, so that it stops early; the exact length is counted at the end.
     bytes_left: u64,
     output_bytes_max: u64,
 }
 
-impl Lifting {
-    fn output(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<Output, ToolError> {
+impl Lifter {
+    fn output(
+        &mut self,
+        shape: Option<&ValueShape>,
+        value: Option<Val>,
+    ) -> Result<Output, ToolError> {
         let value = self.json(shape, value)?;
         let bytes = match &value {
-            // As with declared tools, text counts as it is and not as JSON.
+            // As with declared tools, text counts with its own length and not with that of its
+            // JSON.
             Value::String(text) => length(text.len()),
             value => json_bytes(value, self.output_bytes_max),
         };
@@ -97,7 +106,7 @@ impl Lifting {
 
     fn failure(
         &mut self,
-        shape: Option<&Shape>,
+        shape: Option<&ValueShape>,
         value: Option<Val>,
     ) -> Result<ToolFailure, ToolError> {
         let value = self.json(shape, value)?;
@@ -105,7 +114,7 @@ impl Lifting {
         Ok(match (shape, value) {
             (None, _) => ToolFailure::default(),
             (_, Value::String(message)) => ToolFailure::new(message),
-            (Some(Shape::Record(fields)), Value::Object(members)) if is_failure(fields) => {
+            (Some(ValueShape::Record(fields)), Value::Object(members)) if is_failure(fields) => {
                 let text = |key| members.get(key).and_then(Value::as_str).map(str::to_owned);
                 ToolFailure {
                     message: text("message").unwrap_or_default(),
@@ -122,7 +131,7 @@ impl Lifting {
         })
     }
 
-    fn json(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<Value, ToolError> {
+    fn json(&mut self, shape: Option<&ValueShape>, value: Option<Val>) -> Result<Value, ToolError> {
         match (shape, value) {
             (Some(shape), Some(value)) => self.lift(shape, value),
             (None, None) => Ok(Value::Null),
@@ -130,37 +139,37 @@ impl Lifting {
         }
     }
 
-    /// A value of a form. Recurses as deep as the form.
-    fn lift(&mut self, shape: &Shape, value: Val) -> Result<Value, ToolError> {
+    /// Converts a value of a shape. Recurses as deep as the shape.
+    fn lift(&mut self, shape: &ValueShape, value: Val) -> Result<Value, ToolError> {
         Ok(match (shape, value) {
-            (Shape::Bool, Val::Bool(value)) => value.into(),
-            (Shape::Integer(_), value) => integer(&value).ok_or_else(mismatch)?.into(),
-            (Shape::Float32, Val::Float32(value)) => Value::Number(float(shortest(value))?),
-            (Shape::Float64, Val::Float64(value)) => Value::Number(float(value)?),
-            (Shape::Char, Val::Char(value)) => value.to_string().into(),
-            (Shape::Text, Val::String(text)) => {
+            (ValueShape::Bool, Val::Bool(value)) => value.into(),
+            (ValueShape::Integer(_), value) => integer(&value).ok_or_else(mismatch)?.into(),
+            (ValueShape::Float32, Val::Float32(value)) => Value::Number(float(shortest(value))?),
+            (ValueShape::Float64, Val::Float64(value)) => Value::Number(float(value)?),
+            (ValueShape::Char, Val::Char(value)) => value.to_string().into(),
+            (ValueShape::Text, Val::String(text)) => {
                 self.charge(text.len())?;
                 text.into()
             }
-            (Shape::Bytes, Val::List(items)) => self.bytes(&items)?.into(),
-            (Shape::List(element), Val::List(items)) => {
+            (ValueShape::Bytes, Val::List(items)) => self.bytes(&items)?.into(),
+            (ValueShape::List(element), Val::List(items)) => {
                 self.charge(items.len())?;
                 self.items(std::iter::repeat(&**element), items)?
             }
-            (Shape::Tuple(shapes), Val::Tuple(items)) => self.items(shapes.iter(), items)?,
-            (Shape::Record(fields), Val::Record(values)) => self.record(fields, values)?,
-            (Shape::Enum(_), Val::Enum(name)) => self.name(name)?,
-            (Shape::Flags(_), Val::Flags(names)) => {
+            (ValueShape::Tuple(shapes), Val::Tuple(items)) => self.items(shapes.iter(), items)?,
+            (ValueShape::Record(fields), Val::Record(values)) => self.record(fields, values)?,
+            (ValueShape::Enum(_), Val::Enum(name)) => self.name(name)?,
+            (ValueShape::Flags(_), Val::Flags(names)) => {
                 names.into_iter().map(|name| self.name(name)).collect::<Result<Vec<_>, _>>()?.into()
             }
-            (Shape::Variant(cases), Val::Variant(kind, payload)) => {
+            (ValueShape::Variant(cases), Val::Variant(kind, payload)) => {
                 self.variant(cases, kind, payload)?
             }
-            (Shape::Option(inner), Val::Option(value)) => self.option(inner, value)?,
-            (Shape::Result { ok, .. }, Val::Result(Ok(payload))) => {
+            (ValueShape::Option(inner), Val::Option(value)) => self.option(inner, value)?,
+            (ValueShape::Result { ok, .. }, Val::Result(Ok(payload))) => {
                 self.case("ok", ok.as_deref(), payload)?
             }
-            (Shape::Result { error, .. }, Val::Result(Err(payload))) => {
+            (ValueShape::Result { error, .. }, Val::Result(Err(payload))) => {
                 self.case("error", error.as_deref(), payload)?
             }
             _ => return Err(mismatch()),
@@ -169,12 +178,12 @@ impl Lifting {
 
     fn items<'s>(
         &mut self,
-        shapes: impl Iterator<Item = &'s Shape>,
+        shapes: impl Iterator<Item = &'s ValueShape>,
         items: Vec<Val>,
     ) -> Result<Value, ToolError> {
         let lifted = shapes.zip(items).map(|(shape, item)| {
-            // The shortest item has a byte; text at the top has no quotes, so nothing else may be
-            // taken for granted.
+            // The shortest item has one byte. Text at the top has no quotes, so nothing more can be
+            // assumed.
             self.charge(1)?;
             self.lift(shape, item)
         });
@@ -199,7 +208,7 @@ impl Lifting {
 
     fn variant(
         &mut self,
-        cases: &[Case],
+        cases: &[VariantCase],
         kind: String,
         payload: Option<Box<Val>>,
     ) -> Result<Value, ToolError> {
@@ -216,7 +225,7 @@ impl Lifting {
         Ok(Value::Object(members))
     }
 
-    fn option(&mut self, inner: &Shape, value: Option<Box<Val>>) -> Result<Value, ToolError> {
+    fn option(&mut self, inner: &ValueShape, value: Option<Box<Val>>) -> Result<Value, ToolError> {
         match value {
             None => Ok(Value::Null),
             Some(value) if inner.accepts_null() => self.case("some", Some(inner), Some(value)),
@@ -227,7 +236,7 @@ impl Lifting {
     fn case(
         &mut self,
         key: &str,
-        shape: Option<&Shape>,
+        shape: Option<&ValueShape>,
         payload: Option<Box<Val>>,
     ) -> Result<Value, ToolError> {
         let value = self.json(shape, payload.map(|payload| *payload))?;
@@ -253,14 +262,14 @@ impl Lifting {
 
 /// Returns true if an error record has the fields of a failure and no others (`RES-2`, `RES-4`).
 fn is_failure(fields: &[Field]) -> bool {
-    let is = |shape: &Shape, wanted: &Shape| match shape {
-        Shape::Option(inner) => **inner == *wanted,
+    let is = |shape: &ValueShape, wanted: &ValueShape| match shape {
+        ValueShape::Option(inner) => **inner == *wanted,
         shape => shape == wanted,
     };
     let fits = |field: &Field| match field.key.as_str() {
-        "message" => field.shape == Shape::Text,
-        "suggestion" => is(&field.shape, &Shape::Text),
-        "transient" => is(&field.shape, &Shape::Bool),
+        "message" => field.shape == ValueShape::Text,
+        "suggestion" => is(&field.shape, &ValueShape::Text),
+        "transient" => is(&field.shape, &ValueShape::Bool),
         _ => false,
     };
     fields.iter().any(|field| field.key == "message") && fields.iter().all(fits)
@@ -280,7 +289,7 @@ fn integer(value: &Val) -> Option<Number> {
     })
 }
 
-/// The 64-bit float whose shortest decimal is that of the 32-bit one.
+/// Returns the 64-bit float with the same shortest decimal as the 32-bit one.
 fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_else(|_| f64::from(value))
 }
@@ -292,7 +301,7 @@ fn float(value: f64) -> Result<Number, ToolError> {
     })
 }
 
-/// A value that is not of its type. The engine has checked that already.
+/// Returns the error for a value that does not have its type. The engine has already checked that.
 fn mismatch() -> ToolError {
     ToolError::new(ErrorType::InvalidResult).with_detail("the result is not of the function's type")
 }
@@ -301,7 +310,7 @@ fn length(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Length of a value as compact JSON. Counting stops at the first write that ends behind
+/// Returns the length of a value as compact JSON. Counting stops at the first write that exceeds
 /// `bytes_max`.
 fn json_bytes(value: &Value, bytes_max: u64) -> u64 {
     struct Counter {
@@ -322,7 +331,7 @@ fn json_bytes(value: &Value, bytes_max: u64) -> u64 {
         }
     }
     let mut counter = Counter { bytes: 0, bytes_max };
-    // The only error is that of the counter, which has then counted enough.
+    // The only error is that of the counter, which has already exceeded its limit in that case.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.bytes
 }

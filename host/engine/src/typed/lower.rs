@@ -1,8 +1,8 @@
-//! From decoded arguments to component values.
+//! Conversion of decoded arguments to component values.
 //!
-//! Decoding has made the arguments values of the derived schema, so lowering cannot fail on what a
-//! model sends. If it does the host is at fault, and the call ends in an error instead of reaching
-//! the guest.
+//! After decoding, the arguments are values of the derived schema, so lowering cannot fail on input
+//! of a model. If it does, the host is at fault, and the call ends in an error without reaching the
+//! guest.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
@@ -11,16 +11,16 @@ use cofferdam_tool::ToolError;
 use serde_json::{Map, Value};
 use wasmtime::component::Val;
 
-use super::shape::{Case, Field, Integer, Shape};
+use super::shape::{Field, Integer, ValueShape, VariantCase};
 
-/// Takes text with bits behind the last byte: the schema's pattern cannot refuse them, and they
-/// carry nothing.
+/// Base64 that accepts non-zero bits after the last byte: the schema's pattern cannot reject them,
+/// and they are not part of the data.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The arguments of a call in the order of the parameters.
+/// Converts the arguments of a call, in the order of the parameters.
 pub(super) fn parameters(
     parameters: &[Field],
     arguments: &Map<String, Value>,
@@ -34,43 +34,44 @@ pub(super) fn parameters(
     parameters.iter().map(lowered).collect()
 }
 
-/// The value of a form; `None` if it is not one. Recurses as deep as the form.
-pub(super) fn lower(shape: &Shape, value: Option<&Value>) -> Option<Val> {
-    if let Shape::Option(inner) = shape {
+/// Converts a value of a shape. Returns `None` if the value does not have that shape. Recurses as
+/// deep as the shape.
+pub(super) fn lower(shape: &ValueShape, value: Option<&Value>) -> Option<Val> {
+    if let ValueShape::Option(inner) = shape {
         return Some(Val::Option(option(inner, value)?.map(Box::new)));
     }
     let value = value?;
     Some(match shape {
-        Shape::Bool => Val::Bool(value.as_bool()?),
-        Shape::Integer(integer) => whole(*integer, value)?,
-        Shape::Float32 => Val::Float32(single(value.as_f64()?)),
-        Shape::Float64 => Val::Float64(value.as_f64()?),
-        Shape::Char => Val::Char(only(value.as_str()?.chars())?),
-        Shape::Text => Val::String(value.as_str()?.to_owned()),
-        Shape::Bytes => {
+        ValueShape::Bool => Val::Bool(value.as_bool()?),
+        ValueShape::Integer(integer) => whole(*integer, value)?,
+        ValueShape::Float32 => Val::Float32(single(value.as_f64()?)),
+        ValueShape::Float64 => Val::Float64(value.as_f64()?),
+        ValueShape::Char => Val::Char(only(value.as_str()?.chars())?),
+        ValueShape::Text => Val::String(value.as_str()?.to_owned()),
+        ValueShape::Bytes => {
             let bytes = BASE64.decode(value.as_str()?).ok()?;
             Val::List(bytes.into_iter().map(Val::U8).collect())
         }
-        Shape::List(element) => {
+        ValueShape::List(element) => {
             let items = value.as_array()?.iter();
             Val::List(items.map(|item| lower(element, Some(item))).collect::<Option<_>>()?)
         }
-        Shape::Tuple(shapes) => Val::Tuple(tuple(shapes, value.as_array()?)?),
-        Shape::Record(fields) => Val::Record(record(fields, value.as_object()?)?),
-        Shape::Enum(_) => Val::Enum(value.as_str()?.to_owned()),
-        Shape::Flags(_) => {
+        ValueShape::Tuple(shapes) => Val::Tuple(tuple(shapes, value.as_array()?)?),
+        ValueShape::Record(fields) => Val::Record(record(fields, value.as_object()?)?),
+        ValueShape::Enum(_) => Val::Enum(value.as_str()?.to_owned()),
+        ValueShape::Flags(_) => {
             let names = value.as_array()?.iter();
             Val::Flags(names.map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?)
         }
-        Shape::Variant(cases) => variant(cases, value)?,
-        Shape::Result { ok, error } => {
+        ValueShape::Variant(cases) => variant(cases, value)?,
+        ValueShape::Result { ok, error } => {
             Val::Result(result(ok.as_deref(), error.as_deref(), value.as_object()?)?)
         }
-        Shape::Option(_) => return None,
+        ValueShape::Option(_) => return None,
     })
 }
 
-fn option(inner: &Shape, value: Option<&Value>) -> Option<Option<Val>> {
+fn option(inner: &ValueShape, value: Option<&Value>) -> Option<Option<Val>> {
     match value {
         None | Some(Value::Null) => Some(None),
         Some(value) if inner.accepts_null() => {
@@ -94,7 +95,8 @@ fn whole(integer: Integer, value: &Value) -> Option<Val> {
     })
 }
 
-/// The nearest 32-bit float. Decoding has refused what would be infinite (`ARG-13`).
+/// Returns the nearest 32-bit float. Decoding has rejected values that would become infinite
+/// (`ARG-13`).
 #[expect(
     clippy::cast_possible_truncation,
     reason = "rounding to the nearest is what the type asks for"
@@ -107,7 +109,7 @@ fn only(mut characters: std::str::Chars<'_>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-fn tuple(shapes: &[Shape], items: &[Value]) -> Option<Vec<Val>> {
+fn tuple(shapes: &[ValueShape], items: &[Value]) -> Option<Vec<Val>> {
     if shapes.len() != items.len() {
         return None;
     }
@@ -120,7 +122,7 @@ fn record(fields: &[Field], members: &Map<String, Value>) -> Option<Vec<(String,
     fields.iter().map(lowered).collect()
 }
 
-fn variant(cases: &[Case], value: &Value) -> Option<Val> {
+fn variant(cases: &[VariantCase], value: &Value) -> Option<Val> {
     let kind = value.as_str().or_else(|| value.get("kind")?.as_str())?;
     let case = cases.iter().find(|case| case.name == kind)?;
     let payload = match &case.payload {
@@ -133,11 +135,11 @@ fn variant(cases: &[Case], value: &Value) -> Option<Val> {
 type Payload = Option<Box<Val>>;
 
 fn result(
-    ok: Option<&Shape>,
-    error: Option<&Shape>,
+    ok: Option<&ValueShape>,
+    error: Option<&ValueShape>,
     members: &Map<String, Value>,
 ) -> Option<Result<Payload, Payload>> {
-    let payload = |shape: Option<&Shape>, key: &str| match shape {
+    let payload = |shape: Option<&ValueShape>, key: &str| match shape {
         Some(shape) => lower(shape, members.get(key)).map(|value| Some(Box::new(value))),
         None => Some(None),
     };

@@ -1,23 +1,23 @@
-//! Names of exported functions as tools.
+//! Tool names of exported functions.
 
 use std::collections::HashMap;
 
-/// A kebab-case name in snake case. Upper case stays: `get-URL` is `get_URL`.
+/// Converts a kebab-case name to snake case. Upper case is kept: `get-URL` becomes `get_URL`.
 pub(super) fn snake(kebab: &str) -> String {
     kebab.replace('-', "_")
 }
 
-/// The name of an interface without its package and version: `clock` for `my:tools/clock@1.0.0`.
+/// Returns the name of an interface without its package and version: `clock` for
+/// `my:tools/clock@1.0.0`.
 pub(super) fn interface(export: &str) -> &str {
     let path = export.split_once('@').map_or(export, |(path, _version)| path);
     path.rsplit_once('/').map_or(path, |(_package, interface)| interface)
 }
 
-/// The tool names of functions, each given as the export that holds it (`None` at the root) and its
-/// own name.
+/// Returns the tool names of functions. Each function is given as the export that contains it
+/// (`None` at the root) and its own name.
 ///
-/// A function of an interface loses its prefix when no other function has the same name, ignoring
-/// case.
+/// A function of an interface gets no prefix if no other function has the same name, ignoring case.
 pub(super) fn tools(functions: &[(Option<&str>, &str)]) -> Vec<String> {
     let mut uses: HashMap<String, u32> = HashMap::new();
     for (_, name) in functions {

@@ -1,4 +1,4 @@
-//! The JSON form of every WIT type, as JSON Schema.
+//! JSON form of every WIT type, as JSON Schema.
 //!
 //! | WIT | JSON |
 //! |---|---|
@@ -16,15 +16,15 @@
 //! | `option<T>` | null or `T`; may be left out of an object |
 //! | `option<option<T>>` | null, or `{"some": …}` around the inner option: nothing else can tell `none` from `some(none)` |
 //!
-//! For arguments only what has to be given is required. Results always have all their keys, and say
-//! so.
+//! For arguments, only what must be given is required. Results always have all their keys, and
+//! their schemas say so.
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Case, Field, Integer, Shape, is_flat};
+use super::shape::{Field, Integer, ValueShape, VariantCase, is_flat};
 
-/// Padded base64 and nothing else: what passes can be decoded, and the model is told before the
-/// tool runs.
+/// Only padded base64: every match can be decoded, and the model gets an error before the tool
+/// runs.
 const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
 /// Direction of values.
@@ -34,46 +34,46 @@ pub(super) enum Direction {
     Result,
 }
 
-/// The schema of values of a form.
-pub(super) fn of(shape: &Shape, direction: Direction) -> Value {
+/// Returns the schema of values of a shape.
+pub(super) fn of(shape: &ValueShape, direction: Direction) -> Value {
     match shape {
-        Shape::Bool => json!({"type": "boolean"}),
-        Shape::Integer(integer) => json!({"type": "integer", "format": format(*integer)}),
-        Shape::Float32 => json!({"type": "number", "format": "float"}),
-        Shape::Float64 => json!({"type": "number", "format": "double"}),
-        Shape::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
-        Shape::Text => json!({"type": "string"}),
-        Shape::Bytes => match direction {
+        ValueShape::Bool => json!({"type": "boolean"}),
+        ValueShape::Integer(integer) => json!({"type": "integer", "format": format(*integer)}),
+        ValueShape::Float32 => json!({"type": "number", "format": "float"}),
+        ValueShape::Float64 => json!({"type": "number", "format": "double"}),
+        ValueShape::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
+        ValueShape::Text => json!({"type": "string"}),
+        ValueShape::Bytes => match direction {
             Direction::Argument => {
                 json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64})
             }
             Direction::Result => json!({"type": "string", "contentEncoding": "base64"}),
         },
-        Shape::List(element) => json!({"type": "array", "items": of(element, direction)}),
-        Shape::Tuple(shapes) => {
+        ValueShape::List(element) => json!({"type": "array", "items": of(element, direction)}),
+        ValueShape::Tuple(shapes) => {
             let items: Vec<_> = shapes.iter().map(|shape| of(shape, direction)).collect();
             json!({"type": "array", "minItems": items.len(), "maxItems": items.len(), "prefixItems": items})
         }
-        Shape::Enum(names) => name_of(names),
-        Shape::Flags(names) => {
+        ValueShape::Enum(names) => name_of(names),
+        ValueShape::Flags(names) => {
             json!({"type": "array", "items": name_of(names), "uniqueItems": true})
         }
-        Shape::Record(fields) => {
+        ValueShape::Record(fields) => {
             object(fields.iter().map(|field| (field, of(&field.shape, direction))), |f| {
                 is_required(&f.shape, direction)
             })
         }
-        Shape::Variant(cases) if is_flat(cases) => {
+        ValueShape::Variant(cases) if is_flat(cases) => {
             name_of(&cases.iter().map(|case| case.name.clone()).collect::<Vec<_>>())
         }
-        Shape::Variant(cases) => {
+        ValueShape::Variant(cases) => {
             json!({"anyOf": cases.iter().map(|case| variant_case(case, direction)).collect::<Vec<_>>()})
         }
-        Shape::Result { ok, error } => json!({"anyOf": [
+        ValueShape::Result { ok, error } => json!({"anyOf": [
             result_case("ok", ok.as_deref(), direction),
             result_case("error", error.as_deref(), direction),
         ]}),
-        Shape::Option(inner) if inner.accepts_null() => {
+        ValueShape::Option(inner) if inner.accepts_null() => {
             let mut some =
                 json!({"type": ["object", "null"], "properties": {"some": of(inner, direction)}});
             if direction == Direction::Result {
@@ -81,11 +81,11 @@ pub(super) fn of(shape: &Shape, direction: Direction) -> Value {
             }
             some
         }
-        Shape::Option(inner) => nullable(of(inner, direction)),
+        ValueShape::Option(inner) => nullable(of(inner, direction)),
     }
 }
 
-/// An object schema out of fields with their schemas.
+/// Returns an object schema for fields with their schemas.
 pub(super) fn object<'f>(
     fields: impl Iterator<Item = (&'f Field, Value)>,
     is_required: impl Fn(&Field) -> bool,
@@ -111,8 +111,8 @@ pub(super) fn set(schema: &mut Value, keyword: &str, value: Value) {
     }
 }
 
-/// Returns true if a key with a value of this form is required.
-pub(super) fn is_required(shape: &Shape, direction: Direction) -> bool {
+/// Returns true if a key with a value of this shape is required.
+pub(super) fn is_required(shape: &ValueShape, direction: Direction) -> bool {
     direction == Direction::Result || !shape.accepts_null()
 }
 
@@ -133,7 +133,7 @@ fn name_of(names: &[String]) -> Value {
     json!({"type": "string", "enum": names})
 }
 
-fn variant_case(case: &Case, direction: Direction) -> Value {
+fn variant_case(case: &VariantCase, direction: Direction) -> Value {
     let mut properties = json!({"kind": {"const": case.name}});
     let mut required = vec!["kind"];
     if let Some(payload) = &case.payload {
@@ -145,9 +145,10 @@ fn variant_case(case: &Case, direction: Direction) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Closed, because a payload that may be null may be left out: with other keys allowed,
-/// `{"error": …}` would read as an `ok` without one.
-fn result_case(key: &str, payload: Option<&Shape>, direction: Direction) -> Value {
+/// Returns the schema of one case of a result. It is closed because a payload that may be null may
+/// be left out: with other keys allowed, `{"error": …}` would be accepted as an `ok` without a
+/// payload.
+fn result_case(key: &str, payload: Option<&ValueShape>, direction: Direction) -> Value {
     let is_required = payload.is_none_or(|shape| is_required(shape, direction));
     let payload = payload.map_or_else(|| json!({"type": "null"}), |shape| of(shape, direction));
     let is_required =
@@ -160,8 +161,8 @@ fn result_case(key: &str, payload: Option<&Shape>, direction: Direction) -> Valu
     case
 }
 
-/// The schema with null beside its values. Where a type can be added the schema stays one that
-/// names problems precisely; a failed alternative only says that it failed.
+/// Returns the schema with null as an additional value. Where a type can be added, the schema still
+/// reports precise problems; a failed alternative only reports that it failed.
 fn nullable(mut schema: Value) -> Value {
     let null = json!({"type": "null"});
     if let Some(branches) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {

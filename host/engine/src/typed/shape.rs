@@ -1,32 +1,32 @@
-//! A WIT type as far as JSON is concerned. Schema, lowering and lifting are three walks over the
-//! same tree, so they cannot disagree about which types there are.
+//! Shape of a WIT type in JSON. Schema, lowering and lifting are three walks over the same tree, so
+//! they cannot disagree about the types.
 
-/// The form of a value. A tree: what is used twice is written twice, within the limits of the one
-/// who builds it.
+/// Shape of a value, as a tree: types that are used twice appear twice, within the limits of the
+/// code that builds it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum ValueShape {
     Bool,
     Integer(Integer),
     Float32,
     Float64,
     Char,
     Text,
-    /// `list<u8>`
+    /// Binary data: `list<u8>`.
     Bytes,
-    List(Box<Shape>),
+    List(Box<ValueShape>),
     Record(Vec<Field>),
-    Tuple(Vec<Shape>),
-    Variant(Vec<Case>),
+    Tuple(Vec<ValueShape>),
+    Variant(Vec<VariantCase>),
     Enum(Vec<String>),
     Flags(Vec<String>),
-    Option(Box<Shape>),
+    Option(Box<ValueShape>),
     Result {
-        ok: Option<Box<Shape>>,
-        error: Option<Box<Shape>>,
+        ok: Option<Box<ValueShape>>,
+        error: Option<Box<ValueShape>>,
     },
 }
 
-/// The integer types, each with a range of its own.
+/// Integer types, each with its own range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Integer {
     S8,
@@ -39,32 +39,32 @@ pub(crate) enum Integer {
     U64,
 }
 
-/// A field of a record, or a parameter of a function.
+/// Field of a record, or parameter of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
-    /// The name in WIT.
+    /// Name in WIT.
     pub(crate) name: String,
-    /// The name in JSON.
+    /// Name in JSON.
     pub(crate) key: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueShape,
 }
 
-/// A case of a variant.
+/// Case of a variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Case {
+pub(crate) struct VariantCase {
     pub(crate) name: String,
-    pub(crate) payload: Option<Shape>,
+    pub(crate) payload: Option<ValueShape>,
 }
 
-impl Shape {
-    /// Returns true if null is a value of this form. An option around such a form wraps its value,
-    /// or `none` and `some(none)` would look the same.
+impl ValueShape {
+    /// Returns true if null is a value of this shape. An option around such a shape wraps its
+    /// value, or `none` and `some(none)` would look the same.
     pub(crate) fn accepts_null(&self) -> bool {
         matches!(self, Self::Option(_))
     }
 }
 
-/// Returns true if no case has a value: such a variant is written like an enum.
-pub(crate) fn is_flat(cases: &[Case]) -> bool {
+/// Returns true if no case has a payload: such a variant is written like an enum.
+pub(crate) fn is_flat(cases: &[VariantCase]) -> bool {
     cases.iter().all(|case| case.payload.is_none())
 }

@@ -8,23 +8,23 @@ use wasmtime::component::Val;
 
 use super::docs::{Docs, words};
 use super::schema::{self, Direction};
-use super::shape::{Case, Field, Integer, Shape};
+use super::shape::{Field, Integer, ValueShape, VariantCase};
 use super::{lift, lower};
 
-fn field(name: &str, shape: Shape) -> Field {
+fn field(name: &str, shape: ValueShape) -> Field {
     Field { name: name.to_owned(), key: super::names::snake(name), shape }
 }
 
-fn option(shape: Shape) -> Shape {
-    Shape::Option(Box::new(shape))
+fn option(shape: ValueShape) -> ValueShape {
+    ValueShape::Option(Box::new(shape))
 }
 
-fn list(shape: Shape) -> Shape {
-    Shape::List(Box::new(shape))
+fn list(shape: ValueShape) -> ValueShape {
+    ValueShape::List(Box::new(shape))
 }
 
-fn case(name: &str, payload: Option<Shape>) -> Case {
-    Case { name: name.to_owned(), payload }
+fn case(name: &str, payload: Option<ValueShape>) -> VariantCase {
+    VariantCase { name: name.to_owned(), payload }
 }
 
 /// The schema of a tool with one parameter.
@@ -37,7 +37,7 @@ fn declared(parameter: &Field) -> String {
 }
 
 /// Decodes `{"v": value}` by the schema of the form.
-fn decode(shape: &Shape, value: &Value) -> Result<Arguments, String> {
+fn decode(shape: &ValueShape, value: &Value) -> Result<Arguments, String> {
     let parameter = field("v", shape.clone());
     let schema = InputSchema::compile("t", &declared(&parameter)).expect("derived schemas compile");
     let decoded = schema.decode_value("t", &json!({ "v": value }), &DecodeOptions::default());
@@ -45,11 +45,11 @@ fn decode(shape: &Shape, value: &Value) -> Result<Arguments, String> {
 }
 
 /// There and back: decode, lower, lift.
-fn round_trip(shape: &Shape, value: &Value) -> Value {
+fn round_trip(shape: &ValueShape, value: &Value) -> Value {
     let arguments = decode(shape, value).unwrap();
     let mut lowered = lower::parameters(&[field("v", shape.clone())], arguments.value()).unwrap();
     // In a tuple a result at the top is a value like any other.
-    let tuple = Shape::Tuple(vec![shape.clone()]);
+    let tuple = ValueShape::Tuple(vec![shape.clone()]);
     let outcome = lift::outcome(Some(&tuple), Some(Val::Tuple(vec![lowered.remove(0)])), 1 << 20);
     let Outcome::Ok(Output::Value(Value::Array(mut items))) = outcome else {
         panic!("{outcome:?}")
@@ -57,24 +57,27 @@ fn round_trip(shape: &Shape, value: &Value) -> Value {
     items.remove(0)
 }
 
-fn check(shape: &Shape, schema: Value) {
+fn check(shape: &ValueShape, schema: Value) {
     assert_eq!(schema::of(shape, Direction::Argument), schema);
 }
 
 #[test]
 fn schemas_of_simple_types() {
-    check(&Shape::Bool, json!({"type": "boolean"}));
-    check(&Shape::Integer(Integer::U64), json!({"type": "integer", "format": "uint64"}));
-    check(&Shape::Integer(Integer::S8), json!({"type": "integer", "format": "int8"}));
-    check(&Shape::Float32, json!({"type": "number", "format": "float"}));
-    check(&Shape::Char, json!({"type": "string", "minLength": 1, "maxLength": 1}));
-    check(&Shape::Enum(vec!["dark-blue".into()]), json!({"type": "string", "enum": ["dark-blue"]}));
+    check(&ValueShape::Bool, json!({"type": "boolean"}));
+    check(&ValueShape::Integer(Integer::U64), json!({"type": "integer", "format": "uint64"}));
+    check(&ValueShape::Integer(Integer::S8), json!({"type": "integer", "format": "int8"}));
+    check(&ValueShape::Float32, json!({"type": "number", "format": "float"}));
+    check(&ValueShape::Char, json!({"type": "string", "minLength": 1, "maxLength": 1}));
     check(
-        &Shape::Flags(vec!["a".into()]),
+        &ValueShape::Enum(vec!["dark-blue".into()]),
+        json!({"type": "string", "enum": ["dark-blue"]}),
+    );
+    check(
+        &ValueShape::Flags(vec!["a".into()]),
         json!({"type": "array", "items": {"type": "string", "enum": ["a"]}, "uniqueItems": true}),
     );
     check(
-        &Shape::Tuple(vec![Shape::Bool, Shape::Text]),
+        &ValueShape::Tuple(vec![ValueShape::Bool, ValueShape::Text]),
         json!({
             "type": "array", "minItems": 2, "maxItems": 2,
             "prefixItems": [{"type": "boolean"}, {"type": "string"}]
@@ -84,20 +87,21 @@ fn schemas_of_simple_types() {
 
 #[test]
 fn schemas_of_options() {
-    check(&option(Shape::Text), json!({"type": ["string", "null"]}));
+    check(&option(ValueShape::Text), json!({"type": ["string", "null"]}));
     check(
-        &option(Shape::Enum(vec!["a".into()])),
+        &option(ValueShape::Enum(vec!["a".into()])),
         json!({"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]}),
     );
     check(
-        &option(option(Shape::Bool)),
+        &option(option(ValueShape::Bool)),
         json!({"type": ["object", "null"], "properties": {"some": {"type": ["boolean", "null"]}}}),
     );
 }
 
 #[test]
 fn schemas_of_alternatives() {
-    let figure = Shape::Variant(vec![case("dot", None), case("circle", Some(Shape::Float64))]);
+    let figure =
+        ValueShape::Variant(vec![case("dot", None), case("circle", Some(ValueShape::Float64))]);
     check(
         &figure,
         json!({"anyOf": [
@@ -107,8 +111,8 @@ fn schemas_of_alternatives() {
              "required": ["kind", "value"]},
         ]}),
     );
-    check(&Shape::Variant(vec![case("a", None)]), json!({"type": "string", "enum": ["a"]}));
-    let result = Shape::Result { ok: None, error: Some(Box::new(Shape::Text)) };
+    check(&ValueShape::Variant(vec![case("a", None)]), json!({"type": "string", "enum": ["a"]}));
+    let result = ValueShape::Result { ok: None, error: Some(Box::new(ValueShape::Text)) };
     check(
         &result,
         json!({"anyOf": [
@@ -121,7 +125,10 @@ fn schemas_of_alternatives() {
 
 #[test]
 fn every_key_of_a_result_is_promised() {
-    let shape = Shape::Record(vec![field("a-b", option(Shape::Text)), field("c", Shape::Bool)]);
+    let shape = ValueShape::Record(vec![
+        field("a-b", option(ValueShape::Text)),
+        field("c", ValueShape::Bool),
+    ]);
     check(
         &shape,
         json!({"type": "object", "properties": {"a_b": {"type": ["string", "null"]}, "c": {"type": "boolean"}},
@@ -132,14 +139,15 @@ fn every_key_of_a_result_is_promised() {
 
 #[test]
 fn nothing_is_lost_at_the_edges_of_a_type() {
-    let integer =
-        |integer, value: Value| assert_eq!(round_trip(&Shape::Integer(integer), &value), value);
+    let integer = |integer, value: Value| {
+        assert_eq!(round_trip(&ValueShape::Integer(integer), &value), value)
+    };
     integer(Integer::U64, json!(u64::MAX));
     integer(Integer::S64, json!(i64::MIN));
     integer(Integer::U64, json!((1_u64 << 53) + 1));
-    assert_eq!(round_trip(&Shape::Float32, &json!(0.1)), json!(0.1));
-    assert_eq!(round_trip(&Shape::Float64, &json!(5e-324)), json!(5e-324));
-    let nested = option(option(Shape::Bool));
+    assert_eq!(round_trip(&ValueShape::Float32, &json!(0.1)), json!(0.1));
+    assert_eq!(round_trip(&ValueShape::Float64, &json!(5e-324)), json!(5e-324));
+    let nested = option(option(ValueShape::Bool));
     for value in [json!(null), json!({"some": null}), json!({"some": true})] {
         assert_eq!(round_trip(&nested, &value), value);
     }
@@ -151,19 +159,19 @@ fn nothing_is_lost_at_the_edges_of_a_type() {
 
 #[test]
 fn what_is_no_value_of_the_type_is_refused_before_the_guest_runs() {
-    let refused = |shape: &Shape, value: Value| decode(shape, &value).unwrap_err();
-    let out_of_range = refused(&Shape::Integer(Integer::U8), json!(256));
+    let refused = |shape: &ValueShape, value: Value| decode(shape, &value).unwrap_err();
+    let out_of_range = refused(&ValueShape::Integer(Integer::U8), json!(256));
     assert_eq!(out_of_range, "Argument 'v' is out of range for an integer.");
-    assert_eq!(refused(&Shape::Char, json!("ab")), "Argument 'v' violates 'maxLength'.");
-    assert_eq!(refused(&Shape::Bytes, json!("a")), "Argument 'v' violates 'pattern'.");
-    assert_eq!(refused(&Shape::Bytes, json!("ab==\n")), "Argument 'v' violates 'pattern'.");
-    let pair = Shape::Tuple(vec![Shape::Bool, Shape::Bool]);
+    assert_eq!(refused(&ValueShape::Char, json!("ab")), "Argument 'v' violates 'maxLength'.");
+    assert_eq!(refused(&ValueShape::Bytes, json!("a")), "Argument 'v' violates 'pattern'.");
+    assert_eq!(refused(&ValueShape::Bytes, json!("ab==\n")), "Argument 'v' violates 'pattern'.");
+    let pair = ValueShape::Tuple(vec![ValueShape::Bool, ValueShape::Bool]);
     assert_eq!(refused(&pair, json!([true])), "Argument 'v' violates 'minItems'.");
-    let flags = Shape::Flags(vec!["a".into(), "b".into()]);
+    let flags = ValueShape::Flags(vec!["a".into(), "b".into()]);
     assert_eq!(refused(&flags, json!(["a", "A"])), "Argument 'v' violates 'uniqueItems'.");
-    let optional = option(Shape::Record(vec![field("n", Shape::Bool)]));
+    let optional = option(ValueShape::Record(vec![field("n", ValueShape::Bool)]));
     assert_eq!(refused(&optional, json!({})), "Required argument 'v.n' was not supplied to 't'.");
-    let result = Shape::Result { ok: Some(Box::new(option(Shape::Bool))), error: None };
+    let result = ValueShape::Result { ok: Some(Box::new(option(ValueShape::Bool))), error: None };
     let told = "Argument 'v' violates 'anyOf'. Expected one of: an object.";
     assert_eq!(refused(&result, json!({"ok": null, "error": null})), told);
 }
@@ -178,29 +186,30 @@ fn error_type(outcome: &Outcome) -> Option<ErrorType> {
 #[test]
 fn floats_without_a_json_form_are_no_result() {
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let outcome = lift::outcome(Some(&Shape::Float64), Some(Val::Float64(value)), 100);
+        let outcome = lift::outcome(Some(&ValueShape::Float64), Some(Val::Float64(value)), 100);
         assert_eq!(error_type(&outcome), Some(ErrorType::InvalidResult));
     }
 }
 
 #[test]
 fn exactly_the_output_limit_passes() {
-    let shape = list(Shape::Integer(Integer::U8));
+    let shape = list(ValueShape::Integer(Integer::U8));
     let items = Val::List(vec![Val::U8(200), Val::U8(7)]);
     let ended = |bytes_max| lift::outcome(Some(&shape), Some(items.clone()), bytes_max);
     assert_eq!(ended(7), Outcome::Ok(Output::Value(json!([200, 7]))));
     assert_eq!(error_type(&ended(6)), Some(ErrorType::OutputLimit));
     assert_eq!(error_type(&ended(1)), Some(ErrorType::OutputLimit));
-    let text =
-        |bytes_max| lift::outcome(Some(&Shape::Text), Some(Val::String("äb".into())), bytes_max);
+    let text = |bytes_max| {
+        lift::outcome(Some(&ValueShape::Text), Some(Val::String("äb".into())), bytes_max)
+    };
     assert!(error_type(&text(2)).is_some());
     assert_eq!(error_type(&text(3)), None, "text counts without its quotes");
 }
 
 #[test]
 fn errors_become_failures() {
-    let failure = |error: Option<Shape>, value: Option<Val>| {
-        let shape = Shape::Result { ok: None, error: error.map(Box::new) };
+    let failure = |error: Option<ValueShape>, value: Option<Val>| {
+        let shape = ValueShape::Result { ok: None, error: error.map(Box::new) };
         let outcome =
             lift::outcome(Some(&shape), Some(Val::Result(Err(value.map(Box::new)))), 1000);
         let Outcome::Failure(failure) = outcome else { panic!("{outcome:?}") };
@@ -208,19 +217,20 @@ fn errors_become_failures() {
     };
     let no_message = "The tool reported a failure without a message.";
     assert_eq!(failure(None, None).0, json!({ "message": no_message }));
-    let text = failure(Some(Shape::Text), Some(Val::String("no".into())));
+    let text = failure(Some(ValueShape::Text), Some(Val::String("no".into())));
     assert_eq!(text, (json!({"message": "no"}), None));
 
-    let message = || field("message", Shape::Text);
+    let message = || field("message", ValueShape::Text);
     let said = || ("message".to_owned(), Val::String("no".into()));
-    let record = Shape::Record(vec![message(), field("transient", Shape::Bool)]);
+    let record = ValueShape::Record(vec![message(), field("transient", ValueShape::Bool)]);
     let value = Val::Record(vec![said(), ("transient".into(), Val::Bool(true))]);
     assert_eq!(failure(Some(record), Some(value)), (json!({"message": "no"}), Some(true)));
 
-    let detailed = Shape::Record(vec![message(), field("code", Shape::Integer(Integer::U8))]);
+    let detailed =
+        ValueShape::Record(vec![message(), field("code", ValueShape::Integer(Integer::U8))]);
     let value = Val::Record(vec![said(), ("code".into(), Val::U8(7))]);
     assert_eq!(failure(Some(detailed), Some(value)).0, json!({"message": "no", "code": 7}));
-    let names = Shape::Enum(vec!["busy".into()]);
+    let names = ValueShape::Enum(vec!["busy".into()]);
     assert_eq!(failure(Some(names), Some(Val::Enum("busy".into()))).0, json!({"message": "busy"}));
 }
 
@@ -294,20 +304,20 @@ fn any_integer() -> impl Strategy<Value = Integer> {
 }
 
 /// Any form of a few levels.
-fn any_shape() -> impl Strategy<Value = Shape> {
+fn any_shape() -> impl Strategy<Value = ValueShape> {
     let names = || {
         (1..5_usize).prop_map(|count| (0..count).map(|n| format!("name-{n}")).collect::<Vec<_>>())
     };
     let leaf = prop_oneof![
-        Just(Shape::Bool),
-        any_integer().prop_map(Shape::Integer),
-        Just(Shape::Float32),
-        Just(Shape::Float64),
-        Just(Shape::Char),
-        Just(Shape::Text),
-        Just(Shape::Bytes),
-        names().prop_map(Shape::Enum),
-        names().prop_map(Shape::Flags),
+        Just(ValueShape::Bool),
+        any_integer().prop_map(ValueShape::Integer),
+        Just(ValueShape::Float32),
+        Just(ValueShape::Float64),
+        Just(ValueShape::Char),
+        Just(ValueShape::Text),
+        Just(ValueShape::Bytes),
+        names().prop_map(ValueShape::Enum),
+        names().prop_map(ValueShape::Flags),
     ];
     leaf.prop_recursive(4, 20, 4, |inner| {
         let optional = prop::option::of(inner.clone());
@@ -315,72 +325,74 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         prop_oneof![
             inner.clone().prop_map(option),
             inner.clone().prop_map(list),
-            prop::collection::vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
+            prop::collection::vec(inner.clone(), 1..4).prop_map(ValueShape::Tuple),
             prop::collection::vec(inner.clone(), 1..4).prop_map(|shapes| {
                 let numbered = shapes.into_iter().enumerate();
-                Shape::Record(
+                ValueShape::Record(
                     numbered.map(|(n, shape)| field(&format!("field-{n}"), shape)).collect(),
                 )
             }),
             prop::collection::vec(optional, 1..4).prop_map(|payloads| {
                 let numbered = payloads.into_iter().enumerate();
-                Shape::Variant(
+                ValueShape::Variant(
                     numbered.map(|(n, payload)| case(&format!("case-{n}"), payload)).collect(),
                 )
             }),
-            (boxed(), boxed()).prop_map(|(ok, error)| Shape::Result { ok, error }),
+            (boxed(), boxed()).prop_map(|(ok, error)| ValueShape::Result { ok, error }),
         ]
     })
 }
 
 /// Any value of a form, written as lifting writes it.
-fn any_value(shape: &Shape) -> BoxedStrategy<Value> {
+fn any_value(shape: &ValueShape) -> BoxedStrategy<Value> {
     match shape {
-        Shape::Bool => any::<bool>().prop_map(Value::from).boxed(),
-        Shape::Integer(integer) => any_of_integer(*integer),
-        Shape::Float32 => prop::num::f32::NORMAL
+        ValueShape::Bool => any::<bool>().prop_map(Value::from).boxed(),
+        ValueShape::Integer(integer) => any_of_integer(*integer),
+        ValueShape::Float32 => prop::num::f32::NORMAL
             .prop_map(|value| Value::from(value.to_string().parse::<f64>().unwrap()))
             .boxed(),
-        Shape::Float64 => prop::num::f64::NORMAL.prop_map(Value::from).boxed(),
-        Shape::Char => any::<char>().prop_map(|value| value.to_string().into()).boxed(),
-        Shape::Text => any::<String>().prop_map(Value::from).boxed(),
-        Shape::Bytes => prop::collection::vec(any::<u8>(), 0..9)
+        ValueShape::Float64 => prop::num::f64::NORMAL.prop_map(Value::from).boxed(),
+        ValueShape::Char => any::<char>().prop_map(|value| value.to_string().into()).boxed(),
+        ValueShape::Text => any::<String>().prop_map(Value::from).boxed(),
+        ValueShape::Bytes => prop::collection::vec(any::<u8>(), 0..9)
             .prop_map(|bytes| {
                 use base64::Engine as _;
                 base64::engine::general_purpose::STANDARD.encode(bytes).into()
             })
             .boxed(),
-        Shape::List(element) => {
+        ValueShape::List(element) => {
             prop::collection::vec(any_value(element), 0..4).prop_map(Value::Array).boxed()
         }
-        Shape::Tuple(shapes) => {
+        ValueShape::Tuple(shapes) => {
             shapes.iter().map(any_value).collect::<Vec<_>>().prop_map(Value::Array).boxed()
         }
-        Shape::Record(fields) => {
+        ValueShape::Record(fields) => {
             let keys: Vec<_> = fields.iter().map(|field| field.key.clone()).collect();
             let values: Vec<_> = fields.iter().map(|field| any_value(&field.shape)).collect();
             values
                 .prop_map(move |values| Value::Object(keys.iter().cloned().zip(values).collect()))
                 .boxed()
         }
-        Shape::Enum(names) => prop::sample::select(names.clone()).prop_map(Value::from).boxed(),
-        Shape::Flags(names) => {
+        ValueShape::Enum(names) => {
+            prop::sample::select(names.clone()).prop_map(Value::from).boxed()
+        }
+        ValueShape::Flags(names) => {
             prop::sample::subsequence(names.clone(), 0..=names.len()).prop_map(Value::from).boxed()
         }
-        Shape::Variant(cases) if super::shape::is_flat(cases) => {
+        ValueShape::Variant(cases) if super::shape::is_flat(cases) => {
             prop::sample::select(cases.clone()).prop_map(|case| case.name.into()).boxed()
         }
-        Shape::Variant(cases) => {
+        ValueShape::Variant(cases) => {
             prop::sample::select(cases.clone()).prop_flat_map(any_of_case).boxed()
         }
-        Shape::Option(inner) => {
+        ValueShape::Option(inner) => {
             let wraps = inner.accepts_null();
             let some =
                 any_value(inner).prop_map(move |v| if wraps { json!({ "some": v }) } else { v });
             prop_oneof![Just(Value::Null), some].boxed()
         }
-        Shape::Result { ok, error } => {
-            let payload = |shape: &Option<Box<Shape>>| {
+        ValueShape::Result { ok, error } => {
+            let payload = |shape: &Option<Box<ValueShape>>| {
                 shape.as_deref().map_or(Just(Value::Null).boxed(), any_value)
             };
             let ok = payload(ok).prop_map(|value| json!({ "ok": value }));
@@ -389,7 +401,7 @@ fn any_value(shape: &Shape) -> BoxedStrategy<Value> {
     }
 }
 
-fn any_of_case(case: Case) -> BoxedStrategy<Value> {
+fn any_of_case(case: VariantCase) -> BoxedStrategy<Value> {
     let name = case.name;
     match &case.payload {
         None => Just(json!({ "kind": name })).boxed(),
@@ -412,7 +424,7 @@ fn any_of_integer(integer: Integer) -> BoxedStrategy<Value> {
     }
 }
 
-fn any_shape_and_value() -> impl Strategy<Value = (Shape, Value)> {
+fn any_shape_and_value() -> impl Strategy<Value = (ValueShape, Value)> {
     any_shape().prop_flat_map(|shape| {
         let value = any_value(&shape);
         (Just(shape), value)

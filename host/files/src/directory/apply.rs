@@ -1,9 +1,9 @@
-//! The second part of a commit: making the changes, or taking them back.
+//! The second part of a commit: making the changes, or rolling them back.
 //!
-//! Every step is a rename between the store and the directory of the commit, and whether it was
-//! made shows in that directory. So steps can be begun again after a crash, forwards as well as
-//! backwards, and no step depends on what was in memory. Each path is followed down from the root
-//! anew, without links, like the paths of all operations.
+//! Every step is a rename between the store and the directory of the commit, and that directory
+//! shows whether the step was made. So steps can be resumed after a crash, forward as well as
+//! backward, and no step depends on what was in memory. Each path is followed down from the root
+//! again, without following links, like the paths of all operations.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,34 +12,34 @@ use std::time::Duration;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
-use super::fault::Step;
+use super::fault::CommitStep;
 use super::publish::{flush_all, flush_names, rename_exclusive};
-use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
+use super::record::{Arrival, ArrivalSource, CommitRecord, Departure, Phase, Removal, state};
 use super::staging::FLUSHED_SINGLY_MAX;
-use super::tree::{Node, Reached, Tree, look};
+use super::tree::{ReachedDepth, Tree, TreeNode, look};
 use crate::changes::blame;
 use crate::{FileError, StorePath};
 
-/// How often a commit is tried to be taken back, and the pause in between.
+/// Maximum number of attempts to roll back a commit, and the pause between them.
 const UNDONE_MAX: usize = 20;
 const UNDO_PAUSE: Duration = Duration::from_millis(1);
 
 /// A commit whose record is written.
 pub(super) struct Commit<'t> {
     tree: &'t Tree,
-    /// Where it was prepared.
+    /// Directory in which it was prepared.
     directory: Dir,
-    record: Record,
+    record: CommitRecord,
     phase: Phase,
 }
 
 impl<'t> Commit<'t> {
-    pub(super) fn new(tree: &'t Tree, directory: Dir, record: Record, phase: Phase) -> Self {
+    pub(super) fn new(tree: &'t Tree, directory: Dir, record: CommitRecord, phase: Phase) -> Self {
         Self { tree, directory, record, phase }
     }
 
-    /// Makes the changes, or takes all of them back. Goes on where the commit was left. Whoever
-    /// reads through this store sees nothing of it before it is over.
+    /// Makes the changes, or rolls all of them back. Resumes from the recorded phase. Readers
+    /// through this store see nothing of it before it is over.
     pub(super) fn carry_out(mut self) -> Result<(), FileError> {
         let alone = self.tree.without_readers();
         let made = match self.phase {
@@ -60,13 +60,14 @@ impl<'t> Commit<'t> {
             for (number, leaving) in self.record.leaving.iter().enumerate() {
                 self.vacate(number, leaving).map_err(|error| explain(error, &leaving.path))?;
             }
-            // What leaves must have left for good before anything takes its place. What moves on
-            // shows no longer that it has left, so the phase must have reached the disk, too.
-            if self.leaves(|end| end != End::Replaced) {
+            // Removals must be durable before anything takes their place. Once something has moved
+            // on, the directory of the commit no longer shows that it was removed, so the phase
+            // must have reached the disk, too.
+            if self.leaves(|end| end != Removal::Replaced) {
                 self.flush();
             }
             self.enter(Phase::Fill)?;
-            if self.leaves(|end| end == End::Moved) {
+            if self.leaves(|end| end == Removal::Moved) {
                 self.flush_phase();
             }
         }
@@ -76,8 +77,8 @@ impl<'t> Commit<'t> {
         Ok(())
     }
 
-    /// Tries more than once, because somebody who plays with the names in the store may be in the
-    /// way for a moment.
+    /// Rolls back, with several attempts, because another program that renames things in the store
+    /// may be in the way for a moment.
     fn undo_again_and_again(&mut self) -> Result<(), FileError> {
         let mut undone = self.undo();
         for _ in 1..UNDONE_MAX {
@@ -108,17 +109,17 @@ impl<'t> Commit<'t> {
         first_error(all.map(|(number, leaving)| self.unvacate(number, leaving)))
     }
 
-    /// Removes the record, and then what is left. The removal need not reach the disk at once:
-    /// carried out again, the record would find nothing to do.
+    /// Removes the record, and then the rest. The removal need not reach the disk at once: a commit
+    /// that is carried out again finds nothing to do.
     fn finish(self) {
-        let removed = self.tree.faults.point(Step::RemoveRecord);
+        let removed = self.tree.faults.point(CommitStep::RemoveRecord);
         if removed.and_then(|()| self.directory.remove_file(self.phase.file_name())).is_ok() {
             self.tree.clear_commit(&self.directory);
         }
     }
 
     fn enter(&mut self, phase: Phase) -> io::Result<()> {
-        self.tree.faults.point(Step::EnterPhase)?;
+        self.tree.faults.point(CommitStep::EnterPhase)?;
         self.directory.rename(self.phase.file_name(), &self.directory, phase.file_name())?;
         self.phase = phase;
         Ok(())
@@ -130,29 +131,29 @@ impl<'t> Commit<'t> {
         }
     }
 
-    fn leaves(&self, ends: impl Fn(End) -> bool) -> bool {
+    fn leaves(&self, ends: impl Fn(Removal) -> bool) -> bool {
         self.record.leaving.iter().any(|leaving| ends(leaving.end))
     }
 
-    fn vacate(&self, number: usize, leaving: &Leaving) -> Result<(), FileError> {
-        let name = Record::vacated_name(number);
+    fn vacate(&self, number: usize, leaving: &Departure) -> Result<(), FileError> {
+        let name = CommitRecord::vacated_name(number);
         if !self.holds(&name)? {
             let (parent, leaf) = leaving.path.split().ok_or(FileError::Root)?;
             let parent = self.tree.existing_directory(&parent)?;
             require_same(&parent, leaf, leaving)?;
-            self.tree.faults.point(Step::Vacate)?;
-            let is_linked = leaving.end == End::Replaced
+            self.tree.faults.point(CommitStep::Vacate)?;
+            let is_linked = leaving.end == Removal::Replaced
                 && parent.hard_link(leaf, &self.directory, &name).is_ok();
-            // Where files cannot have two names, readers of other stores miss it for a moment.
+            // On file systems without hard links, readers of other stores briefly miss the file.
             if !is_linked {
                 parent.rename(leaf, &self.directory, &name)?;
             }
         }
-        self.tree.faults.point(Step::LookAtVacated)?;
-        // It may have been swapped or changed in the last moment, or filled.
+        self.tree.faults.point(CommitStep::LookAtVacated)?;
+        // It may have been swapped, changed or filled at the last moment.
         require_same(&self.directory, &name, leaving)?;
         if leaving.is_directory
-            && leaving.end == End::Deleted
+            && leaving.end == Removal::Deleted
             && self.directory.open_dir_nofollow(&name)?.entries()?.next().is_some()
         {
             return Err(FileError::NotEmpty);
@@ -160,21 +161,21 @@ impl<'t> Commit<'t> {
         Ok(())
     }
 
-    fn fill(&self, number: usize, coming: &Coming) -> Result<(), FileError> {
+    fn fill(&self, number: usize, coming: &Arrival) -> Result<(), FileError> {
         let source = source_name(number, coming);
         if !self.holds(&source)? {
             return Ok(());
         }
         let (parent, leaf) = coming.path.split().ok_or(FileError::Root)?;
         let parent = match self.tree.descend(&parent)? {
-            Reached::Directory(parent) => parent,
-            Reached::Missing { .. } => return Err(FileError::NotFound),
-            Reached::NotDirectory { .. } => return Err(FileError::ParentIsFile),
+            ReachedDepth::Directory(parent) => parent,
+            ReachedDepth::Missing { .. } => return Err(FileError::NotFound),
+            ReachedDepth::NotDirectory { .. } => return Err(FileError::ParentIsFile),
         };
-        self.tree.faults.point(Step::Fill)?;
-        // Where it could not be given a second name it is not there.
+        self.tree.faults.point(CommitStep::Fill)?;
+        // If it could not get a second name, it is already gone.
         if let Some(replaced) = coming.replaces.and_then(|number| self.record.leaving.get(number))
-            && !matches!(look(&parent, leaf)?, Node::Missing)
+            && !matches!(look(&parent, leaf)?, TreeNode::Missing)
         {
             require_same(&parent, leaf, replaced)?;
         }
@@ -185,7 +186,7 @@ impl<'t> Commit<'t> {
         Ok(())
     }
 
-    fn unfill(&self, number: usize, coming: &Coming) -> Result<(), FileError> {
+    fn unfill(&self, number: usize, coming: &Arrival) -> Result<(), FileError> {
         let source = source_name(number, coming);
         if self.holds(&source)? {
             return Ok(());
@@ -193,22 +194,24 @@ impl<'t> Commit<'t> {
         let (parent, leaf) = coming.path.split().ok_or(FileError::Root)?;
         let parent = match self.tree.existing_directory(&parent) {
             Ok(parent) => parent,
-            // Somebody has removed it, with everything in it.
+            // Another program has removed it, with everything in it.
             Err(FileError::NotFound) => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.tree.faults.point(Step::Unfill)?;
+        self.tree.faults.point(CommitStep::Unfill)?;
         if let Some(replaced) = coming.replaces {
-            let kept = Record::vacated_name(replaced);
+            let kept = CommitRecord::vacated_name(replaced);
             if self.holds(&kept)? {
                 self.directory.rename(&kept, &parent, leaf)?;
             }
             return Ok(());
         }
         match look(&parent, leaf)? {
-            Node::Missing => Ok(()),
-            // It stays if somebody has put something into it.
-            Node::Directory(_) if coming.from == Source::Staged => match parent.remove_dir(leaf) {
+            TreeNode::Missing => Ok(()),
+            // A directory stays if another program has put something into it.
+            TreeNode::Directory(_) if coming.from == ArrivalSource::Staged => match parent
+                .remove_dir(leaf)
+            {
                 Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error.into()),
                 _ => Ok(()),
             },
@@ -216,25 +219,25 @@ impl<'t> Commit<'t> {
         }
     }
 
-    fn unvacate(&self, number: usize, leaving: &Leaving) -> Result<(), FileError> {
-        let name = Record::vacated_name(number);
+    fn unvacate(&self, number: usize, leaving: &Departure) -> Result<(), FileError> {
+        let name = CommitRecord::vacated_name(number);
         if !self.holds(&name)? {
             return Ok(());
         }
         let (parent, leaf) = leaving.path.split().ok_or(FileError::Root)?;
         let parent = self.tree.existing_directory(&parent)?;
-        if leaving.end == End::Replaced && !matches!(look(&parent, leaf)?, Node::Missing) {
+        if leaving.end == Removal::Replaced && !matches!(look(&parent, leaf)?, TreeNode::Missing) {
             return Ok(());
         }
-        self.tree.faults.point(Step::Unvacate)?;
+        self.tree.faults.point(CommitStep::Unvacate)?;
         Ok(rename_exclusive(&self.directory, &name, &parent, leaf)?)
     }
 
     fn holds(&self, name: &str) -> io::Result<bool> {
-        Ok(!matches!(look(&self.directory, name)?, Node::Missing))
+        Ok(!matches!(look(&self.directory, name)?, TreeNode::Missing))
     }
 
-    /// Makes what happened to names durable, in all directories in which something did.
+    /// Makes the changed names durable, in all directories that have some.
     fn flush(&self) {
         if !self.tree.options.is_durable {
             return;
@@ -251,7 +254,7 @@ impl<'t> Commit<'t> {
             directories
                 .extend(parents.iter().filter_map(|path| self.tree.existing_directory(path).ok()));
         }
-        // One that has moved meanwhile is not found under its path.
+        // A directory that has moved in the meantime is not found under its path.
         if directories.len() < parents.len() && flush_all(&self.directory).is_ok() {
             return;
         }
@@ -260,28 +263,30 @@ impl<'t> Commit<'t> {
     }
 }
 
-fn source_name(number: usize, coming: &Coming) -> String {
+fn source_name(number: usize, coming: &Arrival) -> String {
     match coming.from {
-        Source::Staged => Record::staged_name(number),
-        Source::Vacated(number) => Record::vacated_name(number),
+        ArrivalSource::Staged => CommitRecord::staged_name(number),
+        ArrivalSource::Vacated(number) => CommitRecord::vacated_name(number),
     }
 }
 
-/// Fails unless `name` is what is expected to leave.
-fn require_same(directory: &Dir, name: &str, leaving: &Leaving) -> Result<(), FileError> {
+/// Fails unless `name` is the file or directory that is expected to leave.
+fn require_same(directory: &Dir, name: &str, leaving: &Departure) -> Result<(), FileError> {
     match look(directory, name)? {
-        Node::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => {
+        TreeNode::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => {
             Ok(())
         }
-        Node::Directory(metadata) if leaving.is_directory && state(&metadata) == leaving.state => {
+        TreeNode::Directory(metadata)
+            if leaving.is_directory && state(&metadata) == leaving.state =>
+        {
             Ok(())
         }
-        Node::Link => Err(FileError::Link),
+        TreeNode::Link => Err(FileError::Link),
         _ => Err(FileError::NotFound),
     }
 }
 
-/// Goes through all of them and tells the first that failed.
+/// Runs all of them and returns the first error.
 fn first_error(all: impl Iterator<Item = Result<(), FileError>>) -> Result<(), FileError> {
     let mut first = Ok(());
     for next in all {
@@ -290,7 +295,7 @@ fn first_error(all: impl Iterator<Item = Result<(), FileError>>) -> Result<(), F
     first
 }
 
-/// What stands in the way is the work of somebody else: everything was checked.
+/// Converts an obstacle into a conflict: the checks have passed, so another writer caused it.
 fn explain(error: FileError, path: &StorePath) -> FileError {
     match &error {
         FileError::Host(failure) if failure.kind() == io::ErrorKind::CrossesDevices => {

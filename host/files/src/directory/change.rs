@@ -1,4 +1,4 @@
-//! The changes of a directory store. Each runs alone among the changes of its store.
+//! Changes of a directory store. No two of them run at the same time in one store.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, Metadata};
 
 use super::publish::{flush_names, publish};
-use super::tree::{Node, Reached, Tree, look};
-use crate::content::Content;
-use crate::ledger::Ledger;
-use crate::quota::Change;
+use super::tree::{ReachedDepth, Tree, TreeNode, look};
+use crate::content::FileContent;
+use crate::ledger::UsageLedger;
+use crate::quota::UsageChange;
 use crate::{FileError, MadeDirectory, Quota, StorePath, WriteMode};
 
 impl Tree {
     pub(super) fn write(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
-        content: &Content,
+        content: &FileContent,
         mode: WriteMode,
         quota: &Quota,
     ) -> Result<(), FileError> {
@@ -27,7 +27,7 @@ impl Tree {
             if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
         let bytes_added = content.bytes();
         quota.check_file(path.depth(), bytes_added)?;
-        let change = Change {
+        let change = UsageChange {
             entries_added: length(place.names.len()).saturating_add(u64::from(replaced.is_none())),
             bytes_removed: replaced.as_ref().map_or(0, Metadata::len),
             bytes_added,
@@ -53,15 +53,21 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn delete(&self, ledger: &mut Ledger, path: &StorePath) -> Result<(), FileError> {
+    pub(super) fn delete(
+        &self,
+        ledger: &mut UsageLedger,
+        path: &StorePath,
+    ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::NotFound)?;
         let directory = self.existing_directory(&parent)?;
         let metadata = match look(&directory, name)? {
-            Node::File(metadata) => metadata,
-            Node::Link => return Err(FileError::Link),
-            Node::Missing | Node::Directory(_) | Node::Special => return Err(FileError::NotFound),
+            TreeNode::File(metadata) => metadata,
+            TreeNode::Link => return Err(FileError::Link),
+            TreeNode::Missing | TreeNode::Directory(_) | TreeNode::Special => {
+                return Err(FileError::NotFound);
+            }
         };
-        // Should it be swapped for a link here, the link is removed and not what it leads to.
+        // If it is swapped for a link at this point, the link is removed and not its target.
         directory.remove_file(name).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => FileError::NotFound,
             _ => error.into(),
@@ -75,18 +81,19 @@ impl Tree {
 
     pub(super) fn create_directory(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
         quota: &Quota,
     ) -> Result<MadeDirectory, FileError> {
         let place = match self.descend(path)? {
-            Reached::Directory(_) => return Ok(MadeDirectory::Existed),
-            Reached::NotDirectory { is_last: true } => return Err(FileError::IsFile),
-            Reached::NotDirectory { is_last: false } => return Err(FileError::ParentIsFile),
-            Reached::Missing { deepest, names } => Place { deepest, names },
+            ReachedDepth::Directory(_) => return Ok(MadeDirectory::Existed),
+            ReachedDepth::NotDirectory { is_last: true } => return Err(FileError::IsFile),
+            ReachedDepth::NotDirectory { is_last: false } => return Err(FileError::ParentIsFile),
+            ReachedDepth::Missing { deepest, names } => MissingDirectories { deepest, names },
         };
         quota.check_depth(path.depth())?;
-        let change = Change { entries_added: length(place.names.len()), ..Change::default() };
+        let change =
+            UsageChange { entries_added: length(place.names.len()), ..UsageChange::default() };
         let usage = self.admit(ledger, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
         self.flush(&made);
@@ -94,16 +101,18 @@ impl Tree {
         Ok(MadeDirectory::Created)
     }
 
-    /// Where something can be created at `path`.
-    fn place(&self, path: &StorePath) -> Result<Place, FileError> {
+    /// Finds the directory in which something can be created at `path`.
+    fn place(&self, path: &StorePath) -> Result<MissingDirectories, FileError> {
         match self.descend(path)? {
-            Reached::Directory(deepest) => Ok(Place { deepest, names: Vec::new() }),
-            Reached::Missing { deepest, names } => Ok(Place { deepest, names }),
-            Reached::NotDirectory { .. } => Err(FileError::ParentIsFile),
+            ReachedDepth::Directory(deepest) => {
+                Ok(MissingDirectories { deepest, names: Vec::new() })
+            }
+            ReachedDepth::Missing { deepest, names } => Ok(MissingDirectories { deepest, names }),
+            ReachedDepth::NotDirectory { .. } => Err(FileError::ParentIsFile),
         }
     }
 
-    fn flush(&self, made: &Made) {
+    fn flush(&self, made: &CreatedDirectories) {
         if self.options.is_durable {
             flush_names(&made.directory);
             made.parents.iter().for_each(|(parent, _)| flush_names(parent));
@@ -111,34 +120,34 @@ impl Tree {
     }
 }
 
-/// The file that writing `name` replaces, if any.
+/// Returns the file that writing `name` replaces, if any.
 fn writable(directory: &Dir, name: &str, mode: WriteMode) -> Result<Option<Metadata>, FileError> {
     match (look(directory, name)?, mode) {
-        (Node::Missing, _) => Ok(None),
-        (Node::File(metadata), WriteMode::Replace) => Ok(Some(metadata)),
-        (Node::File(_), WriteMode::Create) => Err(FileError::AlreadyExists),
-        (Node::Directory(_), _) => Err(FileError::IsDirectory),
-        (Node::Link, _) => Err(FileError::Link),
-        (Node::Special, _) => Err(FileError::Special),
+        (TreeNode::Missing, _) => Ok(None),
+        (TreeNode::File(metadata), WriteMode::Replace) => Ok(Some(metadata)),
+        (TreeNode::File(_), WriteMode::Create) => Err(FileError::AlreadyExists),
+        (TreeNode::Directory(_), _) => Err(FileError::IsDirectory),
+        (TreeNode::Link, _) => Err(FileError::Link),
+        (TreeNode::Special, _) => Err(FileError::Special),
     }
 }
 
-/// A directory and the names of those to be created below it, each in the one before.
-struct Place {
+/// A directory and the names of those to create below it, each in the one before.
+struct MissingDirectories {
     deepest: Dir,
     names: Vec<String>,
 }
 
-/// The directories that were created, each with its parent and name, and the last of them.
-struct Made {
+/// The created directories, each with its parent and name, and the deepest of them.
+struct CreatedDirectories {
     directory: Dir,
     parents: Vec<(Dir, String)>,
 }
 
-impl Place {
-    /// Creates the directories, or none of them.
-    fn make(self) -> Result<Made, FileError> {
-        let mut made = Made { directory: self.deepest, parents: Vec::new() };
+impl MissingDirectories {
+    /// Creates all of the directories or none.
+    fn make(self) -> Result<CreatedDirectories, FileError> {
+        let mut made = CreatedDirectories { directory: self.deepest, parents: Vec::new() };
         for name in self.names {
             if let Err(error) = made.descend(name) {
                 made.undo();
@@ -149,12 +158,12 @@ impl Place {
     }
 }
 
-impl Made {
+impl CreatedDirectories {
     fn descend(&mut self, name: String) -> io::Result<()> {
         let is_ours = match self.directory.create_dir(&name) {
             Ok(()) => true,
-            // Another process was faster. If it made something else than a directory, opening it
-            // fails.
+            // Another process was faster. If it created something other than a directory, opening
+            // it fails.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error),
         };
@@ -166,7 +175,7 @@ impl Made {
         Ok(())
     }
 
-    /// Removes the directories again, as far as nobody has put something into them.
+    /// Removes the created directories again, except those that are no longer empty.
     fn undo(self) {
         for (parent, name) in self.parents.iter().rev() {
             let _removed = parent.remove_dir(name);
@@ -188,7 +197,7 @@ mod tests {
     fn directories_are_created_together_or_not_at_all() {
         let root = tempfile::tempdir().unwrap();
         let open = || Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
-        let place = |names: &[&str]| Place {
+        let place = |names: &[&str]| MissingDirectories {
             deepest: open(),
             names: names.iter().map(|n| (*n).into()).collect(),
         };

@@ -1,28 +1,32 @@
-//! Taking over the changes of a call.
+//! Commits the changes of a call.
 //!
-//! Everything that can be known beforehand is checked before the first change. One change by itself
-//! is made as if there were no call. Several are prepared beside the store (`staging.rs`),
+//! Everything that can be checked beforehand is checked before the first change. A single change is
+//! made as if there were no call. Several changes are prepared beside the store (`staging.rs`),
 //! recorded, and then made (`apply.rs`); the record is removed when all is done. A host that is
-//! killed before the record has its name has changed nothing; what one that is killed later has
-//! begun is finished by the next that changes something or opens the directory (`recovery.rs`).
+//! killed before the record has its name has changed nothing. If it is killed later, the next host
+//! that changes something or opens the directory finishes the commit (`recovery.rs`).
 
 use super::apply::Commit;
-use super::tree::{Reached, Tree};
+use super::tree::{ReachedDepth, Tree};
 use crate::changes::Steps;
-use crate::content::Content;
-use crate::ledger::Ledger;
+use crate::content::FileContent;
+use crate::ledger::UsageLedger;
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
 impl Tree {
-    pub(super) fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
+    pub(super) fn commit(
+        &self,
+        ledger: &mut UsageLedger,
+        changes: Changes,
+    ) -> Result<(), FileError> {
         let usage = self.usage(ledger)?;
-        changes.check(&self.options.quota, usage, &mut Working { tree: self, ledger })?;
+        changes.check(&self.options.quota, usage, &mut WorkingTree { tree: self, ledger })?;
         if changes.is_one_step() {
-            return changes.apply(&mut Working { tree: self, ledger });
+            return changes.apply(&mut WorkingTree { tree: self, ledger });
         }
         let usage = changes.usage_after(usage);
         let recheck =
-            |changes: &Changes| changes.check_versions(&mut Working { tree: self, ledger });
+            |changes: &Changes| changes.check_versions(&mut WorkingTree { tree: self, ledger });
         let committed = self.stage(changes, recheck).and_then(Commit::carry_out);
         match committed {
             Ok(()) => ledger.enter(usage),
@@ -32,13 +36,13 @@ impl Tree {
     }
 }
 
-/// The tree and its ledger, without a quota.
-struct Working<'t> {
+/// The tree and its ledger, with changes that no quota limits.
+struct WorkingTree<'t> {
     tree: &'t Tree,
-    ledger: &'t mut Ledger,
+    ledger: &'t mut UsageLedger,
 }
 
-impl Steps for Working<'_> {
+impl Steps for WorkingTree<'_> {
     fn version(&mut self, path: &StorePath) -> Result<Option<Version>, FileError> {
         match self.tree.stat(path) {
             Ok(stat) => Ok(Some(stat.version)),
@@ -48,7 +52,9 @@ impl Steps for Working<'_> {
     }
 
     fn children(&mut self, directory: &StorePath) -> Result<Vec<StorePath>, FileError> {
-        let Reached::Directory(_) = self.tree.descend(directory)? else { return Ok(Vec::new()) };
+        let ReachedDepth::Directory(_) = self.tree.descend(directory)? else {
+            return Ok(Vec::new());
+        };
         let entries = self.tree.list(directory, Scope::Children)?.entries;
         Ok(entries.into_iter().map(|entry| directory.join(&entry.name)).collect())
     }
@@ -72,7 +78,7 @@ impl Steps for Working<'_> {
     fn write(
         &mut self,
         path: &StorePath,
-        content: Content,
+        content: FileContent,
         mode: WriteMode,
     ) -> Result<(), FileError> {
         self.tree.write(self.ledger, path, &content, mode, &Quota::UNLIMITED)

@@ -1,34 +1,35 @@
-//! What the directory holds, for its quota: one look at every file.
+//! Counts what the directory holds, for its quota, by a look at every file.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use super::tree::Tree;
-use super::walk::{Found, Kind};
-use crate::ledger::Ledger;
+use super::walk::{Kind, WalkEntry};
+use crate::ledger::UsageLedger;
 use crate::path::RESERVED_PREFIX;
-use crate::quota::{Change, Usage};
+use crate::quota::{Usage, UsageChange};
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
-/// No write takes as long as this, so that what has a temporary name for longer belongs to nobody.
+/// Longer than any write takes, so that an older file with a temporary name belongs to no running
+/// host.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Steps of the walk that looks for such files in a directory that is not counted: some
-/// milliseconds.
+/// Maximum number of steps of the walk that looks for such files in a directory that is not
+/// counted: some milliseconds.
 const TIDY_STEPS_MAX: u64 = 20_000;
 
 impl Tree {
-    /// The usage after `change`, if `quota` admits it. Nothing is entered yet.
+    /// Returns the usage after `change`, if `quota` admits it. Does not enter it in the ledger.
     pub(super) fn admit(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         quota: &Quota,
-        change: Change,
+        change: UsageChange,
     ) -> Result<Usage, FileError> {
         let usage = self.usage(ledger)?;
         Ok(quota.admit(usage, change)?)
     }
 
-    /// What the directory holds.
-    pub(super) fn usage(&self, ledger: &mut Ledger) -> Result<Usage, FileError> {
+    /// Returns the usage of the directory, counting it if the ledger has no current value.
+    pub(super) fn usage(&self, ledger: &mut UsageLedger) -> Result<Usage, FileError> {
         if let Some(usage) = ledger.known() {
             return Ok(usage);
         }
@@ -39,11 +40,11 @@ impl Tree {
 }
 
 impl Tree {
-    /// Removes what a killed host has left, as far as a short walk comes to it. A store that counts
-    /// everything does this with each count.
+    /// Removes temporary files of a killed host, within the limits of a short walk. A store that
+    /// counts everything does this with each count.
     pub(super) fn tidy(&self) {
         let Ok(root) = self.existing_directory(&StorePath::ROOT) else { return };
-        // What is not found this time is found by another host, or does no harm.
+        // Another host finds what this walk misses, or it does no harm.
         let _complete = self.walk_within(
             TIDY_STEPS_MAX,
             (&StorePath::ROOT, root),
@@ -57,7 +58,7 @@ impl Tree {
     }
 }
 
-/// Counts everything that the store shows, and removes what a killed host has left.
+/// Counts everything that the store shows, and removes temporary files of a killed host.
 fn count(tree: &Tree) -> Result<Usage, FileError> {
     let mut usage = Usage::default();
     let root = tree.existing_directory(&StorePath::ROOT)?;
@@ -74,17 +75,17 @@ fn count(tree: &Tree) -> Result<Usage, FileError> {
     Ok(usage)
 }
 
-fn bytes(found: &Found<'_>) -> u64 {
+fn bytes(found: &WalkEntry<'_>) -> u64 {
     found.directory.symlink_metadata(found.name).map_or(0, |metadata| metadata.len())
 }
 
-/// Whether a name is one of a file that is being written. What a commit moves about has another
-/// kind of name, and nobody may take that for left over.
+/// Returns whether `name` belongs to a file that is being written. What a commit moves has another
+/// kind of name and must never be taken for a leftover.
 fn is_temporary(name: &str) -> bool {
     name.strip_prefix(RESERVED_PREFIX).is_some_and(|rest| rest.starts_with('-'))
 }
 
-fn remove_if_stale(found: &Found<'_>) {
+fn remove_if_stale(found: &WalkEntry<'_>) {
     if found.kind != Kind::File || !is_temporary(found.name) {
         return;
     }
@@ -94,7 +95,8 @@ fn remove_if_stale(found: &Found<'_>) {
         .ok()
         .and_then(|modified| SystemTime::now().duration_since(modified.into_std()).ok());
     if age.is_some_and(|age| age > TEMPORARY_AGE_MAX) {
-        // Whoever removes it first, it is gone; and if nobody may, the next count tries again.
+        // If another host removes it first, it is gone too; if that is not permitted, the next
+        // count tries again.
         let _removed = found.directory.remove_file(found.name);
     }
 }

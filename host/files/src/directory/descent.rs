@@ -1,16 +1,15 @@
-//! All the way down to a directory in one step, where the kernel can do that without following a
-//! link.
+//! Opens a directory at any depth in one step, if the kernel can do that without following a link.
 //!
-//! Linux has `openat2`, which refuses links at every segment and what leads out of the directory
-//! that it starts from. That is check and use in one step, as opening each segment relative to the
-//! one before is. It only ever says yes: for anything else, whatever the reason, the caller goes
-//! down step by step and finds out.
+//! Linux has `openat2`, which refuses links in every segment and any path that leads out of the
+//! directory that it starts from. Check and use are one step, as they are when each segment is
+//! opened relative to the one before. Only success counts: after any failure, whatever the reason,
+//! the caller goes down step by step and finds the cause.
 
 use cap_std::fs::Dir;
 
 use crate::StorePath;
 
-/// The directory at `path` below `root`, if the kernel opens it.
+/// Opens the directory at `path` below `root`, if the kernel can.
 #[cfg(target_os = "linux")]
 pub(super) fn open(root: &Dir, path: &StorePath) -> Option<Dir> {
     use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};

@@ -1,9 +1,8 @@
-//! Where a commit can be interrupted, for tests. Outside of the tests of this crate there is
-//! nothing here.
+//! Points at which tests can interrupt a commit. Empty outside of the tests of this crate.
 
-/// What a commit is about to do.
+/// Step that a commit is about to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Step {
+pub(super) enum CommitStep {
     Stage,
     Flush,
     WriteRecord,
@@ -34,35 +33,35 @@ impl Faults {
         clippy::unnecessary_wraps,
         reason = "in tests it fails when it was told to"
     )]
-    pub(super) fn point(&self, _: Step) -> std::io::Result<()> {
+    pub(super) fn point(&self, _: CommitStep) -> std::io::Result<()> {
         Ok(())
     }
 }
 
 #[cfg(test)]
-pub(super) use in_tests::{Faults, Killed, Plan};
+pub(super) use in_tests::{FaultPlan, Faults, SimulatedKill};
 
 #[cfg(test)]
 mod in_tests {
     use std::io;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use super::Step;
+    use super::CommitStep;
 
-    /// Thrown where a host would have been killed.
-    pub(in crate::directory) struct Killed;
+    /// Panic payload that simulates the kill of a host.
+    pub(in crate::directory) struct SimulatedKill;
 
-    pub(in crate::directory) struct Faults(Mutex<State>);
+    pub(in crate::directory) struct Faults(Mutex<FaultState>);
 
     #[derive(Default)]
-    struct State {
-        plan: Plan,
-        passed: Vec<Step>,
+    struct FaultState {
+        plan: FaultPlan,
+        passed: Vec<CommitStep>,
     }
 
-    /// What happens at the steps of these numbers.
+    /// Faults to inject, each at the step with the given number.
     #[derive(Default)]
-    pub(in crate::directory) struct Plan {
+    pub(in crate::directory) struct FaultPlan {
         pub(in crate::directory) fails_at: Option<usize>,
         pub(in crate::directory) is_killed_at: Option<usize>,
         pub(in crate::directory) meanwhile: Option<(usize, Box<dyn FnOnce() + Send>)>,
@@ -73,21 +72,21 @@ mod in_tests {
             Self(Mutex::default())
         }
 
-        fn state(&self) -> MutexGuard<'_, State> {
+        fn state(&self) -> MutexGuard<'_, FaultState> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Starts to count anew.
-        pub(in crate::directory) fn set(&self, plan: Plan) {
-            *self.state() = State { plan, passed: Vec::new() };
+        /// Sets the faults and restarts the count of steps.
+        pub(in crate::directory) fn set(&self, plan: FaultPlan) {
+            *self.state() = FaultState { plan, passed: Vec::new() };
         }
 
-        /// The steps since then.
-        pub(in crate::directory) fn passed(&self) -> Vec<Step> {
+        /// Returns the steps since [`set`](Self::set).
+        pub(in crate::directory) fn passed(&self) -> Vec<CommitStep> {
             self.state().passed.clone()
         }
 
-        pub(in crate::directory) fn point(&self, step: Step) -> io::Result<()> {
+        pub(in crate::directory) fn point(&self, step: CommitStep) -> io::Result<()> {
             let mut state = self.state();
             let number = state.passed.len();
             state.passed.push(step);
@@ -98,7 +97,7 @@ mod in_tests {
                 (state.plan.is_killed_at == Some(number), state.plan.fails_at == Some(number));
             drop(state);
             if is_killed {
-                std::panic::resume_unwind(Box::new(Killed));
+                std::panic::resume_unwind(Box::new(SimulatedKill));
             }
             if fails { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
         }

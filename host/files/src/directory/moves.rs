@@ -1,4 +1,4 @@
-//! Removing directories, and giving files and directories another path.
+//! Removes directories, and moves files and directories.
 
 use std::io;
 
@@ -6,26 +6,26 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use super::publish::flush_names;
-use super::tree::{Node, Reached, Tree, look};
-use super::walk::Found;
-use crate::ledger::Ledger;
+use super::tree::{ReachedDepth, Tree, TreeNode, look};
+use super::walk::WalkEntry;
+use crate::ledger::UsageLedger;
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 impl Tree {
     pub(super) fn remove_directory(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::Root)?;
         let directory = self.existing_directory(&parent)?;
         match look(&directory, name)? {
-            Node::Directory(_) => {}
-            Node::File(_) => return Err(FileError::NotDirectory),
-            Node::Link => return Err(FileError::Link),
-            Node::Missing | Node::Special => return Err(FileError::NotFound),
+            TreeNode::Directory(_) => {}
+            TreeNode::File(_) => return Err(FileError::NotDirectory),
+            TreeNode::Link => return Err(FileError::Link),
+            TreeNode::Missing | TreeNode::Special => return Err(FileError::NotFound),
         }
-        // Should it be swapped for something else here, the system refuses: it removes nothing but
+        // If it is swapped for something else at this point, the system refuses: it removes only
         // empty directories.
         directory.remove_dir(name).map_err(refusal)?;
         if self.options.is_durable {
@@ -37,7 +37,7 @@ impl Tree {
 
     pub(super) fn rename(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         from: &StorePath,
         to: &StorePath,
         quota: &Quota,
@@ -45,10 +45,10 @@ impl Tree {
         let (parent, name) = from.split().ok_or(FileError::Root)?;
         let source = self.existing_directory(&parent)?;
         let moved = match look(&source, name)? {
-            Node::File(_) => EntryKind::File,
-            Node::Directory(_) => EntryKind::Directory,
-            Node::Link => return Err(FileError::Link),
-            Node::Missing | Node::Special => return Err(FileError::NotFound),
+            TreeNode::File(_) => EntryKind::File,
+            TreeNode::Directory(_) => EntryKind::Directory,
+            TreeNode::Link => return Err(FileError::Link),
+            TreeNode::Missing | TreeNode::Special => return Err(FileError::NotFound),
         };
         if from == to {
             return Ok(());
@@ -62,15 +62,15 @@ impl Tree {
             });
         }
         let target = match self.descend(&parent)? {
-            Reached::Directory(directory) => directory,
-            Reached::Missing { .. } => return Err(FileError::NotFound),
-            Reached::NotDirectory { .. } => return Err(FileError::ParentIsFile),
+            ReachedDepth::Directory(directory) => directory,
+            ReachedDepth::Missing { .. } => return Err(FileError::NotFound),
+            ReachedDepth::NotDirectory { .. } => return Err(FileError::ParentIsFile),
         };
         let replaced = replaceable(moved, &target, new_name)?;
         quota.check_depth(self.depth_after(moved, from, to, quota)?)?;
         source.rename(name, &target, new_name).map_err(refusal)?;
         match replaced {
-            Some(Node::File(metadata)) => ledger.enter_deletion(metadata.len()),
+            Some(TreeNode::File(metadata)) => ledger.enter_deletion(metadata.len()),
             Some(_) => ledger.enter_removal(),
             None => {}
         }
@@ -81,7 +81,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The depth of the deepest path once `from` is `to`.
+    /// Returns the depth of the deepest path once `from` has become `to`.
     fn depth_after(
         &self,
         moved: EntryKind,
@@ -92,7 +92,7 @@ impl Tree {
         let mut deepest = to.depth();
         if moved == EntryKind::Directory && *quota != Quota::UNLIMITED {
             let directory = self.existing_directory(from)?;
-            self.walk((from, directory), Scope::Recursive, &mut |found: Found<'_>| {
+            self.walk((from, directory), Scope::Recursive, &mut |found: WalkEntry<'_>| {
                 if let (Some(_), Some(name)) = (found.entry_kind(), found.path_below(from)) {
                     deepest = deepest.max(to.join(name).depth());
                 }
@@ -102,15 +102,19 @@ impl Tree {
     }
 }
 
-/// What is at `name` and may be replaced by something that is moved there.
-fn replaceable(moved: EntryKind, directory: &Dir, name: &str) -> Result<Option<Node>, FileError> {
+/// Returns the node at `name` that moving something there may replace.
+fn replaceable(
+    moved: EntryKind,
+    directory: &Dir,
+    name: &str,
+) -> Result<Option<TreeNode>, FileError> {
     match (moved, look(directory, name)?) {
-        (_, Node::Missing) => Ok(None),
-        (_, Node::Link) => Err(FileError::Link),
-        (_, Node::Special) => Err(FileError::Special),
-        (EntryKind::File, Node::Directory(_)) => Err(FileError::IsDirectory),
-        (EntryKind::Directory, Node::File(_)) => Err(FileError::IsFile),
-        (EntryKind::Directory, Node::Directory(_))
+        (_, TreeNode::Missing) => Ok(None),
+        (_, TreeNode::Link) => Err(FileError::Link),
+        (_, TreeNode::Special) => Err(FileError::Special),
+        (EntryKind::File, TreeNode::Directory(_)) => Err(FileError::IsDirectory),
+        (EntryKind::Directory, TreeNode::File(_)) => Err(FileError::IsFile),
+        (EntryKind::Directory, TreeNode::Directory(_))
             if directory.open_dir_nofollow(name)?.entries()?.next().is_some() =>
         {
             Err(FileError::NotEmpty)

@@ -1,4 +1,4 @@
-//! Writing a file in one step: under a temporary name first, then under its own.
+//! Writes a file in one step: first under a temporary name, then under its own.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,22 +7,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::nameless;
-use super::tree::{Node, look};
+use super::tree::{TreeNode, look};
 use crate::WriteMode;
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::path::RESERVED_PREFIX;
 
-/// How many temporary names are tried. Only an enemy could have taken the first.
+/// Maximum number of temporary names to try. The first is free unless an attacker has taken it.
 const NAMES_MAX: usize = 16;
 
 /// Gives `name` in `directory` the content `content`. On failure nothing has changed.
 ///
-/// `replaced` is what is there, whose permissions the new file gets: a script stays executable, a
-/// private file private.
+/// `replaced` is the metadata of the existing file, whose permissions the new file gets: a script
+/// stays executable, a private file private.
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
-    content: &Content,
+    content: &FileContent,
     mode: WriteMode,
     replaced: Option<&Metadata>,
     is_durable: bool,
@@ -42,19 +42,19 @@ pub(super) fn publish(
 }
 
 /// A file that has its name.
-pub(super) struct Begun {
+pub(super) struct PublishedFile {
     file: File,
-    /// Whether it also has its content.
+    /// True if it also has its content.
     is_complete: bool,
 }
 
-impl Begun {
-    /// Creates `name` in `directory`, which must not be there. `model` is the file whose
+impl PublishedFile {
+    /// Creates `name` in `directory`, where it must not exist. `model` is the file whose
     /// permissions it will have.
     pub(super) fn create(
         directory: &Dir,
         name: &str,
-        content: &Content,
+        content: &FileContent,
         model: Option<&Metadata>,
     ) -> io::Result<Self> {
         if let Some(nameless) = content.nameless_file() {
@@ -63,7 +63,7 @@ impl Begun {
             match nameless::give_name(nameless, directory, name) {
                 Ok(()) => return Ok(Self { file, is_complete: true }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-                // It can still be copied.
+                // The content can still be copied.
                 Err(_) => {}
             }
         }
@@ -73,8 +73,12 @@ impl Begun {
         Ok(Self { file: directory.open_with(name, &options)?, is_complete: false })
     }
 
-    /// The file with all of `content` and its permissions.
-    pub(super) fn complete(self, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
+    /// Returns the file with all of `content` and its permissions.
+    pub(super) fn complete(
+        self,
+        content: &FileContent,
+        model: Option<&Metadata>,
+    ) -> io::Result<File> {
         if self.is_complete {
             return Ok(self.file);
         }
@@ -86,7 +90,7 @@ impl Begun {
     }
 }
 
-/// Makes what happened to the names in `directory` durable.
+/// Makes the changed names in `directory` durable.
 ///
 /// A failure is not reported: the change has taken place and cannot be undone, and some file
 /// systems cannot flush a directory at all.
@@ -94,7 +98,7 @@ pub(super) fn flush_names(directory: &Dir) {
     #[cfg(unix)]
     {
         use rustix::fs::{Mode, OFlags, fsync, openat};
-        // The handle that leads here was opened for passing through, which is not enough to flush.
+        // The existing handle was opened for traversal only, which is not enough to flush.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let _flushed = openat(directory, ".", flags, Mode::empty()).and_then(fsync);
     }
@@ -103,10 +107,10 @@ pub(super) fn flush_names(directory: &Dir) {
 }
 
 /// Makes everything durable that has been written to the file system of `directory`. For many files
-/// this is much faster than one after another.
+/// this is much faster than flushing one after another.
 ///
 /// # Errors
-/// Where the system cannot do that, or could not.
+/// If the system has no such operation, or it failed.
 pub(super) fn flush_all(directory: &Dir) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -122,7 +126,7 @@ pub(super) fn flush_all(directory: &Dir) -> io::Result<()> {
     }
 }
 
-/// A file under a temporary name, removed unless it was published.
+/// A file under a temporary name, removed on drop unless it was published.
 struct Temporary<'d> {
     directory: &'d Dir,
     name: String,
@@ -132,13 +136,13 @@ struct Temporary<'d> {
 impl<'d> Temporary<'d> {
     fn create(
         directory: &'d Dir,
-        content: &Content,
+        content: &FileContent,
         replaced: Option<&Metadata>,
-    ) -> io::Result<(Self, Begun)> {
+    ) -> io::Result<(Self, PublishedFile)> {
         let mut failure = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..NAMES_MAX {
             let name = temporary_name();
-            match Begun::create(directory, &name, content, replaced) {
+            match PublishedFile::create(directory, &name, content, replaced) {
                 Ok(begun) => return Ok((Self { directory, name, is_published: false }, begun)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => failure = error,
                 Err(error) => return Err(error),
@@ -151,14 +155,14 @@ impl<'d> Temporary<'d> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.is_published {
-            // What cannot be removed is invisible, and a later count removes it.
+            // If it cannot be removed, it is invisible, and a later count removes it.
             let _removed = self.directory.remove_file(&self.name);
         }
     }
 }
 
-/// A name that no other write uses: not in this process by the number, hardly in another by the
-/// rest.
+/// Returns a name that no other write uses: the number makes it unique in this process, the rest
+/// makes it almost certainly unique among processes.
 pub(super) fn temporary_name() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -167,8 +171,8 @@ pub(super) fn temporary_name() -> String {
     format!("{RESERVED_PREFIX}-{}-{moment}-{number}", std::process::id())
 }
 
-/// Renames a file unless the new name is taken. Where the system cannot do that in one step, a
-/// second name is made instead, which fails just so, and the first one removed.
+/// Renames a file unless the new name is taken. If the system cannot do that in one step, creates a
+/// hard link instead, which also fails if the name is taken, and removes the first name.
 fn publish_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
     match rename_unless_taken(directory, from, directory, to) {
         Some(result) => result,
@@ -184,8 +188,8 @@ fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames anything unless the new name is taken. Where the system cannot do that in one step, a
-/// look comes before it.
+/// Renames anything unless the new name is taken. If the system cannot do that in one step, checks
+/// the new name before it renames.
 pub(super) fn rename_exclusive(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
     match rename_unless_taken(source, from, target, to) {
         Some(result) => result,
@@ -195,12 +199,12 @@ pub(super) fn rename_exclusive(source: &Dir, from: &str, target: &Dir, to: &str)
 
 fn look_and_rename(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
     match look(target, to)? {
-        Node::Missing => source.rename(from, target, to),
+        TreeNode::Missing => source.rename(from, target, to),
         _ => Err(io::ErrorKind::AlreadyExists.into()),
     }
 }
 
-/// `None` where the system has no such operation.
+/// Returns `None` if the system has no such operation.
 fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Option<io::Result<()>> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
@@ -218,8 +222,8 @@ fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Opti
     }
 }
 
-/// The permission bits that content written by others may keep: not those that lend the owner's
-/// rights.
+/// Permission bits that content written by others may keep. They exclude the set-user-ID bit and
+/// the other bits that grant the owner's rights.
 #[cfg(unix)]
 const PERMISSIONS_KEPT: u32 = 0o777;
 
@@ -258,7 +262,7 @@ mod tests {
     use cap_std::ambient_authority;
 
     use super::*;
-    use crate::content::Spilled;
+    use crate::content::SpilledContent;
 
     #[test]
     fn all_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
@@ -284,23 +288,23 @@ mod tests {
         }
     }
 
-    /// Content as long as it takes, in each of the places in which content waits.
-    fn contents(directory: &Dir) -> Vec<Content> {
+    /// Returns the same content once for each way in which content can be stored.
+    fn contents(directory: &Dir) -> Vec<FileContent> {
         let charge = || crate::Budget::new(u64::MAX).take(0).unwrap();
-        let filled = |mut spilled: Spilled| {
+        let filled = |mut spilled: SpilledContent| {
             spilled.write(0, b"new").unwrap();
-            Content::Spilled(spilled)
+            FileContent::Spilled(spilled)
         };
-        let elsewhere = Spilled::new(tempfile::tempfile().unwrap(), charge());
-        let mut contents = vec![Content::Bytes(b"new".to_vec()), filled(elsewhere)];
-        let of_store =
-            nameless::create(directory).map(|file| filled(Spilled::of_store(file, charge())));
+        let elsewhere = SpilledContent::new(tempfile::tempfile().unwrap(), charge());
+        let mut contents = vec![FileContent::Bytes(b"new".to_vec()), filled(elsewhere)];
+        let of_store = nameless::create(directory)
+            .map(|file| filled(SpilledContent::of_store(file, charge())));
         assert!(of_store.is_some() || cfg!(not(target_os = "linux")));
         contents.extend(of_store);
-        // Not in the file system that it is wanted in.
+        // A file system other than the destination's.
         let foreign = Dir::open_ambient_dir("/dev/shm", ambient_authority()).ok();
         let foreign = foreign.and_then(|foreign| nameless::create(&foreign));
-        contents.extend(foreign.map(|file| filled(Spilled::of_store(file, charge()))));
+        contents.extend(foreign.map(|file| filled(SpilledContent::of_store(file, charge()))));
         contents
     }
 
@@ -347,7 +351,7 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         directory.create_dir("d").unwrap();
         for mode in [WriteMode::Create, WriteMode::Replace] {
-            publish(&directory, "d", &Content::Bytes(b"x".to_vec()), mode, None, false)
+            publish(&directory, "d", &FileContent::Bytes(b"x".to_vec()), mode, None, false)
                 .unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);

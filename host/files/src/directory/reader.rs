@@ -1,13 +1,13 @@
 //! Files that stay open for reading.
 //!
-//! Opening a file costs a step for every directory above it; whoever reads it in parts pays that
-//! once. The file that was opened at the first read is read to its end, whatever its path leads to
-//! by then, and so what is read is one state of it: files of a store are replaced and not written
-//! over.
+//! Opening a file costs a step for every directory above it, and a reader pays that only once. The
+//! file that was opened at the first read is read to its end, even if its path leads to another
+//! file in the meantime. So all reads see one state of it: files of a store are replaced and never
+//! overwritten.
 //!
-//! Open files are scarce, since the system often allows a process no more than a thousand. So there
-//! are few of them at a time, in all stores together, and who comes too late opens the file again
-//! at every read.
+//! Open files are scarce, since the system often allows a process no more than a thousand. So only
+//! a few are kept open at a time, in all stores together; a reader beyond the limit opens its file
+//! again at every read.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,27 +20,27 @@ use super::tree::Tree;
 use crate::blocking::blocking;
 use crate::{FileError, FileReader, StorePath};
 
-/// How many files stay open at a time, in this process.
+/// Maximum number of files that this process keeps open for readers.
 const OPEN_FILES_MAX: usize = 128;
 
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// A file that is read.
+/// Reader of one file.
 pub(super) struct DirectoryReader {
     tree: Arc<Tree>,
     path: StorePath,
-    /// Since the first read, if there was a place.
-    open: Arc<OnceLock<OpenFile>>,
+    /// Set at the first read, if the limit allowed keeping the file open.
+    open: Arc<OnceLock<DirectoryFile>>,
 }
 
-/// Holds its place for as long as it is open.
-struct OpenFile {
+/// A file that counts toward the limit for as long as it is open.
+struct DirectoryFile {
     file: File,
-    _place: Place,
+    _place: ReadPermit,
 }
 
-/// The right to keep a file open.
-struct Place;
+/// Permit to keep a file open.
+struct ReadPermit;
 
 impl DirectoryReader {
     pub(super) fn new(tree: Arc<Tree>, path: StorePath) -> Self {
@@ -62,8 +62,8 @@ impl FileReader for DirectoryReader {
                 tree.open_file(&path)?
             };
             let content = read_at(&file, offset, length)?;
-            if let Some(place) = Place::take() {
-                open.get_or_init(|| OpenFile { file, _place: place });
+            if let Some(place) = ReadPermit::take() {
+                open.get_or_init(|| DirectoryFile { file, _place: place });
             }
             Ok(content)
         })
@@ -71,20 +71,20 @@ impl FileReader for DirectoryReader {
     }
 }
 
-impl Place {
+impl ReadPermit {
     fn take() -> Option<Self> {
         let take = |taken: usize| (taken < OPEN_FILES_MAX).then(|| taken.saturating_add(1));
         OPEN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok().map(|_| Self)
     }
 }
 
-impl Drop for Place {
+impl Drop for ReadPermit {
     fn drop(&mut self) {
         OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Takes memory for what is there and not for what was asked for.
+/// Reads at `offset`, and allocates memory for the bytes that exist, not for those requested.
 fn read_at(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let there = file.metadata()?.len().saturating_sub(offset);
     let wanted = usize::try_from(there.min(length)).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -94,7 +94,7 @@ fn read_at(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let already = u64::try_from(content.len()).unwrap_or(u64::MAX);
         let spare = rustix::buffer::spare_capacity(&mut content);
         match rustix::io::pread(file, spare, offset.saturating_add(already)) {
-            // Somebody has cut the file meanwhile.
+            // Another program has truncated the file in the meantime.
             Ok(0) => break,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

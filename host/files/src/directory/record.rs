@@ -1,8 +1,8 @@
-//! What a commit is going to do, in the form that survives a crash.
+//! Record of what a commit is going to do, in a form that survives a crash.
 //!
 //! A record is read back only from the directory in which commits are prepared, and even there it
-//! may have been planted. So it is bounded, parsed strictly, and its paths are checked like those
-//! of a model: they name what is in the store and nothing else.
+//! may have been planted. So it is bounded and parsed strictly, and its paths are checked like
+//! those of a model: they can only name what is in the store.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,85 +14,85 @@ use serde::{Deserialize, Serialize};
 
 use crate::StorePath;
 
-/// Longest record, in bytes. The paths of as many files as a store holds by default are shorter,
-/// whatever their length.
+/// Maximum length of a record, in bytes. The paths of as many files as a store holds by default are
+/// shorter, however long each one is.
 const RECORD_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Which form of the record this is.
+/// Version of the record format.
 const FORMAT: u32 = 1;
 
-/// How far a commit is. It is the name of the record, so that going on is one rename, which needs
-/// no room on the disk.
+/// Progress of a commit. The phase is the file name of the record, so that entering the next phase
+/// is one rename, which needs no room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// What leaves its path moves into the directory of the commit.
+    /// Everything that leaves its path moves into the directory of the commit.
     Vacate,
-    /// Everything comes to its new path.
+    /// Everything is put at its new path.
     Fill,
-    /// The commit cannot be made: what came is taken back.
+    /// The commit cannot be made: everything that was put at a new path is taken back.
     Unfill,
-    /// What left goes back.
+    /// Everything that left goes back to its path.
     Unvacate,
 }
 
-/// All steps of a commit. The numbers in it are positions in the two lists.
+/// All steps of a commit. The numbers in it are indexes into the two lists.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Record {
+pub(super) struct CommitRecord {
     format: u32,
-    pub(super) leaving: Vec<Leaving>,
-    pub(super) coming: Vec<Coming>,
+    pub(super) leaving: Vec<Departure>,
+    pub(super) coming: Vec<Arrival>,
 }
 
-/// Something that leaves its path, in an order in which each path is still the one that it had
-/// before.
+/// Something that leaves its path. The list is ordered so that each path is still the one from
+/// before the commit when it is used.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Leaving {
+pub(super) struct Departure {
     #[serde(with = "as_text")]
     pub(super) path: StorePath,
     pub(super) is_directory: bool,
-    pub(super) end: End,
-    /// The [`state`] in which it is expected.
+    pub(super) end: Removal,
+    /// Expected [`state`] of the file or directory.
     pub(super) state: u64,
 }
 
-/// What becomes of something that leaves.
+/// Reason why something leaves its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum End {
+pub(super) enum Removal {
     Deleted,
     Moved,
-    /// It stays where it is until something takes its place. It is given a second name, to have it
-    /// back if need be.
+    /// It stays where it is until something takes its place. It is given a second name, so that it
+    /// can be restored.
     Replaced,
 }
 
-/// Something that comes to a path, directories before what is in them.
+/// Something that is put at a path. Directories are listed before their contents.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Coming {
+pub(super) struct Arrival {
     #[serde(with = "as_text")]
     pub(super) path: StorePath,
     pub(super) is_directory: bool,
-    pub(super) from: Source,
-    /// What it takes the place of.
+    pub(super) from: ArrivalSource,
+    /// Index of the entry in `leaving` that it replaces.
     pub(super) replaces: Option<usize>,
 }
 
-/// Where something that comes has been until then.
+/// Origin of something that is put at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Source {
+pub(super) enum ArrivalSource {
     /// It is new and was written beforehand.
     Staged,
-    /// It left another path.
+    /// It left another path; the number is its index in `leaving`.
     Vacated(usize),
 }
 
-/// What is the same until a file is replaced or written to, or a directory is replaced. Unlike its
-/// version, it is the same under another name. Another build may compute it otherwise: then a
-/// commit that was interrupted is taken back.
+/// Returns a value that stays the same until a file is replaced or written to, or a directory is
+/// replaced. Unlike a version, it survives a rename. Another build may compute it differently: then
+/// an interrupted commit is rolled back.
 pub(super) fn state(metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     #[cfg(unix)]
@@ -107,14 +107,14 @@ pub(super) fn state(metadata: &Metadata) -> u64 {
     hasher.finish()
 }
 
-/// A record that no commit has written.
+/// Error for a record that no commit has written.
 #[derive(Debug)]
-pub(super) struct Malformed;
+pub(super) struct InvalidRecord;
 
 impl Phase {
     const ALL: [Self; 4] = [Self::Vacate, Self::Fill, Self::Unfill, Self::Unvacate];
 
-    /// The name of the record in this phase.
+    /// Returns the name of the record in this phase.
     pub(super) fn file_name(self) -> &'static str {
         match self {
             Self::Vacate => "record-vacate",
@@ -125,22 +125,22 @@ impl Phase {
     }
 }
 
-impl Record {
-    pub(super) fn new(leaving: Vec<Leaving>, coming: Vec<Coming>) -> Self {
+impl CommitRecord {
+    pub(super) fn new(leaving: Vec<Departure>, coming: Vec<Arrival>) -> Self {
         Self { format: FORMAT, leaving, coming }
     }
 
-    /// Where the directory of the commit keeps what leaves.
+    /// Returns the name under which the directory of the commit keeps something that leaves.
     pub(super) fn vacated_name(number: usize) -> String {
         format!("v{number}")
     }
 
-    /// Where the directory of the commit keeps what is new.
+    /// Returns the name under which the directory of the commit keeps something new.
     pub(super) fn staged_name(number: usize) -> String {
         format!("n{number}")
     }
 
-    /// Writes the record under `name` and gives the file for flushing.
+    /// Writes the record under `name` and returns the file, so that the caller can flush it.
     pub(super) fn write(&self, directory: &Dir, name: &str) -> io::Result<cap_std::fs::File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -148,7 +148,7 @@ impl Record {
         serde_json::to_writer(&mut writer, self)?;
         writer.flush()?;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        // What could not be read back must not become the point of no return.
+        // A record that cannot be read back must not become the point of no return.
         if file.metadata()?.len() > RECORD_BYTES_MAX {
             Err(io::ErrorKind::FileTooLarge.into())
         } else {
@@ -156,45 +156,48 @@ impl Record {
         }
     }
 
-    /// The record in `directory` and the phase that it is in, if there is one.
-    pub(super) fn find(directory: &Dir) -> io::Result<Result<Option<(Phase, Self)>, Malformed>> {
+    /// Returns the record in `directory` and its phase, if there is one.
+    pub(super) fn find(
+        directory: &Dir,
+    ) -> io::Result<Result<Option<(Phase, Self)>, InvalidRecord>> {
         let mut found = None;
         for phase in Phase::ALL {
             if directory.symlink_metadata(phase.file_name()).is_err() {
                 continue;
             }
             if found.is_some() {
-                return Ok(Err(Malformed));
+                return Ok(Err(InvalidRecord));
             }
             match read(directory, phase.file_name())? {
                 Some(record) => found = Some((phase, record)),
-                None => return Ok(Err(Malformed)),
+                None => return Ok(Err(InvalidRecord)),
             }
         }
         Ok(Ok(found))
     }
 
-    /// Whether everything in it fits together.
+    /// Returns whether the parts of the record are consistent.
     fn is_sound(&self) -> bool {
         let mut used = HashSet::new();
-        let mut uses = |number: usize, end: End| {
+        let mut uses = |number: usize, end: Removal| {
             self.leaving.get(number).is_some_and(|leaving| leaving.end == end)
                 && used.insert(number)
         };
         let are_found = self.coming.iter().all(|coming| {
             let is_found = match coming.from {
-                Source::Staged => true,
-                Source::Vacated(number) => uses(number, End::Moved),
+                ArrivalSource::Staged => true,
+                ArrivalSource::Vacated(number) => uses(number, Removal::Moved),
             };
-            is_found && coming.replaces.is_none_or(|number| uses(number, End::Replaced))
+            is_found && coming.replaces.is_none_or(|number| uses(number, Removal::Replaced))
         });
-        let expected = self.leaving.iter().filter(|leaving| leaving.end != End::Deleted).count();
+        let expected =
+            self.leaving.iter().filter(|leaving| leaving.end != Removal::Deleted).count();
         self.format == FORMAT && are_found && used.len() == expected
     }
 }
 
-/// The record in the file `name`, or `None` if it is no record.
-fn read(directory: &Dir, name: &str) -> io::Result<Option<Record>> {
+/// Reads the record in the file `name`. Returns `None` if it is not a valid record.
+fn read(directory: &Dir, name: &str) -> io::Result<Option<CommitRecord>> {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
     if !directory.symlink_metadata(name)?.is_file() {
@@ -206,10 +209,10 @@ fn read(directory: &Dir, name: &str) -> io::Result<Option<Record>> {
     }
     let mut text = Vec::new();
     file.take(RECORD_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text).ok().filter(Record::is_sound))
+    Ok(serde_json::from_slice(&text).ok().filter(CommitRecord::is_sound))
 }
 
-/// A path as text. Only what a text may denote is read back.
+/// Serializes a path as a string. Only strings that are valid paths are read back.
 mod as_text {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -233,32 +236,32 @@ mod as_text {
 mod tests {
     use super::*;
 
-    fn read_back(text: &str) -> Option<Record> {
-        serde_json::from_str(text).ok().filter(Record::is_sound)
+    fn read_back(text: &str) -> Option<CommitRecord> {
+        serde_json::from_str(text).ok().filter(CommitRecord::is_sound)
     }
 
     #[test]
     fn a_record_reads_back_as_it_was_written() {
         let path = |text| StorePath::file(text).unwrap();
         let leaving =
-            |text, end| Leaving { path: path(text), is_directory: false, end, state: u64::MAX };
-        let record = Record::new(
+            |text, end| Departure { path: path(text), is_directory: false, end, state: u64::MAX };
+        let record = CommitRecord::new(
             vec![
-                leaving("a", End::Replaced),
-                leaving("b", End::Moved),
-                leaving("d/ü \"", End::Deleted),
+                leaving("a", Removal::Replaced),
+                leaving("b", Removal::Moved),
+                leaving("d/ü \"", Removal::Deleted),
             ],
             vec![
-                Coming {
+                Arrival {
                     path: path("a"),
                     is_directory: false,
-                    from: Source::Staged,
+                    from: ArrivalSource::Staged,
                     replaces: Some(0),
                 },
-                Coming {
+                Arrival {
                     path: path("c"),
                     is_directory: false,
-                    from: Source::Vacated(1),
+                    from: ArrivalSource::Vacated(1),
                     replaces: None,
                 },
             ],

@@ -1,10 +1,10 @@
-//! What a commit leaves behind: cleaning up after it, and finishing one that was interrupted.
+//! Cleans up after a commit, and finishes one that was interrupted.
 //!
-//! Somebody else may have made the directory in which this looks, and everything in it. It is
-//! trusted only when it belongs to the user of this process or to whoever owns the store, and even
-//! then it can do no more than its record may say: rename and delete what paths of the store
-//! denote. Nothing is deleted here that holds something: what fits no commit is set aside under
-//! another reserved name.
+//! Another user may have created the directory of the commit, and everything in it. It is trusted
+//! only if it belongs to the user of this process or to the owner of the store, and even then it
+//! can only do what its record may say: rename and delete files and directories that paths of the
+//! store denote. Directories with contents are never deleted here: anything that fits no commit is
+//! set aside under another reserved name.
 
 use std::io;
 
@@ -12,41 +12,41 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, Metadata};
 
 use super::apply::Commit;
-use super::fault::Step;
+use super::fault::CommitStep;
 use super::publish::temporary_name;
-use super::record::Record;
+use super::record::CommitRecord;
 use super::staging::COMMIT;
-use super::tree::{Node, Tree, look};
+use super::tree::{Tree, TreeNode, look};
 use super::walk::Kind;
 use crate::FileError;
 
 impl Tree {
-    /// Whether a commit has left something to be done. One look.
+    /// Returns whether a commit has left something to be done. Costs one lookup.
     pub(super) fn has_unfinished_commit(&self) -> io::Result<bool> {
-        Ok(!matches!(look(&self.root, COMMIT)?, Node::Missing))
+        Ok(!matches!(look(&self.root, COMMIT)?, TreeNode::Missing))
     }
 
-    /// Finishes what an interrupted commit has left: makes its changes or takes them back, all of
-    /// them. To be called by whoever has the turn. Gives whether there was anything.
+    /// Finishes an interrupted commit: makes all of its changes or rolls all of them back. The
+    /// caller must hold the lock of the directory. Returns whether there was such a commit.
     pub(super) fn recover(&self) -> Result<bool, FileError> {
         let directory = match look(&self.root, COMMIT)? {
-            Node::Missing => return Ok(false),
-            Node::Directory(metadata) => {
+            TreeNode::Missing => return Ok(false),
+            TreeNode::Directory(metadata) => {
                 self.require_ours(&metadata)?;
                 self.root.open_dir_nofollow(COMMIT)?
             }
-            // No commit makes such a thing.
-            Node::File(_) | Node::Link | Node::Special => {
+            // No commit creates this.
+            TreeNode::File(_) | TreeNode::Link | TreeNode::Special => {
                 self.root.remove_file(COMMIT)?;
                 return Ok(true);
             }
         };
-        match Record::find(&directory)? {
+        match CommitRecord::find(&directory)? {
             Ok(None) => self.clear_commit(&directory),
             Ok(Some((phase, record))) => {
                 let commit = Commit::new(self, directory, record, phase);
                 match commit.carry_out() {
-                    // Taken back as a whole, or an error of the system that may be gone the next
+                    // Rolled back as a whole, or an error of the system that may be gone the next
                     // time.
                     Ok(()) => {}
                     Err(error) if !self.has_unfinished_commit()? => drop(error),
@@ -64,8 +64,8 @@ impl Tree {
     }
 
     /// Removes the directory of a commit that has no record, with everything that commits leave in
-    /// it. What cannot be removed, a directory into which somebody has put something above all, is
-    /// set aside.
+    /// it. If that fails, above all because another program has put something into a directory, the
+    /// directory is set aside.
     pub(super) fn clear_commit(&self, directory: &Dir) {
         if self.try_clear(directory).is_err() {
             // If this fails too, the next change tries again.
@@ -76,7 +76,7 @@ impl Tree {
     fn try_clear(&self, directory: &Dir) -> io::Result<()> {
         for entry in directory.entries()? {
             let entry = entry?;
-            self.faults.point(Step::Clean)?;
+            self.faults.point(CommitStep::Clean)?;
             match Kind::of(entry.file_type()?) {
                 // Fails unless it is empty.
                 Kind::Directory => directory.remove_dir(entry.file_name())?,
@@ -85,7 +85,7 @@ impl Tree {
                 }
             }
         }
-        self.faults.point(Step::RemoveDirectory)?;
+        self.faults.point(CommitStep::RemoveDirectory)?;
         self.root.remove_dir(COMMIT)
     }
 

@@ -1,4 +1,4 @@
-//! The first part of a commit: everything that can fail for want of room happens here, beside the
+//! The first part of a commit: everything that can fail for lack of room happens here, beside the
 //! store and not in it.
 
 use std::collections::HashMap;
@@ -8,36 +8,35 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, File, Metadata};
 
 use super::apply::Commit;
-use super::fault::Step;
-use super::publish::{Begun, flush_all, flush_names};
-use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
-use super::tree::{Node, Tree, look};
-use crate::changes::{Filled, Vacated, blame};
-use crate::content::Content;
+use super::fault::CommitStep;
+use super::publish::{PublishedFile, flush_all, flush_names};
+use super::record::{Arrival, ArrivalSource, CommitRecord, Departure, Phase, Removal, state};
+use super::tree::{Tree, TreeNode, look};
+use crate::changes::{NewContent, RemovedPath, blame};
+use crate::content::FileContent;
 use crate::{Changes, FileError, StorePath};
 
-/// The directory in which a commit is prepared and from which it can be finished after a crash. No
-/// path of a store denotes the name.
+/// Name of the directory in which a commit is prepared and from which it can be finished after a
+/// crash. No path of a store denotes this name.
 pub(super) const COMMIT: &str = ".~cofferdam-commit";
 
-/// Up to this many files or directories are flushed one by one. Flushing the whole file system
-/// costs about as much as ten of them, and more when others have much to be flushed.
+/// Maximum number of files or directories that are flushed one by one. Flushing the whole file
+/// system costs about as much as ten of them, and more if other programs have much to be flushed.
 pub(super) const FLUSHED_SINGLY_MAX: usize = 8;
 
-/// The name of a record that is not complete yet.
+/// Name of a record that is not complete yet.
 const UNFINISHED: &str = "record";
 
 impl Tree {
-    /// Prepares `changes` up to the point from which on they will be made, whatever happens to the
-    /// host. After an error nothing has changed. `recheck` is asked last, because preparing takes
-    /// time.
+    /// Prepares `changes` up to the point after which they will be made even if the host is killed.
+    /// After an error nothing has changed. `recheck` is called last, because preparing takes time.
     pub(super) fn stage(
         &self,
         changes: Changes,
         recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
     ) -> Result<Commit<'_>, FileError> {
         let directory = self.make_commit_directory()?;
-        let staged = Staging { tree: self, directory: &directory }.prepare(changes, recheck);
+        let staged = StagingArea { tree: self, directory: &directory }.prepare(changes, recheck);
         match staged {
             Ok(record) => Ok(Commit::new(self, directory, record, Phase::Vacate)),
             Err(error) => {
@@ -60,27 +59,27 @@ impl Tree {
     }
 }
 
-struct Staging<'t> {
+struct StagingArea<'t> {
     tree: &'t Tree,
     directory: &'t Dir,
 }
 
-impl Staging<'_> {
+impl StagingArea<'_> {
     fn prepare(
         &self,
         mut changes: Changes,
         recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
-    ) -> Result<Record, FileError> {
+    ) -> Result<CommitRecord, FileError> {
         let record = self.plan(&changes)?;
         self.write_contents(&mut changes)?;
-        self.tree.faults.point(Step::WriteRecord)?;
+        self.tree.faults.point(CommitStep::WriteRecord)?;
         let file = record.write(self.directory, UNFINISHED)?;
         if self.tree.options.is_durable {
             file.sync_all()?;
         }
         drop(file);
         recheck(&changes)?;
-        self.tree.faults.point(Step::NameRecord)?;
+        self.tree.faults.point(CommitStep::NameRecord)?;
         self.directory.rename(UNFINISHED, self.directory, Phase::Vacate.file_name())?;
         if self.tree.options.is_durable {
             flush_names(self.directory);
@@ -89,86 +88,86 @@ impl Staging<'_> {
         Ok(record)
     }
 
-    /// The steps. Names for what will be replaced come first, while every path is the one from
-    /// before.
-    fn plan(&self, changes: &Changes) -> Result<Record, FileError> {
+    /// Plans the steps. Names for what will be replaced come first, while every path is still the
+    /// one from before the commit.
+    fn plan(&self, changes: &Changes) -> Result<CommitRecord, FileError> {
         let mut leaving = Vec::new();
         let mut replaced = HashMap::new();
         for (_, filled) in &changes.filled {
-            if let Filled::File { replaces: Some(path), .. } = filled {
+            if let NewContent::File { replaces: Some(path), .. } = filled {
                 replaced.insert(path, leaving.len());
-                leaving.push(self.leaving(path, End::Replaced)?);
+                leaving.push(self.leaving(path, Removal::Replaced)?);
             }
         }
         let mut moved = HashMap::new();
         for vacated in &changes.vacated {
             leaving.push(match vacated {
-                Vacated::File(path) | Vacated::Directory(path) => {
-                    self.leaving(path, End::Deleted)?
+                RemovedPath::File(path) | RemovedPath::Directory(path) => {
+                    self.leaving(path, Removal::Deleted)?
                 }
-                Vacated::Staged { from, stage } => {
+                RemovedPath::Staged { from, stage } => {
                     moved.insert(stage, leaving.len());
-                    self.leaving(from, End::Moved)?
+                    self.leaving(from, Removal::Moved)?
                 }
             });
         }
         let mut coming = Vec::new();
         for (path, filled) in &changes.filled {
             let (from, is_directory, replaces) = match filled {
-                Filled::Directory => (Source::Staged, true, None),
-                Filled::File { replaces, .. } => {
+                NewContent::Directory => (ArrivalSource::Staged, true, None),
+                NewContent::File { replaces, .. } => {
                     let replaces = replaces.as_ref().and_then(|path| replaced.get(path)).copied();
-                    (Source::Staged, false, replaces)
+                    (ArrivalSource::Staged, false, replaces)
                 }
-                Filled::Moved { from } => {
+                NewContent::Moved { from } => {
                     let number = match moved.get(from) {
                         Some(number) => *number,
                         None => {
-                            leaving.push(self.leaving(from, End::Moved)?);
+                            leaving.push(self.leaving(from, Removal::Moved)?);
                             leaving.len().saturating_sub(1)
                         }
                     };
                     let is_directory =
                         leaving.get(number).is_some_and(|leaving| leaving.is_directory);
-                    (Source::Vacated(number), is_directory, None)
+                    (ArrivalSource::Vacated(number), is_directory, None)
                 }
             };
-            coming.push(Coming { path: path.clone(), is_directory, from, replaces });
+            coming.push(Arrival { path: path.clone(), is_directory, from, replaces });
         }
-        Ok(Record::new(leaving, coming))
+        Ok(CommitRecord::new(leaving, coming))
     }
 
-    fn leaving(&self, path: &StorePath, end: End) -> Result<Leaving, FileError> {
+    fn leaving(&self, path: &StorePath, end: Removal) -> Result<Departure, FileError> {
         let (parent, name) = path.split().ok_or(FileError::Root)?;
         let parent = self.tree.existing_directory(&parent).map_err(|error| blame(error, path))?;
         let (metadata, is_directory) = match look(&parent, name)? {
-            Node::File(metadata) => (metadata, false),
-            Node::Directory(metadata) => (metadata, true),
-            Node::Link => return Err(FileError::Link),
-            Node::Missing | Node::Special => return Err(blame(FileError::NotFound, path)),
+            TreeNode::File(metadata) => (metadata, false),
+            TreeNode::Directory(metadata) => (metadata, true),
+            TreeNode::Link => return Err(FileError::Link),
+            TreeNode::Missing | TreeNode::Special => return Err(blame(FileError::NotFound, path)),
         };
-        Ok(Leaving { path: path.clone(), is_directory, end, state: state(&metadata) })
+        Ok(Departure { path: path.clone(), is_directory, end, state: state(&metadata) })
     }
 
-    /// Writes everything that is new. Contents are given up one after another, so that they are not
+    /// Writes everything that is new. Contents are dropped one after another, so that they are not
     /// in memory and in the cache of the system at the same time.
     fn write_contents(&self, changes: &mut Changes) -> Result<(), FileError> {
         let files = changes
             .filled
             .iter()
-            .filter(|(_, filled)| matches!(filled, Filled::File { .. }))
+            .filter(|(_, filled)| matches!(filled, NewContent::File { .. }))
             .count();
         let is_flushed_singly = cfg!(not(target_os = "linux")) || files <= FLUSHED_SINGLY_MAX;
-        // Flushed after all have been written, because the first flush then does most of the work
-        // for the others.
+        // Flush after all files have been written, because the first flush then does most of the
+        // work for the others.
         let mut open = Vec::new();
         for (number, (_, filled)) in changes.filled.iter_mut().enumerate() {
-            let name = Record::staged_name(number);
-            self.tree.faults.point(Step::Stage)?;
+            let name = CommitRecord::staged_name(number);
+            self.tree.faults.point(CommitStep::Stage)?;
             match filled {
-                Filled::Moved { .. } => {}
-                Filled::Directory => self.directory.create_dir(&name)?,
-                Filled::File { content, origin, replaces } => {
+                NewContent::Moved { .. } => {}
+                NewContent::Directory => self.directory.create_dir(&name)?,
+                NewContent::File { content, origin, replaces } => {
                     let model =
                         self.permissions(origin.as_ref())?.or(self.permissions(replaces.as_ref())?);
                     let file = self.write(&name, &std::mem::take(content), model.as_ref())?;
@@ -178,7 +177,7 @@ impl Staging<'_> {
                 }
             }
         }
-        self.tree.faults.point(Step::Flush)?;
+        self.tree.faults.point(CommitStep::Flush)?;
         if !self.tree.options.is_durable {
             return Ok(());
         }
@@ -186,15 +185,20 @@ impl Staging<'_> {
         if is_flushed_singly { Ok(()) } else { Ok(flush_all(self.directory)?) }
     }
 
-    fn write(&self, name: &str, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
-        Begun::create(self.directory, name, content, model)?.complete(content, model)
+    fn write(
+        &self,
+        name: &str,
+        content: &FileContent,
+        model: Option<&Metadata>,
+    ) -> io::Result<File> {
+        PublishedFile::create(self.directory, name, content, model)?.complete(content, model)
     }
 
-    /// The file whose permissions a new one gets.
+    /// Returns the file whose permissions a new one gets.
     fn permissions(&self, path: Option<&StorePath>) -> Result<Option<Metadata>, FileError> {
         let Some((parent, name)) = path.and_then(StorePath::split) else { return Ok(None) };
         match look(&self.tree.existing_directory(&parent)?, name)? {
-            Node::File(metadata) => Ok(Some(metadata)),
+            TreeNode::File(metadata) => Ok(Some(metadata)),
             _ => Ok(None),
         }
     }

@@ -1,4 +1,4 @@
-//! What a directory of the host can do to a store, beyond the contract of all stores.
+//! Tests of directory stores beyond the contract of all stores.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const QUOTA_DEFAULT: Quota = Quota {
     counts: QuotaCounts::Total,
 };
 
-/// A directory of the host with a store on `store/` in it, and room for what lies outside.
+/// A directory of the host with a store at `store/` in it, and room for files outside of the store.
 struct Scene {
     host: TempDir,
     store: DirectoryStore,
@@ -48,12 +48,12 @@ impl Scene {
         Self { host, store }
     }
 
-    /// A path of the host inside the store.
+    /// Returns a path of the host inside the store.
     fn inside(&self, path: &str) -> PathBuf {
         self.host.path().join("store").join(path)
     }
 
-    /// A path of the host beside the store.
+    /// Returns a path of the host outside of the store.
     fn outside(&self, path: &str) -> PathBuf {
         self.host.path().join(path)
     }
@@ -77,7 +77,7 @@ impl Scene {
         listing.entries.into_iter().map(|entry| entry.name).collect()
     }
 
-    /// The names that the host sees in a directory of the store.
+    /// Returns the names that the host sees in a directory of the store.
     fn names(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.inside(directory)).unwrap();
         let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Reading below a directory handle, without links and without blocking.
+//! Reads below a directory handle, without following links and without blocking.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,13 +8,13 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
 use super::fault::Faults;
-use super::turn::{Turn, Turns};
-use super::walk::{Found, Kind};
+use super::turn::{DirectoryLock, Turns};
+use super::walk::{Kind, WalkEntry};
 use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;
-use crate::{Entry, FileError, Listing, NotShown, Scope, Stat, StorePath, Version};
+use crate::{FileError, Listing, ListingEntry, NotShown, Scope, Stat, StorePath, Version};
 
-/// How often an entry is looked at again when it changes between two looks.
+/// Maximum number of attempts to open an entry that changes between two lookups.
 const LOOKS_MAX: usize = 8;
 
 /// A directory and everything below it.
@@ -22,35 +22,35 @@ pub(super) struct Tree {
     pub(super) root: Dir,
     pub(super) options: DirectoryOptions,
     turns: Turns,
-    /// Taken by reads, and by a commit while some of its changes are there and some are not.
+    /// Locked by reads, and exclusively by a commit while only some of its changes exist.
     view: RwLock<()>,
     pub(super) faults: Faults,
 }
 
-/// What a name stands for in a directory, links not followed.
-pub(super) enum Node {
+/// Kind of entry behind a name in a directory, links not followed.
+pub(super) enum TreeNode {
     Missing,
     File(Metadata),
     Directory(Metadata),
     Link,
-    /// A pipe, a socket, a device: nothing that is ever opened.
+    /// A pipe, a socket or a device: never opened.
     Special,
 }
 
-/// How far a path leads down.
-pub(super) enum Reached {
-    /// All the way, to a directory.
+/// Result of following a path down.
+pub(super) enum ReachedDepth {
+    /// Every segment is a directory.
     Directory(Dir),
-    /// To a name that is not there.
+    /// A segment does not exist.
     Missing {
-        /// The last directory that is there.
+        /// The last directory that exists.
         deepest: Dir,
-        /// The names that are not, from there on.
+        /// The names below it that do not exist.
         names: Vec<String>,
     },
-    /// To something that is neither a directory nor a link.
+    /// A segment is neither a directory nor a link.
     NotDirectory {
-        /// Whether it is at the end of the path.
+        /// True if it is the last segment of the path.
         is_last: bool,
     },
 }
@@ -61,17 +61,17 @@ impl Tree {
         Self { root, options, turns, view: RwLock::new(()), faults: Faults::new() }
     }
 
-    /// Waits until nobody else changes the directory.
-    pub(super) fn turn(&self) -> Result<Turn<'_>, FileError> {
+    /// Waits until no other host or store changes the directory.
+    pub(super) fn turn(&self) -> Result<DirectoryLock<'_>, FileError> {
         self.turns.take()
     }
 
-    /// While this is held no commit shows half of its changes.
+    /// Locks the tree for reading: while the guard exists, no commit shows half of its changes.
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.view.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// While this is held nobody reads.
+    /// Locks out all readers while the guard exists.
     pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
         self.view.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,19 +84,22 @@ impl Tree {
         }
     }
 
-    /// What is at `path`; a pipe and its like is [`FileError::Special`].
+    /// Returns the metadata of what is at `path`, or [`FileError::Special`] for a pipe and the
+    /// like.
     pub(super) fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
         let Some((parent, name)) = path.split() else { return Ok(Some(Stat::ROOT)) };
-        let Reached::Directory(directory) = self.descend(&parent)? else { return Ok(None) };
+        let ReachedDepth::Directory(directory) = self.descend(&parent)? else { return Ok(None) };
         match look(&directory, name)? {
-            Node::File(metadata) => {
+            TreeNode::File(metadata) => {
                 let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
                 Ok(Some(Stat::file(metadata.len(), modified, file_version(&metadata))))
             }
-            Node::Directory(metadata) => Ok(Some(Stat::directory(directory_version(&metadata)))),
-            Node::Link => Err(FileError::Link),
-            Node::Special => Err(FileError::Special),
-            Node::Missing => Ok(None),
+            TreeNode::Directory(metadata) => {
+                Ok(Some(Stat::directory(directory_version(&metadata))))
+            }
+            TreeNode::Link => Err(FileError::Link),
+            TreeNode::Special => Err(FileError::Special),
+            TreeNode::Missing => Ok(None),
         }
     }
 
@@ -105,7 +108,7 @@ impl Tree {
         if bytes > bytes_max {
             return Err(FileError::TooLarge { bytes, bytes_max });
         }
-        // Another process may append meanwhile; one byte more than allowed shows that it did.
+        // Another process may append in the meantime; one byte more than allowed shows that it did.
         let content = read_some(file, bytes_max.saturating_add(1), bytes)?;
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
         if bytes > bytes_max { Err(FileError::TooLarge { bytes, bytes_max }) } else { Ok(content) }
@@ -118,8 +121,8 @@ impl Tree {
         length: u64,
     ) -> Result<Vec<u8>, FileError> {
         let (mut file, bytes) = self.open_file(path)?;
-        // Seeking beyond what a signed offset holds is an error of the system, and there is nothing
-        // there.
+        // There is nothing to read, and seeking beyond the range of a signed offset would be a
+        // system error.
         if offset >= bytes {
             return Ok(Vec::new());
         }
@@ -128,62 +131,65 @@ impl Tree {
     }
 
     pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
-        let Reached::Directory(directory) = self.descend(path)? else {
+        let ReachedDepth::Directory(directory) = self.descend(path)? else {
             return Ok(Listing::default());
         };
         let (mut entries, mut hides_entries, mut not_shown) =
             (Vec::new(), false, NotShown::default());
-        let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| match (
-            found.entry_kind(),
-            found.path_below(path),
-        ) {
-            (Some(kind), Some(path_below)) => entries.push(Entry::new(path_below, kind)),
-            _ => {
-                hides_entries |= !found.name.starts_with(RESERVED_PREFIX);
-                if let Some(refused) = found.refused_below(path) {
-                    not_shown.add(|| refused);
+        let is_complete = self.walk(
+            (path, directory),
+            scope,
+            &mut |found: WalkEntry<'_>| match (found.entry_kind(), found.path_below(path)) {
+                (Some(kind), Some(path_below)) => entries.push(ListingEntry::new(path_below, kind)),
+                _ => {
+                    hides_entries |= !found.name.starts_with(RESERVED_PREFIX);
+                    if let Some(refused) = found.refused_below(path) {
+                        not_shown.add(|| refused);
+                    }
                 }
-            }
-        })?;
+            },
+        )?;
         not_shown
             .names
             .sort_unstable_by(|a, b| (&a.directory, &a.name).cmp(&(&b.directory, &b.name)));
         Ok(Listing { hides_entries, not_shown, ..Listing::sorted(entries, !is_complete) })
     }
 
-    /// Follows `path` down as far as there are directories.
-    pub(super) fn descend(&self, path: &StorePath) -> Result<Reached, FileError> {
+    /// Follows `path` down to the last directory that exists.
+    pub(super) fn descend(&self, path: &StorePath) -> Result<ReachedDepth, FileError> {
         if !path.is_root()
             && let Some(directory) = descent::open(&self.root, path)
         {
-            return Ok(Reached::Directory(directory));
+            return Ok(ReachedDepth::Directory(directory));
         }
         let mut deepest = self.root.try_clone()?;
         let mut names = path.segments();
         while let Some(name) = names.next() {
             match enter(&deepest, name)? {
-                Entered::Directory(directory) => deepest = directory,
-                Entered::NotDirectory => {
-                    return Ok(Reached::NotDirectory { is_last: names.next().is_none() });
+                EnterResult::Directory(directory) => deepest = directory,
+                EnterResult::NotDirectory => {
+                    return Ok(ReachedDepth::NotDirectory { is_last: names.next().is_none() });
                 }
-                Entered::Missing => {
+                EnterResult::Missing => {
                     let names = std::iter::once(name).chain(names).map(str::to_owned).collect();
-                    return Ok(Reached::Missing { deepest, names });
+                    return Ok(ReachedDepth::Missing { deepest, names });
                 }
             }
         }
-        Ok(Reached::Directory(deepest))
+        Ok(ReachedDepth::Directory(deepest))
     }
 
-    /// The directory at `path`, for operations that find nothing when there is none.
+    /// Returns the directory at `path`, or [`FileError::NotFound`] if it does not exist.
     pub(super) fn existing_directory(&self, path: &StorePath) -> Result<Dir, FileError> {
         match self.descend(path)? {
-            Reached::Directory(directory) => Ok(directory),
-            Reached::Missing { .. } | Reached::NotDirectory { .. } => Err(FileError::NotFound),
+            ReachedDepth::Directory(directory) => Ok(directory),
+            ReachedDepth::Missing { .. } | ReachedDepth::NotDirectory { .. } => {
+                Err(FileError::NotFound)
+            }
         }
     }
 
-    /// The regular file at `path` and its length.
+    /// Opens the regular file at `path` and returns it with its length.
     pub(super) fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
         let (parent, name) = path.split().ok_or(FileError::NotFound)?;
         let directory = self.existing_directory(&parent)?;
@@ -192,7 +198,7 @@ impl Tree {
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let file = match directory.open_with(name, &options) {
             Ok(file) => file,
-            // Either it was swapped meanwhile, or it is a file that may not be read.
+            // Either it was swapped in the meantime, or it is a file that may not be read.
             Err(error) => return Err(require_file(&directory, name).err().unwrap_or(error.into())),
         };
         let metadata = file.metadata()?;
@@ -200,23 +206,23 @@ impl Tree {
     }
 }
 
-/// What `name` stands for in `directory`.
-pub(super) fn look(directory: &Dir, name: &str) -> io::Result<Node> {
+/// Looks up `name` in `directory`, without following links.
+pub(super) fn look(directory: &Dir, name: &str) -> io::Result<TreeNode> {
     let metadata = match directory.symlink_metadata(name) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Node::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TreeNode::Missing),
         Err(error) => return Err(error),
     };
     Ok(match Kind::of(metadata.file_type()) {
-        Kind::File => Node::File(metadata),
-        Kind::Directory => Node::Directory(metadata),
-        Kind::Link => Node::Link,
-        Kind::Special => Node::Special,
+        Kind::File => TreeNode::File(metadata),
+        Kind::Directory => TreeNode::Directory(metadata),
+        Kind::Link => TreeNode::Link,
+        Kind::Special => TreeNode::Special,
     })
 }
 
-/// A file is replaced by another one, never written over, so that its version is mostly the number
-/// of the file; the times tell what others do to it.
+/// Computes the version of a file. A store replaces files and never overwrites them, so the version
+/// depends mostly on the file's inode number; the times show changes by other programs.
 fn file_version(metadata: &Metadata) -> Version {
     let mut hasher = DefaultHasher::new();
     identity(metadata).hash(&mut hasher);
@@ -230,14 +236,15 @@ fn file_version(metadata: &Metadata) -> Version {
     Version(hasher.finish())
 }
 
-/// What happens inside a directory changes its times, so they do not count.
+/// Computes the version of a directory. It ignores the times, because changes inside a directory
+/// change them.
 fn directory_version(metadata: &Metadata) -> Version {
     let mut hasher = DefaultHasher::new();
     identity(metadata).hash(&mut hasher);
     Version(hasher.finish())
 }
 
-/// What is the same for as long as a file or a directory exists.
+/// Returns a value that stays the same for as long as a file or a directory exists.
 fn identity(metadata: &Metadata) -> impl std::hash::Hash {
     let created = metadata.created().ok().map(cap_std::time::SystemTime::into_std);
     #[cfg(unix)]
@@ -266,39 +273,39 @@ impl Kind {
 /// Fails unless `name` is a regular file.
 fn require_file(directory: &Dir, name: &str) -> Result<(), FileError> {
     match look(directory, name)? {
-        Node::File(_) => Ok(()),
-        Node::Link => Err(FileError::Link),
-        Node::Missing | Node::Directory(_) | Node::Special => Err(FileError::NotFound),
+        TreeNode::File(_) => Ok(()),
+        TreeNode::Link => Err(FileError::Link),
+        TreeNode::Missing | TreeNode::Directory(_) | TreeNode::Special => Err(FileError::NotFound),
     }
 }
 
-enum Entered {
+enum EnterResult {
     Directory(Dir),
     Missing,
     NotDirectory,
 }
 
-/// Opens the directory `name` in `parent`. The attempt to open is the check; the look afterwards
-/// only says why it failed, so it does not matter that the entry may have changed in between.
-fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
+/// Opens the directory `name` in `parent`. Opening is the check; the lookup afterwards only finds
+/// the reason of a failure, so it does not matter if the entry has changed in between.
+fn enter(parent: &Dir, name: &str) -> Result<EnterResult, FileError> {
     let mut failure = io::Error::from(io::ErrorKind::ResourceBusy);
     for _ in 0..LOOKS_MAX {
         failure = match parent.open_dir_nofollow(name) {
-            Ok(directory) => return Ok(Entered::Directory(directory)),
+            Ok(directory) => return Ok(EnterResult::Directory(directory)),
             Err(error) => error,
         };
         match look(parent, name)? {
-            Node::Missing => return Ok(Entered::Missing),
-            Node::Link => return Err(FileError::Link),
-            Node::File(_) | Node::Special => return Ok(Entered::NotDirectory),
-            Node::Directory(_) => {}
+            TreeNode::Missing => return Ok(EnterResult::Missing),
+            TreeNode::Link => return Err(FileError::Link),
+            TreeNode::File(_) | TreeNode::Special => return Ok(EnterResult::NotDirectory),
+            TreeNode::Directory(_) => {}
         }
     }
     Err(failure.into())
 }
 
-/// At most `length` bytes of what is probably `bytes_left`. With room for those and one more, the
-/// end is found without growing.
+/// Reads at most `length` bytes of a file that has about `bytes_left` more. With capacity for one
+/// more byte, the end is found without growing the buffer.
 fn read_some(file: File, length: u64, bytes_left: u64) -> io::Result<Vec<u8>> {
     let room = usize::try_from(length.min(bytes_left.saturating_add(1))).unwrap_or(usize::MAX);
     let mut content = Vec::new();

@@ -1,8 +1,8 @@
-//! Changes of one directory by several hosts, or by several stores of one host, take turns.
+//! Lock that makes several hosts, or several stores of one host, change one directory in turn.
 //!
 //! A change holds an advisory lock of the system on the root directory itself, so that nothing has
-//! to be created for it and nothing is left when a host is killed. A file system that knows no such
-//! locks is used without.
+//! to be created for it and nothing is left when a host is killed. A file system without such locks
+//! is used without locking.
 
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
@@ -12,20 +12,20 @@ use cap_std::fs::Dir;
 
 use crate::FileError;
 
-/// How long a change waits for its turn. A commit that takes longer flushes more than any quota
-/// allows by default.
+/// Maximum time that a change waits for the lock. A commit that takes longer flushes more than any
+/// quota allows by default.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Pause between two tries. Short, because nobody keeps a place in a queue.
+/// Pause between two attempts. Short, because the lock has no queue.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The root directory as something that can be locked.
+/// Lockable handle of the root directory.
 pub(super) struct Turns {
     #[cfg(unix)]
     root: Option<OwnedFd>,
 }
 
-/// Nobody else changes the directory for as long as this exists.
-pub(super) struct Turn<'t> {
+/// Guard of the lock: no other host or store changes the directory while it exists.
+pub(super) struct DirectoryLock<'t> {
     #[cfg(unix)]
     locked: Option<&'t OwnedFd>,
     #[cfg(not(unix))]
@@ -36,8 +36,8 @@ impl Turns {
     #[cfg(unix)]
     pub(super) fn new(root: &Dir) -> Self {
         use rustix::fs::{Mode, OFlags, openat};
-        // A handle of its own: locks belong to the handle, and clones of one handle would let each
-        // other in.
+        // A separate handle: locks belong to the handle, and clones of one handle would not exclude
+        // each other.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Self { root: openat(root, ".", flags, Mode::empty()).ok() }
     }
@@ -47,35 +47,35 @@ impl Turns {
         Self {}
     }
 
-    /// Waits for a turn, at most [`WAIT_MAX`]. Blocks the thread.
+    /// Waits for the lock, at most [`WAIT_MAX`]. Blocks the thread.
     #[cfg(unix)]
-    pub(super) fn take(&self) -> Result<Turn<'_>, FileError> {
+    pub(super) fn take(&self) -> Result<DirectoryLock<'_>, FileError> {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
-        let Some(root) = &self.root else { return Ok(Turn { locked: None }) };
+        let Some(root) = &self.root else { return Ok(DirectoryLock { locked: None }) };
         let started = Instant::now();
         loop {
             match flock(root, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Turn { locked: Some(root) }),
+                Ok(()) => return Ok(DirectoryLock { locked: Some(root) }),
                 Err(Errno::WOULDBLOCK | Errno::INTR) if started.elapsed() > WAIT_MAX => {
                     return Err(FileError::Busy);
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
-                // Not on this file system.
-                Err(_) => return Ok(Turn { locked: None }),
+                // This file system has no locks.
+                Err(_) => return Ok(DirectoryLock { locked: None }),
             }
         }
     }
 
     #[cfg(not(unix))]
-    pub(super) fn take(&self) -> Result<Turn<'_>, FileError> {
+    pub(super) fn take(&self) -> Result<DirectoryLock<'_>, FileError> {
         let (_, _, _) = (WAIT_MAX, PAUSE, Instant::now());
-        Ok(Turn { _turns: self })
+        Ok(DirectoryLock { _turns: self })
     }
 }
 
 #[cfg(unix)]
-impl Drop for Turn<'_> {
+impl Drop for DirectoryLock<'_> {
     fn drop(&mut self) {
         if let Some(root) = self.locked {
             let _unlocked = rustix::fs::flock(root, rustix::fs::FlockOperation::Unlock);

@@ -1,25 +1,25 @@
-//! Going through everything below a directory.
+//! Walks through everything below a directory.
 //!
 //! A walk holds one directory open at a time, whatever the depth, by starting from the root for
-//! each directory. It is bounded in steps, because others may have put more into the directory than
-//! any quota allows.
+//! each directory. The number of steps is bounded, because other programs may have put more into
+//! the directory than any quota allows.
 
 use std::ffi::OsString;
 
 use cap_std::fs::Dir;
 
-use super::tree::{Reached, Tree};
+use super::tree::{ReachedDepth, Tree};
 use crate::path::RESERVED_PREFIX;
 use crate::{EntryKind, FileError, NameRules, RefusedName, Scope, StorePath};
 
-/// Least number of steps of a walk, a step being one name read or one directory opened: about a
-/// second.
+/// Minimum number of steps of a walk, where a step is one name read or one directory opened: about
+/// a second.
 const STEPS_MIN: u64 = 1_000_000;
-/// Steps per entry that the quota allows. Most entries of real trees are less than eight levels
-/// down.
+/// Number of steps per entry that the quota allows. Most entries of real trees are less than eight
+/// levels down.
 const STEPS_PER_ENTRY: u64 = 8;
 
-/// What an entry is, links not followed.
+/// Kind of an entry, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -28,25 +28,26 @@ pub(super) enum Kind {
     Special,
 }
 
-/// An entry that a walk has come to.
-pub(super) struct Found<'w> {
+/// Entry that a walk passes to its visitor.
+pub(super) struct WalkEntry<'w> {
     pub(super) directory: &'w Dir,
     pub(super) name: &'w str,
     pub(super) kind: Kind,
-    /// The path of the directory.
+    /// Path of the directory.
     parent: &'w StorePath,
-    /// The path of the entry, or the rule that its name breaks. Then it does not exist for a store.
+    /// Path of the entry, or the rule that its name breaks. In the latter case the entry does not
+    /// exist for a store.
     path: Result<&'w StorePath, &'w NameRefusal>,
 }
 
-/// A name that no path denotes.
+/// A name that no path can denote.
 pub(super) struct NameRefusal {
     name: OsString,
     rule: String,
 }
 
-impl Found<'_> {
-    /// What the store shows of the entry, if anything.
+impl WalkEntry<'_> {
+    /// Returns the kind that the store shows, or `None` if it hides the entry.
     pub(super) fn entry_kind(&self) -> Option<EntryKind> {
         self.path.ok()?;
         match self.kind {
@@ -56,13 +57,13 @@ impl Found<'_> {
         }
     }
 
-    /// Its path as seen from `directory`.
+    /// Returns the path of the entry relative to `directory`.
     pub(super) fn path_below(&self, directory: &StorePath) -> Option<&str> {
         self.path.ok()?.below(directory)
     }
 
-    /// The name as people can be told of it, if it is one of a file or a directory that is refused.
-    /// Paths in it are as seen from `directory`.
+    /// Returns the refused name for display to users, if it belongs to a file or a directory. Paths
+    /// in it are relative to `directory`.
     pub(super) fn refused_below(&self, directory: &StorePath) -> Option<RefusedName> {
         let refusal = self.path.err()?;
         let is_shown = matches!(self.kind, Kind::File | Kind::Directory);
@@ -78,32 +79,32 @@ impl Found<'_> {
 }
 
 impl Tree {
-    /// Shows `visit` every entry of the directory `start`, with [`Scope::Recursive`] everything
-    /// below it, in no order. Gives `false` when it stopped at the limit of steps. Directories
-    /// below that cannot be read are passed over.
+    /// Calls `visit` with every entry of the directory `start`, and with [`Scope::Recursive`]
+    /// everything below it, in no particular order. Returns `false` if it stopped at the limit of
+    /// steps. Directories below `start` that cannot be read are skipped.
     pub(super) fn walk(
         &self,
         start: (&StorePath, Dir),
         scope: Scope,
-        visit: &mut dyn FnMut(Found<'_>),
+        visit: &mut dyn FnMut(WalkEntry<'_>),
     ) -> Result<bool, FileError> {
         self.walk_within(self.steps_max(), start, scope, visit)
     }
 
-    /// Does what [`walk`](Self::walk) does, with a limit of steps of the caller's.
+    /// Like [`walk`](Self::walk), with a limit of steps set by the caller.
     pub(super) fn walk_within(
         &self,
         steps_max: u64,
         start: (&StorePath, Dir),
         scope: Scope,
-        visit: &mut dyn FnMut(Found<'_>),
+        visit: &mut dyn FnMut(WalkEntry<'_>),
     ) -> Result<bool, FileError> {
         let mut walk =
             Walk { names: self.options.names, pending: Vec::new(), steps_left: steps_max, visit };
         walk.read(start.0, &start.1)?;
         while let (Scope::Recursive, Some(path)) = (scope, walk.pending.pop()) {
             walk.spend(path.depth());
-            if let Ok(Reached::Directory(directory)) = self.descend(&path) {
+            if let Ok(ReachedDepth::Directory(directory)) = self.descend(&path) {
                 let _unreadable = walk.read(&path, &directory);
             }
         }
@@ -119,7 +120,7 @@ struct Walk<'v> {
     names: NameRules,
     pending: Vec<StorePath>,
     steps_left: u64,
-    visit: &'v mut dyn FnMut(Found<'_>),
+    visit: &'v mut dyn FnMut(WalkEntry<'_>),
 }
 
 impl Walk<'_> {
@@ -127,7 +128,7 @@ impl Walk<'_> {
         self.steps_left = self.steps_left.saturating_sub(steps);
     }
 
-    /// Shows the entries of one directory and remembers the directories among them.
+    /// Visits the entries of one directory and queues the directories among them.
     fn read(&mut self, path: &StorePath, directory: &Dir) -> Result<(), FileError> {
         for entry in directory.entries()? {
             if self.steps_left == 0 {
@@ -144,7 +145,7 @@ impl Walk<'_> {
                 None => Err("The name is not UTF-8.".to_owned()),
             };
             let child = child.map_err(|rule| NameRefusal { name: os_name.clone(), rule });
-            (self.visit)(Found {
+            (self.visit)(WalkEntry {
                 directory,
                 name: &name,
                 kind,

@@ -1,5 +1,5 @@
-//! From the characters of a pattern to a [`Program`]. They are lower-case and have `/` for `\`
-//! already.
+//! Parses the characters of a pattern into a [`Program`]. They are already lowercase, with `/` in
+//! place of `\`.
 
 use super::GlobError;
 use super::program::{Instruction, Program};
@@ -18,7 +18,7 @@ pub(super) fn parse(pattern: &[char]) -> Result<Program, GlobError> {
     Ok(program)
 }
 
-/// Compiles the first element of `pattern`, where a brace is an ordinary character, and gives the
+/// Compiles the first element of `pattern`, where a brace is an ordinary character, and returns the
 /// rest.
 fn parse_one<'p>(pattern: &'p [char], program: &mut Program) -> Option<&'p [char]> {
     if let Some((set, rest)) = set::parse(pattern) {
@@ -35,8 +35,8 @@ fn parse_one<'p>(pattern: &'p [char], program: &mut Program) -> Option<&'p [char
     Some(rest)
 }
 
-/// Compiles the braces that `pattern` starts with, and gives the rest. `None` when it does not
-/// start with a `{` that has its `}` (`FILE-26`).
+/// Compiles the braces that `pattern` starts with, and returns the rest. Returns `None` if it does
+/// not start with a `{` that has its `}` (`FILE-26`).
 fn parse_braces<'p>(
     pattern: &'p [char],
     program: &mut Program,
@@ -54,7 +54,7 @@ fn parse_braces<'p>(
     Ok(Some(rest))
 }
 
-/// What stands between a pair of braces.
+/// Contents of a pair of braces.
 struct Braces {
     alternatives: Vec<Vec<char>>,
     is_nested: bool,

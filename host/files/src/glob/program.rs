@@ -1,4 +1,4 @@
-//! The program of a pattern and the machine that runs it.
+//! The program of a pattern, and the machine that runs it.
 //!
 //! The machine holds every state that the name read so far allows, each at most once, so a run is
 //! linear in the length of the name. Braces are branches, not expansions: fifty of them cost fifty
@@ -16,16 +16,17 @@ pub(super) enum Instruction {
     /// One `*`. Two of them that fill a segment are a `**`, see [`Way`].
     Star,
     Separator,
-    /// Goes on at each of these places.
+    /// Continues at each of these indexes.
     Branch(Vec<usize>),
-    /// Goes on at this place.
+    /// Continues at this index.
     Jump(usize),
-    /// The end of the pattern.
+    /// End of the pattern.
     End,
 }
 
-/// How the machine came to an instruction. It decides whether two stars are the segment `**`: they
-/// are when the pattern on this way began a segment right before them and ends it right after them.
+/// Path on which the machine came to an instruction. It decides whether two stars are the segment
+/// `**`: they are if the pattern on this path began a segment right before them and ends it right
+/// after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The pattern is at the start of a segment.
@@ -41,7 +42,7 @@ enum Way {
     Inside,
 }
 
-/// How many ways there are.
+/// Number of variants of [`Way`].
 const WAYS: usize = 5;
 
 type State = (usize, Way);
@@ -81,7 +82,7 @@ impl Program {
         }
     }
 
-    /// Whether the whole of `name` matches.
+    /// Returns whether the whole of `name` matches.
     pub(super) fn matches(&self, name: impl Iterator<Item = char>) -> bool {
         let mut states = States::new(self.0.len());
         self.enter(&mut states, (0, Way::SegmentStart));
@@ -113,7 +114,7 @@ impl Program {
                 pending.extend(targets.iter().map(|&t| (t, way)))
             }
             (Some(Instruction::Jump(target)), _) => pending.push((*target, way)),
-            // A `**` may stand for no segment at all; then its separator stands for nothing, too.
+            // A `**` may match no segment at all; then its separator matches nothing, too.
             (Some(Instruction::Separator), Way::TwoStars) => {
                 pending.push((next, Way::SegmentStart))
             }
@@ -148,8 +149,8 @@ impl Program {
         }
     }
 
-    /// Reads `c` in a `**`, which ends where its segment of the pattern does: otherwise it was no
-    /// `**`.
+    /// Reads `c` in a `**`. It must end together with its segment of the pattern; otherwise it was
+    /// no `**`.
     fn step_deep(
         &self,
         instruction: &Instruction,
@@ -167,14 +168,14 @@ impl Program {
         }
     }
 
-    /// Whether the name may end in this state. A `**` at the end of the pattern wants at least one
-    /// segment.
+    /// Returns whether the name may end in this state. A `**` at the end of the pattern requires at
+    /// least one segment.
     fn accepts(&self, (place, way): State) -> bool {
         way != Way::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
     }
 }
 
-/// The states of the machine at one character of the name.
+/// States of the machine at one character of the name.
 struct States {
     list: Vec<State>,
     is_present: Vec<bool>,
@@ -185,7 +186,7 @@ impl States {
         Self { list: Vec::new(), is_present: vec![false; instructions.saturating_mul(WAYS)] }
     }
 
-    /// Adds a state; `false` when it was there.
+    /// Adds a state. Returns `false` if it was already present.
     fn insert(&mut self, (place, way): State) -> bool {
         let slot = self.is_present.get_mut(place.saturating_mul(WAYS).saturating_add(way as usize));
         let is_new = slot.is_some_and(|present| !std::mem::replace(present, true));

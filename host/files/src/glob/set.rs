@@ -11,15 +11,15 @@ pub(super) struct Set {
 type Range = (char, char);
 
 impl Set {
-    /// Whether the set matches `c`. A separator is never matched, listed or not.
+    /// Returns whether the set matches `c`. A separator is never matched, listed or not.
     pub(super) fn contains(&self, c: char) -> bool {
         let is_listed = self.ranges.iter().any(|&(first, last)| (first..=last).contains(&c));
         c != '/' && is_listed != self.is_negated
     }
 }
 
-/// Reads the set that `pattern` starts with, and gives what follows it. `None` when there is no
-/// set: no `[`, or one without its `]`, which is then an ordinary character.
+/// Reads the set that `pattern` starts with, and returns it with the rest. Returns `None` if there
+/// is no set: no `[`, or one without its `]`, which is then an ordinary character.
 pub(super) fn parse(pattern: &[char]) -> Option<(Set, &[char])> {
     let (is_negated, members) = match pattern {
         ['[', '!', members @ ..] => (true, members),
@@ -30,7 +30,7 @@ pub(super) fn parse(pattern: &[char]) -> Option<(Set, &[char])> {
     Some((Set { is_negated, ranges }, rest))
 }
 
-/// A range per member, up to the `]` that ends the set. A `]` in the first place is a member.
+/// Parses one range per member, up to the `]` that ends the set. A `]` at the start is a member.
 fn parse_members(mut rest: &[char]) -> Option<(Vec<Range>, &[char])> {
     let mut ranges = Vec::new();
     loop {

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Checks which of `names` the pattern matches; those that it does not are marked with a leading
-/// `~`.
+/// Checks which of `names` the pattern matches; names that it must not match have a leading `~`.
 fn check(pattern: &str, names: &[&str]) {
     let glob = Glob::new(Some(pattern)).unwrap();
     for name in names {
@@ -134,7 +133,7 @@ fn no_pattern_takes_long() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// The rules once more, slowly: expand the braces, cut into segments, backtrack.
+/// Slow implementation of the same rules: expands the braces, splits into segments, backtracks.
 fn model(pattern: &str, name: &str) -> bool {
     fn expand(pattern: &str) -> Vec<String> {
         let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };

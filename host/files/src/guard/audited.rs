@@ -1,17 +1,17 @@
-//! A store that tells what is done with it.
+//! A store that reports its operations to an observer.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::changes::{Filled, Vacated};
+use crate::changes::{NewContent, RemovedPath};
 use crate::{
     Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Room, Scope,
     Stat, StorePath, WriteMode,
 };
 
-/// What was done.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AccessKind {
@@ -29,19 +29,19 @@ pub enum AccessKind {
     CreateDirectory,
     /// A directory was removed.
     RemoveDirectory,
-    /// A file or a directory was given another path.
+    /// A file or a directory was moved to another path.
     Rename,
 }
 
-/// How it ended.
+/// Outcome of an operation.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum AccessOutcome<'a> {
-    /// It was done.
+    /// The operation succeeded.
     Done,
-    /// It failed. What the system said is in the `source` of the error, for logs alone.
+    /// The operation failed. The system's message is in the `source` of the error, for logs only.
     Failed(&'a FileError),
-    /// Nobody waited for the end. A change may have been made all the same.
+    /// The caller stopped waiting before the end. A change may have been made anyway.
     Abandoned,
 }
 
@@ -49,22 +49,22 @@ pub enum AccessOutcome<'a> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Access<'a> {
-    /// What was done.
+    /// Kind of the operation.
     pub kind: AccessKind,
-    /// Where.
+    /// Path that it applies to.
     pub path: &'a StorePath,
-    /// The new path of what was renamed.
+    /// New path of a renamed file or directory.
     pub to: Option<&'a StorePath>,
-    /// The content that was read or was to be written, in bytes.
+    /// Length of the content that was read or was to be written, in bytes.
     pub bytes: u64,
-    /// Whether it is a part of a commit, all parts of which end the same way.
+    /// True if it is part of a commit. All parts of a commit have the same outcome.
     pub is_committed: bool,
-    /// How it ended.
+    /// Outcome of the operation.
     pub outcome: AccessOutcome<'a>,
 }
 
 impl Access<'_> {
-    /// Whether it was done.
+    /// Returns whether the operation succeeded.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.outcome, AccessOutcome::Done)
@@ -73,33 +73,33 @@ impl Access<'_> {
 
 type Observer = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
 
-/// A store that tells an observer of every operation once it is over, reads as well. Of a commit it
-/// tells every change. It changes nothing about what the store does.
+/// A store that reports every operation, including reads, to an observer once it is over. For a
+/// commit it reports every change. It does not affect what the store does.
 ///
-/// The observer is called where the operation was waited for, so it must not block.
+/// The observer is called on the thread that polls the operation, so it must not block.
 #[derive(Clone)]
-pub struct Audited {
+pub struct AuditedStore {
     store: Arc<dyn FileStore>,
     observer: Observer,
 }
 
-/// An operation that is under way. When it is dropped before its end, that is told.
-struct Pending<'a> {
+/// Operation in progress. Dropping it before its end reports it as abandoned.
+struct PendingOperation<'a> {
     observer: &'a Observer,
-    steps: Vec<Step>,
+    steps: Vec<AuditedStep>,
     is_committed: bool,
     is_told: bool,
 }
 
-struct Step {
+struct AuditedStep {
     kind: AccessKind,
     path: StorePath,
     to: Option<StorePath>,
     bytes: u64,
 }
 
-impl Audited {
-    /// `store`, with an `observer` of what is done with it.
+impl AuditedStore {
+    /// Wraps `store` and reports its operations to `observer`.
     pub fn new(
         store: Arc<dyn FileStore>,
         observer: impl Fn(&Access<'_>) + Send + Sync + 'static,
@@ -107,19 +107,19 @@ impl Audited {
         Self { store, observer: Arc::new(observer) }
     }
 
-    fn begin(&self, kind: AccessKind, path: &StorePath, bytes: u64) -> Pending<'_> {
-        let steps = vec![Step { kind, path: path.clone(), to: None, bytes }];
-        Pending { observer: &self.observer, steps, is_committed: false, is_told: false }
+    fn begin(&self, kind: AccessKind, path: &StorePath, bytes: u64) -> PendingOperation<'_> {
+        let steps = vec![AuditedStep { kind, path: path.clone(), to: None, bytes }];
+        PendingOperation { observer: &self.observer, steps, is_committed: false, is_told: false }
     }
 }
 
-impl Pending<'_> {
+impl PendingOperation<'_> {
     fn end<T>(mut self, result: Result<T, FileError>) -> Result<T, FileError> {
         self.tell(result.as_ref().map_or_else(AccessOutcome::Failed, |_| AccessOutcome::Done));
         result
     }
 
-    /// Ends a read, whose length is known by now.
+    /// Ends a read, whose length is known only now.
     fn end_read(mut self, result: Result<Vec<u8>, FileError>) -> Result<Vec<u8>, FileError> {
         let bytes = result.as_ref().map_or(0, |content| length(content));
         self.steps.iter_mut().for_each(|step| step.bytes = bytes);
@@ -128,7 +128,7 @@ impl Pending<'_> {
 
     fn tell(&mut self, outcome: AccessOutcome<'_>) {
         self.is_told = true;
-        for Step { kind, path, to, bytes } in &self.steps {
+        for AuditedStep { kind, path, to, bytes } in &self.steps {
             (self.observer)(&Access {
                 kind: *kind,
                 path,
@@ -141,7 +141,7 @@ impl Pending<'_> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingOperation<'_> {
     fn drop(&mut self) {
         if !self.is_told {
             self.tell(AccessOutcome::Abandoned);
@@ -150,7 +150,7 @@ impl Drop for Pending<'_> {
 }
 
 #[async_trait]
-impl FileStore for Audited {
+impl FileStore for AuditedStore {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
     }
@@ -234,34 +234,44 @@ impl FileStore for Audited {
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
         let steps = changes.steps();
-        let pending =
-            Pending { observer: &self.observer, steps, is_committed: true, is_told: false };
+        let pending = PendingOperation {
+            observer: &self.observer,
+            steps,
+            is_committed: true,
+            is_told: false,
+        };
         pending.end(self.store.commit(changes).await)
     }
 }
 
 impl Changes {
-    /// What they do, one by one.
-    fn steps(&self) -> Vec<Step> {
-        let step =
-            |kind, path: &StorePath, bytes| Step { kind, path: path.clone(), to: None, bytes };
+    /// Lists the changes one by one.
+    fn steps(&self) -> Vec<AuditedStep> {
+        let step = |kind, path: &StorePath, bytes| AuditedStep {
+            kind,
+            path: path.clone(),
+            to: None,
+            bytes,
+        };
         let vacated = self.vacated.iter().filter_map(|change| match change {
-            Vacated::File(path) => Some(step(AccessKind::Delete, path, 0)),
-            Vacated::Directory(path) => Some(step(AccessKind::RemoveDirectory, path, 0)),
-            // It is told where it comes to.
-            Vacated::Staged { .. } => None,
+            RemovedPath::File(path) => Some(step(AccessKind::Delete, path, 0)),
+            RemovedPath::Directory(path) => Some(step(AccessKind::RemoveDirectory, path, 0)),
+            // The move is reported with its destination.
+            RemovedPath::Staged { .. } => None,
         });
         let origin = |from: &StorePath| {
             let staged = self.vacated.iter().find_map(|change| match change {
-                Vacated::Staged { from: origin, stage } if stage == from => Some(origin.clone()),
+                RemovedPath::Staged { from: origin, stage } if stage == from => {
+                    Some(origin.clone())
+                }
                 _ => None,
             });
             staged.unwrap_or_else(|| from.clone())
         };
         let filled = self.filled.iter().map(|(path, filled)| match filled {
-            Filled::Directory => step(AccessKind::CreateDirectory, path, 0),
-            Filled::File { content, .. } => step(AccessKind::Write, path, content.bytes()),
-            Filled::Moved { from } => Step {
+            NewContent::Directory => step(AccessKind::CreateDirectory, path, 0),
+            NewContent::File { content, .. } => step(AccessKind::Write, path, content.bytes()),
+            NewContent::Moved { from } => AuditedStep {
                 kind: AccessKind::Rename,
                 path: origin(from),
                 to: Some(path.clone()),
@@ -288,7 +298,7 @@ mod tests {
     }
 
     fn unheard(quota: &Quota) -> Arc<dyn FileStore> {
-        Arc::new(Audited::new(Arc::new(MemoryStore::new(*quota)), |_| {}))
+        Arc::new(AuditedStore::new(Arc::new(MemoryStore::new(*quota)), |_| {}))
     }
 
     #[tokio::test]
@@ -323,9 +333,10 @@ mod tests {
     fn heard() -> (Arc<dyn FileStore>, Arc<Mutex<Vec<String>>>) {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
-        let store = Audited::new(Arc::new(MemoryStore::new(Quota::default())), move |access| {
-            lines.lock().unwrap().push(show(access));
-        });
+        let store =
+            AuditedStore::new(Arc::new(MemoryStore::new(Quota::default())), move |access| {
+                lines.lock().unwrap().push(show(access));
+            });
         (Arc::new(store), log)
     }
 
@@ -381,7 +392,8 @@ mod tests {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let below = Arc::new(crate::object::BucketStore::in_memory(Quota::default()));
-        let store = Audited::new(below, move |access| lines.lock().unwrap().push(show(access)));
+        let store =
+            AuditedStore::new(below, move |access| lines.lock().unwrap().push(show(access)));
         let name = path("a");
         let mut write = store.write(&name, Vec::new(), WriteMode::Create);
         // It waits for the task that makes the change.

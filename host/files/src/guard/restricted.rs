@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::changes::{Filled, Vacated};
+use crate::changes::{NewContent, RemovedPath};
 use crate::{
     Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Glob, GlobError, Listing,
     MadeDirectory, NameRules, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// Glob patterns that stand for paths and for everything below them: a pattern without `/` is
-/// compared with each segment, any other one with the path and with each directory above it.
+/// Glob patterns that match paths and everything below them: a pattern without `/` is compared with
+/// each segment, any other one with the path and with each directory above it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct PathPatterns {
@@ -25,13 +25,13 @@ impl PathPatterns {
     /// Compiles `patterns`.
     ///
     /// # Errors
-    /// The first pattern that is not valid.
+    /// If a pattern is invalid; the error is that of the first such pattern.
     pub fn new(patterns: Vec<String>) -> Result<Self, GlobError> {
         let globs = patterns.iter().map(|pattern| Glob::new(Some(pattern.trim_end_matches('/'))));
         Ok(Self { globs: globs.collect::<Result<_, _>>()?, patterns })
     }
 
-    /// Returns true if no path matches.
+    /// Returns true if there are no patterns, so that no path matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.globs.is_empty()
@@ -71,21 +71,22 @@ impl PartialEq for PathPatterns {
 
 impl Eq for PathPatterns {}
 
-/// A store of which some paths are hidden and some cannot be changed.
+/// A store in which some paths are hidden and some cannot be changed.
 ///
 /// A hidden path is "not found", is not listed, and nothing can be created there. A directory that
 /// holds a hidden or a read-only path can be neither moved nor removed. Other names for the same
 /// file (another case on a file system that ignores case is covered, a short name of Windows is
 /// not) are not recognized.
 #[derive(Clone)]
-pub struct Restricted {
+pub struct RestrictedStore {
     store: Arc<dyn FileStore>,
     hidden: PathPatterns,
     read_only: PathPatterns,
 }
 
-impl Restricted {
-    /// A view of `store` in which `hidden` cannot be seen and `read_only` cannot be changed.
+impl RestrictedStore {
+    /// Creates a view of `store` in which `hidden` cannot be seen and `read_only` cannot be
+    /// changed.
     pub fn new(store: Arc<dyn FileStore>, hidden: PathPatterns, read_only: PathPatterns) -> Self {
         Self { store, hidden, read_only }
     }
@@ -94,7 +95,7 @@ impl Restricted {
         if self.hidden.matches(path.as_str()) { Err(FileError::NotFound) } else { Ok(()) }
     }
 
-    /// Refuses to create something at `path`, or to change it.
+    /// Fails if nothing may be created or changed at `path`.
     fn writable(&self, path: &StorePath) -> Result<(), FileError> {
         if self.store.is_read_only() {
             Err(FileError::ReadOnly)
@@ -107,7 +108,7 @@ impl Restricted {
         }
     }
 
-    /// Refuses to delete what is at `path`.
+    /// Fails if the file or directory at `path` may not be deleted.
     fn removable(&self, path: &StorePath) -> Result<(), FileError> {
         match self.writable(path) {
             Err(FileError::HiddenPath) => Err(FileError::NotFound),
@@ -115,7 +116,8 @@ impl Restricted {
         }
     }
 
-    /// Refuses to move the directory at `path` if something in it is hidden or read-only.
+    /// Fails if the directory at `path` may not be moved because something in it is hidden or
+    /// read-only.
     async fn movable(&self, path: &StorePath) -> Result<(), FileError> {
         self.removable(path)?;
         let is_directory =
@@ -134,7 +136,7 @@ impl Restricted {
 }
 
 #[async_trait]
-impl FileStore for Restricted {
+impl FileStore for RestrictedStore {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
     }
@@ -239,15 +241,15 @@ impl FileStore for Restricted {
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
         for vacated in &changes.vacated {
             match vacated {
-                Vacated::File(path) | Vacated::Directory(path) => self.removable(path)?,
-                Vacated::Staged { from, .. } => self.movable(from).await?,
+                RemovedPath::File(path) | RemovedPath::Directory(path) => self.removable(path)?,
+                RemovedPath::Staged { from, .. } => self.movable(from).await?,
             }
         }
         for (path, filled) in &changes.filled {
             self.writable(path)?;
             match filled {
-                Filled::Moved { from } if !from.is_reserved() => self.movable(from).await?,
-                Filled::Moved { .. } | Filled::File { .. } | Filled::Directory => {}
+                NewContent::Moved { from } if !from.is_reserved() => self.movable(from).await?,
+                NewContent::Moved { .. } | NewContent::File { .. } | NewContent::Directory => {}
             }
         }
         self.store.commit(changes).await
@@ -269,7 +271,11 @@ mod tests {
 
     fn restricted(quota: &Quota) -> Arc<dyn FileStore> {
         let store = Arc::new(MemoryStore::new(*quota));
-        Arc::new(Restricted::new(store, patterns(&["no-such-name"]), patterns(&["no/such/path"])))
+        Arc::new(RestrictedStore::new(
+            store,
+            patterns(&["no-such-name"]),
+            patterns(&["no/such/path"]),
+        ))
     }
 
     #[tokio::test]
@@ -302,7 +308,7 @@ mod tests {
         for name in [".git/config", "src/.env", "src/a", "vendor/v", "d/vendor/w"] {
             below.write(&path(name), b"old".to_vec(), WriteMode::Create).await.unwrap();
         }
-        let store: Arc<dyn FileStore> = Arc::new(Restricted::new(
+        let store: Arc<dyn FileStore> = Arc::new(RestrictedStore::new(
             Arc::clone(&below),
             patterns(&[".git", ".env"]),
             patterns(&["vendor"]),

@@ -1,23 +1,23 @@
-//! One directory of a store as a store.
+//! A store that consists of one directory of another store.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::changes::{Filled, Vacated};
+use crate::changes::{NewContent, RemovedPath};
 use crate::path::RESERVED_PREFIX;
 use crate::{
     Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PathError,
     QuotaExceeded, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// One directory of a store, seen as a whole store: its paths begin there, and so do those in
-/// errors and listings. What is beside it cannot be reached.
+/// One directory of a store, presented as a whole store: paths are relative to that directory, also
+/// in errors and listings. Nothing outside of it can be reached.
 ///
-/// The directory need not be there. It comes into being with the first thing in it and then stays.
-/// The quotas are those of the store below, less what the path of the directory itself takes, and
-/// what others put into that store counts as well.
+/// The directory need not exist. It is created with the first entry in it and then stays. The
+/// quotas are those of the underlying store, less what the path of the directory itself takes, and
+/// other contents of that store count as well.
 #[derive(Clone)]
 pub struct Subtree {
     store: Arc<dyn FileStore>,
@@ -25,12 +25,12 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// The directory `root` of `store`.
+    /// Creates a view of the directory `root` of `store`.
     pub fn new(store: Arc<dyn FileStore>, root: StorePath) -> Self {
         Self { store, root }
     }
 
-    /// Where `path` is in the store below. A path that is too long there is too long here.
+    /// Translates `path` to the underlying store. A path that is too long there is too long here.
     fn below(&self, path: &StorePath) -> Result<StorePath, FileError> {
         if path.is_root() {
             return Ok(self.root.clone());
@@ -38,7 +38,7 @@ impl Subtree {
         self.root.descend(path.as_str()).ok_or_else(|| PathError::too_long(path).into())
     }
 
-    /// What the store below says, in terms of this one.
+    /// Translates errors of the underlying store to paths and limits of this one.
     fn above<T>(&self, result: Result<T, FileError>) -> Result<T, FileError> {
         let depth = self.root.depth();
         result.map_err(|error| match error {
@@ -56,12 +56,12 @@ impl Subtree {
         })
     }
 
-    /// Refuses what no root lets happen to it.
+    /// Refuses an operation that is not possible on a root.
     fn refuse_root<T>(&self, error: FileError) -> Result<T, FileError> {
         Err(if self.store.is_read_only() { FileError::ReadOnly } else { error })
     }
 
-    /// How many of the directories down to the root of this view are there.
+    /// Counts the directories on the path to the root of this view, itself included, that exist.
     async fn roots_there(&self) -> Result<u64, FileError> {
         let mut missing = 0_u64;
         for above in std::iter::once(self.root.clone()).chain(self.root.ancestors()) {
@@ -90,7 +90,7 @@ impl FileStore for Subtree {
     }
 
     fn locate(&self, path: &StorePath) -> FileLocation {
-        // A path that is too long below denotes no file.
+        // A path that is too long in the underlying store denotes no file.
         self.store.locate(self.below(path).as_ref().unwrap_or(path))
     }
 
@@ -149,7 +149,7 @@ impl FileStore for Subtree {
     async fn list(&self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
         let mut listing = self.above(self.store.list(&self.below(directory)?, scope).await)?;
         let seen = listing.entries.len();
-        // A name that starts with white space is one below a directory, but not at the start of a
+        // A name with leading white space is valid below a directory, but not at the start of a
         // path.
         listing.entries.retain(|entry| directory.descend(&entry.name).is_some());
         listing.hides_entries |= listing.entries.len() < seen;
@@ -210,7 +210,7 @@ impl FileStore for Subtree {
 }
 
 impl Changes {
-    /// The changes at other paths. Those that nobody sees stay: they are in the root of the store
+    /// Translates the changes to other paths. Hidden paths stay: they are in the root of the store
     /// that makes the changes.
     fn moved_below(
         self,
@@ -222,20 +222,22 @@ impl Changes {
         let expected = self.expected.into_iter().map(|(path, version)| Ok((below(path)?, version)));
         let vacated = self.vacated.into_iter().map(|change| {
             Ok(match change {
-                Vacated::File(path) => Vacated::File(below(path)?),
-                Vacated::Directory(path) => Vacated::Directory(below(path)?),
-                Vacated::Staged { from, stage } => Vacated::Staged { from: below(from)?, stage },
+                RemovedPath::File(path) => RemovedPath::File(below(path)?),
+                RemovedPath::Directory(path) => RemovedPath::Directory(below(path)?),
+                RemovedPath::Staged { from, stage } => {
+                    RemovedPath::Staged { from: below(from)?, stage }
+                }
             })
         });
         let filled = self.filled.into_iter().map(|(path, filled)| {
             let filled = match filled {
-                Filled::Moved { from } => Filled::Moved { from: below(from)? },
-                Filled::File { content, origin, replaces } => Filled::File {
+                NewContent::Moved { from } => NewContent::Moved { from: below(from)? },
+                NewContent::File { content, origin, replaces } => NewContent::File {
                     content,
                     origin: origin.map(below).transpose()?,
                     replaces: replaces.map(below).transpose()?,
                 },
-                Filled::Directory => Filled::Directory,
+                NewContent::Directory => NewContent::Directory,
             };
             Ok((below(path)?, filled))
         });
@@ -258,8 +260,8 @@ mod tests {
         StorePath::directory(text).unwrap()
     }
 
-    /// A subtree that has as much room as `quota` says, with something beside it that cannot be
-    /// told from outside.
+    /// Returns a subtree with as much room as `quota` permits, next to something that is invisible
+    /// from inside the subtree.
     fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
         let wider =
             Quota { entries_max: quota.entries_max + 2, depth_max: quota.depth_max + 2, ..*quota };

@@ -1,4 +1,4 @@
-//! What the file-access tools say about themselves.
+//! Declarations of the file-access tools.
 
 use cofferdam_tool::Annotations;
 use cofferdam_tool::declaration::Declaration;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::FileAccessStore;
 
-/// For the model, beside the tools (`FILE-47`).
+/// Instructions for the model, given together with the tools (`FILE-47`).
 const INSTRUCTIONS: &str = "\
 You have tools that work on a file store: their names start with `file_access_`. Files in it \
 persist after this conversation and \
@@ -36,7 +36,7 @@ pub(super) fn instructions(stores: &[FileAccessStore]) -> String {
 
 /// The nine tools, in the order in which they are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tool {
+pub(super) enum FileTool {
     SaveFile,
     ReadFile,
     DeleteFile,
@@ -48,7 +48,7 @@ pub(super) enum Tool {
     CreateDirectory,
 }
 
-impl Tool {
+impl FileTool {
     pub(super) const ALL: &[Self] = &[
         Self::SaveFile,
         Self::ReadFile,
@@ -61,12 +61,12 @@ impl Tool {
         Self::CreateDirectory,
     ];
 
-    /// The tool with this name, which may lack the prefix that all have.
+    /// Returns the tool with this name, which may lack the prefix that all names have.
     pub(super) fn named_in_rule(name: &str) -> Option<Self> {
         Self::named(name).or_else(|| Self::named(&format!("file_access_{name}")))
     }
 
-    /// Returns true if the tool looks at everything below the directory that it is given.
+    /// Returns true if the tool reads everything below the given directory.
     pub(super) fn reads_below(self) -> bool {
         matches!(self, Self::ListFiles | Self::SearchFiles)
     }
@@ -89,7 +89,8 @@ impl Tool {
         }
     }
 
-    /// Whether it changes something: then it is not offered in read-only mode (`FILE-45`).
+    /// Returns whether the tool changes something. Such tools are not offered in read-only mode
+    /// (`FILE-45`).
     pub(super) fn writes(self) -> bool {
         match self {
             Self::SaveFile
@@ -105,8 +106,8 @@ impl Tool {
         let (title, description, properties, required) = self.words();
         let mut schema =
             json!({ "type": "object", "properties": properties, "required": required });
-        // A key that is dropped without a word would give an answer to another question (`ARG-25`).
-        // Only reading a whole file is the same with any of them.
+        // An unknown key that is silently dropped would produce an answer to another question
+        // (`ARG-25`). The exception is reading a whole file, which no such key changes.
         if let (Some(schema), false) = (schema.as_object_mut(), self == Self::ReadFile) {
             schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
@@ -132,7 +133,7 @@ impl Tool {
         }
     }
 
-    /// Title, description, properties and the required ones.
+    /// Returns the title, the description, the properties and the required properties.
     fn words(self) -> (&'static str, &'static str, Value, &'static [&'static str]) {
         match self {
             Self::SaveFile => (

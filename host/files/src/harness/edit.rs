@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::operations::{Refusal, utf8};
+use super::operations::{OperationRefusal, utf8};
 use super::requests::LineEdit;
 use crate::path::quoted;
 use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, WriteMode};
@@ -15,15 +15,15 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(super) const TRIES_MAX: usize = 64;
 
 /// A file after an edit.
-pub(super) struct Edited {
-    /// How many places were changed.
+pub(super) struct EditResult {
+    /// Number of changed places.
     pub(super) count: usize,
-    /// How long it is now.
+    /// New length in bytes.
     pub(super) bytes: usize,
 }
 
 /// The new content of a file, and how many places are changed in it.
-type Changed = Result<(String, usize), Refusal>;
+type EditOutcome = Result<(String, usize), OperationRefusal>;
 
 /// Reads `path`, changes it and writes it back. If the file has been written meanwhile, makes the
 /// change anew in what was written, so that of several edits at a time none is lost. The caller has
@@ -31,8 +31,8 @@ type Changed = Result<(String, usize), Refusal>;
 pub(super) async fn edit(
     store: &Arc<dyn FileStore>,
     path: &StorePath,
-    change: impl Fn(&str) -> Changed,
-) -> Result<Edited, Refusal> {
+    change: impl Fn(&str) -> EditOutcome,
+) -> Result<EditResult, OperationRefusal> {
     let mut lost = None;
     for _ in 0..TRIES_MAX {
         let overlay = Overlay::new(Arc::clone(store), &Budget::new(u64::MAX));
@@ -42,26 +42,26 @@ pub(super) async fn edit(
         overlay
             .write(path, content.into_bytes(), WriteMode::Replace)
             .await
-            .map_err(Refusal::reason)?;
+            .map_err(OperationRefusal::reason)?;
         match overlay.commit_changes().await {
-            Ok(_) => return Ok(Edited { count, bytes }),
+            Ok(_) => return Ok(EditResult { count, bytes }),
             Err(error @ FileError::Conflict { .. }) => lost = Some(error),
-            Err(error) => return Err(Refusal::reason(error)),
+            Err(error) => return Err(OperationRefusal::reason(error)),
         }
-        // A store in memory never makes anybody wait.
+        // A store in memory never waits.
         tokio::task::yield_now().await;
     }
-    Err(lost.map_or(Refusal::NotFound, Refusal::reason))
+    Err(lost.map_or(OperationRefusal::NotFound, OperationRefusal::reason))
 }
 
 /// `content` with `old` replaced by `new`.
-pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) -> Changed {
+pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) -> EditOutcome {
     let count = content.matches(old).count();
     if count == 0 {
-        return Err(Refusal::Reason(format!("old_string not found: '{}'.", quoted(old))));
+        return Err(OperationRefusal::Reason(format!("old_string not found: '{}'.", quoted(old))));
     }
     if count > 1 && !replaces_all {
-        return Err(Refusal::Reason(format!(
+        return Err(OperationRefusal::Reason(format!(
             "old_string occurs {count} times; pass replace_all=true to replace all, or provide a \
              more specific old_string."
         )));
@@ -72,13 +72,13 @@ pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) 
 }
 
 /// `content` with `text` at its end.
-pub(super) fn appended(content: &str, text: &str) -> Changed {
+pub(super) fn appended(content: &str, text: &str) -> EditOutcome {
     check_bytes(content.len().saturating_add(text.len()))?;
     Ok((format!("{content}{text}"), 1))
 }
 
 /// `content` with lines replaced by number, all or none.
-pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
+pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> EditOutcome {
     // A content that ends in a line feed has one more, empty line (`FILE-30`); so has an empty one.
     let last = if content.is_empty() || content.ends_with('\n') { Some("") } else { None };
     let lines: Vec<&str> = content.split_inclusive('\n').chain(last).collect();
@@ -87,17 +87,19 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
         let number = &edit.line_number;
         let index = edit.line_number.positive().and_then(|number| usize::try_from(number - 1).ok());
         if index.is_some_and(|index| replacements.contains_key(&index)) {
-            return Err(Refusal::Reason(format!("Duplicate line_number {number} in edits.")));
+            return Err(OperationRefusal::Reason(format!(
+                "Duplicate line_number {number} in edits."
+            )));
         }
         let found = index.and_then(|index| Some((index, lines.get(index)?)));
         let Some((index, line)) = found else {
             let count = lines.len();
-            return Err(Refusal::Reason(format!(
+            return Err(OperationRefusal::Reason(format!(
                 "line_number {number} is out of range (file has {count} lines)."
             )));
         };
         if edit.expected_line.as_ref().is_some_and(|expected| bare(expected) != bare(line)) {
-            return Err(Refusal::Reason(format!(
+            return Err(OperationRefusal::Reason(format!(
                 "line_number {number} does not match the expected text. Re-read the file to get \
                  current line numbers."
             )));
@@ -120,9 +122,11 @@ fn bare(line: &str) -> &str {
 }
 
 /// Before anything is allocated.
-fn check_bytes(bytes: usize) -> Result<(), Refusal> {
+fn check_bytes(bytes: usize) -> Result<(), OperationRefusal> {
     if u64::try_from(bytes).is_ok_and(|bytes| bytes <= FILE_BYTES_MAX) {
         return Ok(());
     }
-    Err(Refusal::reason(FileError::Quota(QuotaExceeded::FileBytes { limit: FILE_BYTES_MAX })))
+    Err(OperationRefusal::reason(FileError::Quota(QuotaExceeded::FileBytes {
+        limit: FILE_BYTES_MAX,
+    })))
 }

@@ -1,21 +1,21 @@
-//! Reading some lines of a file (`FILE-39`), which may be larger than what is read at once.
+//! Reads some lines of a file (`FILE-39`), which may be too large to be read at once.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::operations::Refusal;
+use super::operations::OperationRefusal;
 use super::requests::LineNumber;
 use crate::{FileError, FileStore, StorePath};
 
-/// Files up to this size are read in one step, so that what is seen of them is one version.
+/// Files up to this size are read in one step, so that one version is read.
 const WHOLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// What is read at once of larger ones.
+/// Chunk size for reading larger files.
 const CHUNK_BYTES: u64 = 1024 * 1024;
-/// How often a larger file is read anew when it was changed meanwhile.
+/// Maximum number of attempts to read a larger file that changes in the meantime.
 const TRIES_MAX: usize = 4;
 
-/// Lines by number, from 1.
+/// Range of line numbers, counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineRange {
     start: u64,
@@ -23,14 +23,14 @@ pub(super) struct LineRange {
 }
 
 impl LineRange {
-    /// The reasons that need no file, in their order.
+    /// Checks the line numbers. The order of the checks decides which reason is reported.
     pub(super) fn new(
         start_line: &LineNumber,
         end_line: Option<&LineNumber>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, OperationRefusal> {
         let positive = |name: &str, line: &LineNumber| {
             line.positive().ok_or_else(|| {
-                Refusal::Reason(format!("{name} must be a positive integer, got {line}."))
+                OperationRefusal::Reason(format!("{name} must be a positive integer, got {line}."))
             })
         };
         let start = positive("start_line", start_line)?;
@@ -39,7 +39,7 @@ impl LineRange {
         if end < start {
             let reason =
                 format!("end_line ({end_line}) must not be less than start_line ({start_line}).");
-            return Err(Refusal::Reason(reason));
+            return Err(OperationRefusal::Reason(reason));
         }
         Ok(Self { start, end })
     }
@@ -49,16 +49,16 @@ impl LineRange {
     }
 }
 
-/// The lines of `range`, each with its number and a tab before it.
+/// Reads the lines of `range`, each preceded by its number and a tab.
 pub(super) async fn read(
     store: &dyn FileStore,
     path: &StorePath,
     range: LineRange,
     bytes_max: u64,
-) -> Result<String, Refusal> {
+) -> Result<String, OperationRefusal> {
     match store.read(path, WHOLE_BYTES_MAX).await {
         Ok(content) => {
-            let mut lines = Lines::new(range, bytes_max);
+            let mut lines = LineScanner::new(range, bytes_max);
             lines.push(&content, path)?;
             lines.finish(path)
         }
@@ -67,11 +67,12 @@ pub(super) async fn read(
     }
 }
 
-/// A part of a file.
+/// Part of a file.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     text: String,
-    /// Offset of the text in bytes: at the first whole character from the wanted place on.
+    /// Offset of the text in bytes: that of the first whole character at or after the requested
+    /// offset.
     offset: u64,
     /// Offset of the next part; `None` at the end of the file.
     next_offset: Option<u64>,
@@ -79,17 +80,17 @@ pub(super) struct Part {
     file_bytes: u64,
 }
 
-/// Whole characters of a file from `offset` on, `bytes_max` bytes at most.
+/// Reads whole characters of a file from `offset` on, `bytes_max` bytes at most.
 pub(super) async fn read_part(
     store: &dyn FileStore,
     path: &StorePath,
     offset: u64,
     bytes_max: u64,
-) -> Result<Part, Refusal> {
+) -> Result<Part, OperationRefusal> {
     let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut bytes = store.read_range(path, offset, bytes_max).await?;
     let file_bytes = store.stat(path).await?.bytes;
-    // What continues a character whose beginning is before the offset.
+    // Number of continuation bytes of a character that begins before the offset.
     let inside = if offset == 0 {
         0
     } else {
@@ -115,10 +116,10 @@ async fn read_in_chunks(
     path: &StorePath,
     range: LineRange,
     bytes_max: u64,
-) -> Result<String, Refusal> {
+) -> Result<String, OperationRefusal> {
     for _ in 0..TRIES_MAX {
         let version = store.stat(path).await?.version;
-        let mut lines = Lines::new(range, bytes_max);
+        let mut lines = LineScanner::new(range, bytes_max);
         let mut offset = 0;
         loop {
             let chunk = store.read_range(path, offset, CHUNK_BYTES).await?;
@@ -132,26 +133,26 @@ async fn read_in_chunks(
             return lines.finish(path);
         }
     }
-    Err(Refusal::reason(FileError::Conflict { path: path.clone() }))
+    Err(OperationRefusal::reason(FileError::Conflict { path: path.clone() }))
 }
 
-/// Goes through a text piece by piece and keeps the lines that are wanted.
-struct Lines {
+/// Reads a text in pieces and keeps the requested lines.
+struct LineScanner {
     range: LineRange,
     bytes_max: u64,
-    /// The line that comes next, or goes on.
+    /// Number of the current line.
     number: u64,
     is_at_start: bool,
     /// Offset of that line in bytes.
     line_offset: u64,
-    /// Bytes before the next part.
+    /// Number of bytes read so far.
     offset: u64,
-    /// The beginning of a character that the next piece ends.
+    /// Start of a character that the next piece completes.
     split: Vec<u8>,
     kept: String,
 }
 
-impl Lines {
+impl LineScanner {
     fn new(range: LineRange, bytes_max: u64) -> Self {
         Self {
             range,
@@ -165,7 +166,7 @@ impl Lines {
         }
     }
 
-    fn push(&mut self, piece: &[u8], path: &StorePath) -> Result<(), Refusal> {
+    fn push(&mut self, piece: &[u8], path: &StorePath) -> Result<(), OperationRefusal> {
         let joined;
         let piece = if self.split.is_empty() {
             piece
@@ -175,7 +176,8 @@ impl Lines {
         };
         let text = match std::str::from_utf8(piece) {
             Ok(text) => text,
-            // The end may be the beginning of a character; anything else is not text.
+            // The piece may end inside a character; any other error means that the file is not
+            // text.
             Err(error) if error.error_len().is_none() => {
                 let (whole, split) = piece.split_at(error.valid_up_to());
                 self.split = split.to_vec();
@@ -186,13 +188,13 @@ impl Lines {
         text.split_inclusive('\n').try_for_each(|part| self.keep(part))
     }
 
-    fn keep(&mut self, part: &str) -> Result<(), Refusal> {
+    fn keep(&mut self, part: &str) -> Result<(), OperationRefusal> {
         if self.range.holds(self.number) {
             self.begin();
             self.kept.push_str(part);
             if u64::try_from(self.kept.len()).unwrap_or(u64::MAX) > self.bytes_max {
                 let max = self.bytes_max;
-                return Err(Refusal::Reason(if self.range.start == self.number {
+                return Err(OperationRefusal::Reason(if self.range.start == self.number {
                     format!(
                         "line {} is longer than {max} bytes; read it in parts with \
                          file_access_read_file and offset={}.",
@@ -221,13 +223,13 @@ impl Lines {
         }
     }
 
-    fn finish(mut self, path: &StorePath) -> Result<String, Refusal> {
+    fn finish(mut self, path: &StorePath) -> Result<String, OperationRefusal> {
         if !self.split.is_empty() {
             return Err(not_text(path));
         }
         if self.range.start > self.number {
             let (start, count) = (self.range.start, self.number);
-            return Err(Refusal::Reason(format!(
+            return Err(OperationRefusal::Reason(format!(
                 "start_line {start} is out of range (file has {count} lines)."
             )));
         }
@@ -239,8 +241,8 @@ impl Lines {
     }
 }
 
-fn not_text(path: &StorePath) -> Refusal {
-    Refusal::reason(FileError::not_text(path))
+fn not_text(path: &StorePath) -> OperationRefusal {
+    OperationRefusal::reason(FileError::not_text(path))
 }
 
 #[cfg(test)]
@@ -252,10 +254,10 @@ mod tests {
     }
 
     fn in_pieces(text: &[u8], pieces: usize, start: u64, end: u64) -> Result<String, String> {
-        let mut lines = Lines::new(LineRange { start, end }, 1000);
+        let mut lines = LineScanner::new(LineRange { start, end }, 1000);
         let told = |refusal| match refusal {
-            Refusal::NotFound => "not found".to_owned(),
-            Refusal::Reason(reason) => reason,
+            OperationRefusal::NotFound => "not found".to_owned(),
+            OperationRefusal::Reason(reason) => reason,
         };
         for piece in text.chunks(pieces) {
             lines.push(piece, &path()).map_err(told)?;

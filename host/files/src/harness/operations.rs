@@ -1,37 +1,37 @@
-//! What each tool does, and what it says.
+//! Operations of the tools, and their texts.
 
 use cofferdam_tool::record::{FileChange, FileChangeKind};
 use serde_json::{Value, json};
 
-use super::edit::{self, Edited};
+use super::edit::{self, EditResult};
 use super::lines::{self, LineRange};
 use super::requests::{
-    CreateDirectory, ListFiles, OneFile, ReadFile, ReadLines, Replace, ReplaceLines, Request,
-    SaveFile, SearchFiles,
+    CreateDirectory, FileToolRequest, ListFiles, OneFile, ReadFile, ReadLines, Replace,
+    ReplaceLines, SaveFile, SearchFiles,
 };
-use super::stores::{Directory, Place, View};
-use super::{Answer, Work};
+use super::stores::{SearchRoot, StoreAddress, View};
+use super::{CallWork, ToolResult};
 use crate::path::quoted;
 use crate::{
-    Entry, EntryKind, FileError, Glob, Listing, MadeDirectory, NotShown, RefusedName, Scope,
+    EntryKind, FileError, Glob, Listing, ListingEntry, MadeDirectory, NotShown, RefusedName, Scope,
     SearchQuery, SearchResults, StorePath, Truncation, WriteMode, search,
 };
 
-/// Why a tool did nothing.
-pub(super) enum Refusal {
+/// Reason why a tool changed nothing.
+pub(super) enum OperationRefusal {
     /// `File '<f>' not found.`
     NotFound,
-    /// What follows the words about what could not be done (`FILE-43`).
+    /// Text after the words that name the operation (`FILE-43`).
     Reason(String),
 }
 
-impl Refusal {
+impl OperationRefusal {
     pub(super) fn reason(reason: impl ToString) -> Self {
         Self::Reason(reason.to_string())
     }
 }
 
-impl From<FileError> for Refusal {
+impl From<FileError> for OperationRefusal {
     fn from(error: FileError) -> Self {
         match error {
             FileError::NotFound => Self::NotFound,
@@ -45,40 +45,40 @@ const NOT_SHOWN_TOLD_MAX: usize = 5;
 /// Characters of such a name.
 const NOT_SHOWN_CHARS_MAX: usize = 80;
 
-type Answered = Result<Answer, Refusal>;
+type ToolAnswer = Result<ToolResult, OperationRefusal>;
 
-impl Work<'_> {
+impl CallWork<'_> {
     /// Carries out one request.
-    pub(super) async fn run(&self, request: Request) -> Answer {
+    pub(super) async fn run(&self, request: FileToolRequest) -> ToolResult {
         match request {
-            Request::SaveFile(request) => {
+            FileToolRequest::SaveFile(request) => {
                 told(self.save(&request).await, "save file", Some(&request.file_name))
             }
-            Request::ReadFile(request) => {
+            FileToolRequest::ReadFile(request) => {
                 told(self.read(&request).await, "read file", Some(&request.file_name))
             }
-            Request::DeleteFile(request) => {
+            FileToolRequest::DeleteFile(request) => {
                 told(self.delete(&request).await, "delete file", Some(&request.file_name))
             }
-            Request::ListFiles(request) => {
+            FileToolRequest::ListFiles(request) => {
                 let directory = request.directory.as_deref().unwrap_or_default();
                 told(self.list(&request).await, "list directory", Some(directory))
             }
-            Request::SearchFiles(request) => {
+            FileToolRequest::SearchFiles(request) => {
                 told(self.search(&request).await, "search files", None)
             }
-            Request::ReadLines(request) => told(
+            FileToolRequest::ReadLines(request) => told(
                 self.read_lines(&request).await,
                 "read lines from file",
                 Some(&request.file_name),
             ),
-            Request::Replace(request) => {
+            FileToolRequest::Replace(request) => {
                 told(self.replace(&request).await, "replace in file", Some(&request.file_name))
             }
-            Request::ReplaceLines(request) => {
+            FileToolRequest::ReplaceLines(request) => {
                 told(self.replace_lines(&request).await, "edit file", Some(&request.file_name))
             }
-            Request::CreateDirectory(request) => told(
+            FileToolRequest::CreateDirectory(request) => told(
                 self.create_directory(&request).await,
                 "create directory",
                 Some(&request.directory),
@@ -87,8 +87,8 @@ impl Work<'_> {
     }
 
     /// `FILE-34`
-    async fn save(&self, request: &SaveFile) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn save(&self, request: &SaveFile) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         let shown = quoted(&request.file_name);
         if request.append {
             return self.append(request, view, &path).await;
@@ -105,7 +105,7 @@ impl Work<'_> {
             (WriteMode::Create, FileChangeKind::Created)
         };
         match view.store.write(&path, request.content.clone().into_bytes(), mode).await {
-            Ok(()) => Ok(Answer {
+            Ok(()) => Ok(ToolResult {
                 value: format!("File '{shown}' saved.").into(),
                 changed: vec![change(view, &path, what, request.content.len())],
                 failures: Vec::new(),
@@ -115,14 +115,14 @@ impl Work<'_> {
                  true."
             ))),
             // A store that loses its directory under a write is not a missing file.
-            Err(error) => Err(Refusal::reason(error)),
+            Err(error) => Err(OperationRefusal::reason(error)),
         }
     }
 
     /// Adds text to the end of a file, which is created if there is none.
-    async fn append(&self, request: &SaveFile, view: &View<'_>, path: &StorePath) -> Answered {
+    async fn append(&self, request: &SaveFile, view: &View<'_>, path: &StorePath) -> ToolAnswer {
         if request.overwrite {
-            return Err(Refusal::reason("overwrite and append must not both be true."));
+            return Err(OperationRefusal::reason("overwrite and append must not both be true."));
         }
         let text_added = &request.content;
         let created =
@@ -134,9 +134,9 @@ impl Work<'_> {
                     edit::edit(&view.store, path, |content| edit::appended(content, text_added));
                 (FileChangeKind::Changed, appended.await?.bytes)
             }
-            Err(error) => return Err(Refusal::reason(error)),
+            Err(error) => return Err(OperationRefusal::reason(error)),
         };
-        Ok(Answer {
+        Ok(ToolResult {
             value: format!(
                 "Added {} bytes to '{}', which has {bytes} bytes now.",
                 text_added.len(),
@@ -149,30 +149,34 @@ impl Work<'_> {
     }
 
     /// `FILE-35`
-    async fn read(&self, request: &ReadFile) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn read(&self, request: &ReadFile) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if let Some(given) = &request.offset {
             let offset = given.offset().ok_or_else(|| {
-                Refusal::Reason(format!("offset must not be negative, got {given}."))
+                OperationRefusal::Reason(format!("offset must not be negative, got {given}."))
             })?;
             let part =
                 lines::read_part(&*view.store, &path, offset, view.options.read_bytes_max).await?;
-            return Ok(Answer { value: json!(part), changed: Vec::new(), failures: Vec::new() });
+            return Ok(ToolResult {
+                value: json!(part),
+                changed: Vec::new(),
+                failures: Vec::new(),
+            });
         }
         match view.store.read(&path, view.options.read_bytes_max).await {
             Ok(content) => Ok(text(utf8(content, &path)?)),
             Err(error @ FileError::TooLarge { .. }) => {
-                Err(Refusal::Reason(format!("{error} Use file_access_read_lines.")))
+                Err(OperationRefusal::Reason(format!("{error} Use file_access_read_lines.")))
             }
             Err(error) => Err(error.into()),
         }
     }
 
     /// `FILE-36`
-    async fn delete(&self, request: &OneFile) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn delete(&self, request: &OneFile) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         view.store.delete(&path).await?;
-        Ok(Answer {
+        Ok(ToolResult {
             value: format!("File '{}' deleted.", quoted(&request.file_name)).into(),
             changed: vec![change(view, &path, FileChangeKind::Deleted, 0)],
             failures: Vec::new(),
@@ -180,17 +184,18 @@ impl Work<'_> {
     }
 
     /// `FILE-37`
-    async fn list(&self, request: &ListFiles) -> Answered {
+    async fn list(&self, request: &ListFiles) -> ToolAnswer {
         let directory = self.views.directory(request.directory.as_deref())?;
         let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
-        let glob = Glob::new(pattern).map_err(Refusal::reason)?;
+        let glob = Glob::new(pattern).map_err(OperationRefusal::reason)?;
         let scope = scope(request.recursive);
         let (listing, entries_max) = match directory {
-            Directory::In(Place { view, path }) => {
-                let listing = view.store.list(&path, scope).await.map_err(Refusal::reason)?;
+            SearchRoot::In(StoreAddress { view, path }) => {
+                let listing =
+                    view.store.list(&path, scope).await.map_err(OperationRefusal::reason)?;
                 (listing, view.options.entries_max)
             }
-            Directory::AboveAll => (
+            SearchRoot::AboveAll => (
                 self.list_all(scope).await?,
                 self.views.options().map_or(usize::MAX, |options| options.entries_max),
             ),
@@ -202,23 +207,24 @@ impl Work<'_> {
             shown.push(truncated(Truncation::Entries));
         }
         shown.extend(not_shown(&listing.not_shown));
-        Ok(Answer { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
+        Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
     /// The root above several stores.
-    async fn list_all(&self, scope: Scope) -> Result<Listing, Refusal> {
+    async fn list_all(&self, scope: Scope) -> Result<Listing, OperationRefusal> {
         let mut whole = Listing::default();
         for view in &self.views.0 {
-            whole.entries.push(Entry::new(view.name, EntryKind::Directory));
+            whole.entries.push(ListingEntry::new(view.name, EntryKind::Directory));
             if scope == Scope::Recursive {
-                let below =
-                    view.store.list(&StorePath::ROOT, scope).await.map_err(Refusal::reason)?;
+                let below = view
+                    .store
+                    .list(&StorePath::ROOT, scope)
+                    .await
+                    .map_err(OperationRefusal::reason)?;
                 let entries = below.entries.into_iter();
-                whole.entries.extend(
-                    entries.map(|entry| {
-                        Entry::new(format!("{}/{}", view.name, entry.name), entry.kind)
-                    }),
-                );
+                whole.entries.extend(entries.map(|entry| {
+                    ListingEntry::new(format!("{}/{}", view.name, entry.name), entry.kind)
+                }));
                 whole.is_truncated |= below.is_truncated;
                 whole.not_shown.add_below(view.name, below.not_shown);
             }
@@ -228,30 +234,33 @@ impl Work<'_> {
     }
 
     /// `FILE-38`
-    async fn search(&self, request: &SearchFiles) -> Answered {
+    async fn search(&self, request: &SearchFiles) -> ToolAnswer {
         let directory = self.views.directory(request.directory.as_deref())?;
         let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
         let query = SearchQuery::new(&request.regex_pattern, request.case_sensitive)
             .and_then(|query| query.with_glob(pattern))
-            .map_err(Refusal::reason)?
+            .map_err(OperationRefusal::reason)?
             .with_scope(scope(request.recursive));
         let places = match directory {
-            Directory::In(place) => vec![place],
+            SearchRoot::In(place) => vec![place],
             // The root above several stores has no files.
-            Directory::AboveAll if !request.recursive => Vec::new(),
-            Directory::AboveAll => {
-                self.views.0.iter().map(|view| Place { view, path: StorePath::ROOT }).collect()
-            }
+            SearchRoot::AboveAll if !request.recursive => Vec::new(),
+            SearchRoot::AboveAll => self
+                .views
+                .0
+                .iter()
+                .map(|view| StoreAddress { view, path: StorePath::ROOT })
+                .collect(),
         };
         let (mut shown, mut left_out, mut hidden) =
             (Vec::<Value>::new(), None, NotShown::default());
         let mut lines = 0_u64;
-        for Place { view, path } in places {
+        for StoreAddress { view, path } in places {
             let mut caps = view.options.search;
             caps.matches_max = caps.matches_max.saturating_sub(lines);
             let found = search(&view.store, &path, &query.clone().with_caps(caps)).await;
             let SearchResults { files, truncated, not_shown, .. } =
-                found.map_err(Refusal::reason)?;
+                found.map_err(OperationRefusal::reason)?;
             let prefix = self.views.prefix(view);
             for mut file in files {
                 lines = lines
@@ -264,27 +273,27 @@ impl Work<'_> {
         }
         shown.extend(left_out.map(truncated));
         shown.extend(not_shown(&hidden));
-        Ok(Answer { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
+        Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
     /// `FILE-39`
-    async fn read_lines(&self, request: &ReadLines) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn read_lines(&self, request: &ReadLines) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         let range = LineRange::new(&request.start_line, request.end_line.as_ref())?;
         lines::read(&*view.store, &path, range, view.options.read_bytes_max).await.map(text)
     }
 
     /// `FILE-40`
-    async fn replace(&self, request: &Replace) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn replace(&self, request: &Replace) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if request.old_string.is_empty() {
-            return Err(Refusal::reason("old_string must not be empty."));
+            return Err(OperationRefusal::reason("old_string must not be empty."));
         }
         let edited = edit::edit(&view.store, &path, |content| {
             edit::replaced(content, &request.old_string, &request.new_string, request.replace_all)
         });
-        let Edited { count, bytes } = edited.await?;
-        Ok(Answer {
+        let EditResult { count, bytes } = edited.await?;
+        Ok(ToolResult {
             value: format!("Replaced {count} occurrence(s) in '{}'.", quoted(&request.file_name))
                 .into(),
             changed: vec![change(view, &path, FileChangeKind::Changed, bytes)],
@@ -293,15 +302,15 @@ impl Work<'_> {
     }
 
     /// `FILE-41`
-    async fn replace_lines(&self, request: &ReplaceLines) -> Answered {
-        let Place { view, path } = self.views.file(&request.file_name)?;
+    async fn replace_lines(&self, request: &ReplaceLines) -> ToolAnswer {
+        let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if request.edits.is_empty() {
-            return Err(Refusal::reason("At least one line edit must be provided."));
+            return Err(OperationRefusal::reason("At least one line edit must be provided."));
         }
         let edited =
             edit::edit(&view.store, &path, |content| edit::lines_replaced(content, &request.edits));
-        let Edited { count, bytes } = edited.await?;
-        Ok(Answer {
+        let EditResult { count, bytes } = edited.await?;
+        Ok(ToolResult {
             value: format!("Replaced {count} line(s) in '{}'.", quoted(&request.file_name)).into(),
             changed: vec![change(view, &path, FileChangeKind::Changed, bytes)],
             failures: Vec::new(),
@@ -309,18 +318,19 @@ impl Work<'_> {
     }
 
     /// `FILE-42`
-    async fn create_directory(&self, request: &CreateDirectory) -> Answered {
+    async fn create_directory(&self, request: &CreateDirectory) -> ToolAnswer {
         let shown = quoted(&request.directory);
-        let Directory::In(Place { view, path }) = self.views.directory(Some(&request.directory))?
+        let SearchRoot::In(StoreAddress { view, path }) =
+            self.views.directory(Some(&request.directory))?
         else {
             return Ok(text(format!("Directory '{shown}' already exists.")));
         };
-        match view.store.create_directory(&path).await.map_err(Refusal::reason)? {
+        match view.store.create_directory(&path).await.map_err(OperationRefusal::reason)? {
             MadeDirectory::Existed => Ok(text(format!("Directory '{shown}' already exists."))),
             MadeDirectory::Created => {
                 let mut change = change(view, &path, FileChangeKind::Created, 0);
                 change.path.push('/');
-                Ok(Answer {
+                Ok(ToolResult {
                     value: format!("Directory '{shown}' created.").into(),
                     changed: vec![change],
                     failures: Vec::new(),
@@ -340,21 +350,23 @@ fn change(view: &View<'_>, path: &StorePath, what: FileChangeKind, bytes: usize)
     }
 }
 
-/// The answer, or why there is none (`FILE-43`).
-fn told(answered: Answered, what: &str, argument: Option<&str>) -> Answer {
+/// Returns the answer, or the reason for a missing one (`FILE-43`).
+fn told(answered: ToolAnswer, what: &str, argument: Option<&str>) -> ToolResult {
     let quotes = argument.map(|argument| format!(" '{}'", quoted(argument))).unwrap_or_default();
     match answered {
         Ok(answer) => answer,
-        Err(Refusal::NotFound) => text(format!("File{quotes} not found.")),
-        Err(Refusal::Reason(reason)) => text(format!("Could not {what}{quotes}: {reason}")),
+        Err(OperationRefusal::NotFound) => text(format!("File{quotes} not found.")),
+        Err(OperationRefusal::Reason(reason)) => {
+            text(format!("Could not {what}{quotes}: {reason}"))
+        }
     }
 }
 
-fn text(text: String) -> Answer {
-    Answer { value: text.into(), changed: Vec::new(), failures: Vec::new() }
+fn text(text: String) -> ToolResult {
+    ToolResult { value: text.into(), changed: Vec::new(), failures: Vec::new() }
 }
 
-/// What ends an answer that leaves something out (`FILE-33`).
+/// Returns the note at the end of a truncated answer (`FILE-33`).
 fn truncated(reason: Truncation) -> Value {
     json!({ "truncated": true, "reason": reason })
 }
@@ -384,7 +396,7 @@ fn not_shown(left_out: &NotShown) -> Option<Value> {
     Some(json!({ "not_shown": count, "reason": format!("{count} {words} not shown: {told}.") }))
 }
 
-/// A name that is escaped already, cut to a length that people read.
+/// A name that is escaped already, cut to a length that users read.
 fn quoted_name(name: &str) -> String {
     let mut shown: String = name.chars().take(NOT_SHOWN_CHARS_MAX).collect();
     if shown.len() < name.len() {
@@ -398,6 +410,6 @@ fn scope(is_recursive: bool) -> Scope {
 }
 
 /// Content as text (`FILE-15`).
-pub(super) fn utf8(content: Vec<u8>, path: &StorePath) -> Result<String, Refusal> {
-    String::from_utf8(content).map_err(|_| Refusal::reason(FileError::not_text(path)))
+pub(super) fn utf8(content: Vec<u8>, path: &StorePath) -> Result<String, OperationRefusal> {
+    String::from_utf8(content).map_err(|_| OperationRefusal::reason(FileError::not_text(path)))
 }

@@ -1,12 +1,12 @@
-//! The arguments of the file-access tools, after they were decoded by the declared schema.
+//! Arguments of the file-access tools, after decoding by the declared schema.
 
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
-use super::declarations::Tool;
+use super::declarations::FileTool;
 
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum FileToolRequest {
     SaveFile(SaveFile),
     ReadFile(ReadFile),
     DeleteFile(OneFile),
@@ -30,7 +30,7 @@ pub(super) struct SaveFile {
 #[derive(Debug, Deserialize)]
 pub(super) struct ReadFile {
     pub(super) file_name: String,
-    /// In bytes.
+    /// Offset in bytes.
     #[serde(default)]
     pub(super) offset: Option<LineNumber>,
 }
@@ -46,7 +46,7 @@ pub(super) struct ListFiles {
     pub(super) directory: Option<String>,
     #[serde(default)]
     pub(super) glob_pattern: Option<String>,
-    /// The older name of `glob_pattern`.
+    /// Older name of `glob_pattern`.
     #[serde(default)]
     pub(super) file_pattern: Option<String>,
     pub(super) recursive: bool,
@@ -57,7 +57,7 @@ pub(super) struct SearchFiles {
     pub(super) regex_pattern: String,
     #[serde(default)]
     pub(super) glob_pattern: Option<String>,
-    /// The older name of `glob_pattern`.
+    /// Older name of `glob_pattern`.
     #[serde(default)]
     pub(super) file_pattern: Option<String>,
     #[serde(default)]
@@ -101,26 +101,26 @@ pub(super) struct CreateDirectory {
     pub(super) directory: String,
 }
 
-/// Any whole number that a model may send. It is shown as it came.
+/// Any integer that a model may send. It is displayed as it was received.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub(super) struct LineNumber(Number);
 
 impl LineNumber {
-    /// The number of a line, counted from 1; `None` for what is not one. No file has as many lines
-    /// as the largest.
+    /// Returns the number of a line, counted from 1, or `None` if it is zero or negative. A number
+    /// too large for 64 bits becomes the maximum, which is beyond the end of any file.
     pub(super) fn positive(&self) -> Option<u64> {
         match self.0.as_u64() {
             Some(0) => None,
             Some(number) => Some(number),
-            // Beyond what 64 bits hold.
+            // The number does not fit in 64 bits.
             None => self.0.as_f64().filter(|number| *number >= 1.0).map(|_| u64::MAX),
         }
     }
 }
 
 impl LineNumber {
-    /// An offset, counted from 0; `None` for what is not one.
+    /// Returns the number as an offset, counted from 0, or `None` if it cannot be one.
     pub(super) fn offset(&self) -> Option<u64> {
         self.0.as_u64()
     }
@@ -132,7 +132,7 @@ impl std::fmt::Display for LineNumber {
     }
 }
 
-impl Request {
+impl FileToolRequest {
     /// Returns the name of the one file that the request changes, if there is one.
     pub(super) fn changed_file(&self) -> Option<&str> {
         match self {
@@ -149,19 +149,19 @@ impl Request {
     }
 }
 
-impl Tool {
-    pub(super) fn request(self, arguments: Value) -> serde_json::Result<Request> {
+impl FileTool {
+    pub(super) fn request(self, arguments: Value) -> serde_json::Result<FileToolRequest> {
         use serde_json::from_value as read;
         Ok(match self {
-            Self::SaveFile => Request::SaveFile(read(arguments)?),
-            Self::ReadFile => Request::ReadFile(read(arguments)?),
-            Self::DeleteFile => Request::DeleteFile(read(arguments)?),
-            Self::ListFiles => Request::ListFiles(read(arguments)?),
-            Self::SearchFiles => Request::SearchFiles(read(arguments)?),
-            Self::ReadLines => Request::ReadLines(read(arguments)?),
-            Self::Replace => Request::Replace(read(arguments)?),
-            Self::ReplaceLines => Request::ReplaceLines(read(arguments)?),
-            Self::CreateDirectory => Request::CreateDirectory(read(arguments)?),
+            Self::SaveFile => FileToolRequest::SaveFile(read(arguments)?),
+            Self::ReadFile => FileToolRequest::ReadFile(read(arguments)?),
+            Self::DeleteFile => FileToolRequest::DeleteFile(read(arguments)?),
+            Self::ListFiles => FileToolRequest::ListFiles(read(arguments)?),
+            Self::SearchFiles => FileToolRequest::SearchFiles(read(arguments)?),
+            Self::ReadLines => FileToolRequest::ReadLines(read(arguments)?),
+            Self::Replace => FileToolRequest::Replace(read(arguments)?),
+            Self::ReplaceLines => FileToolRequest::ReplaceLines(read(arguments)?),
+            Self::CreateDirectory => FileToolRequest::CreateDirectory(read(arguments)?),
         })
     }
 }

@@ -7,19 +7,19 @@ use cofferdam_tool::{CallContext, FileAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::declarations::Tool;
-use super::operations::Refusal;
+use super::declarations::FileTool;
+use super::operations::OperationRefusal;
 use super::{FileAccessOptions, FileAccessStore};
 use crate::path::quoted;
 use crate::{
-    Access, AccessOutcome, Audited, FileStore, NameRules, PathPatterns, ReadOnly, Restricted,
-    StorePath, Transaction,
+    Access, AccessOutcome, AuditedStore, FileStore, NameRules, PathPatterns, ReadOnly,
+    RestrictedStore, StorePath, Transaction,
 };
 
 /// Different failures that one record tells.
 const FAILURES_MAX: usize = 8;
 
-/// Says for some calls whether a person has to approve them.
+/// Says for some calls whether the user has to approve them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ApprovalRule {
@@ -36,7 +36,7 @@ pub struct ApprovalRule {
 /// The name of a file-access tool in a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ToolWord(Tool);
+pub struct ToolWord(FileTool);
 
 /// A name in a rule that is not one of a file-access tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,7 @@ impl TryFrom<String> for ToolWord {
     type Error = UnknownToolWord;
 
     fn try_from(name: String) -> Result<Self, UnknownToolWord> {
-        Tool::named_in_rule(&name).map(Self).ok_or(UnknownToolWord(name))
+        FileTool::named_in_rule(&name).map(Self).ok_or(UnknownToolWord(name))
     }
 }
 
@@ -61,13 +61,13 @@ impl From<ToolWord> for String {
 }
 
 impl ApprovalRule {
-    fn is_about(&self, tool: Tool) -> bool {
+    fn is_about(&self, tool: FileTool) -> bool {
         self.tools.is_empty() || self.tools.iter().any(|word| word.0 == tool)
     }
 
     /// Returns true if the rule decides about a call of `tool` with `path`. One that asks for
     /// approval also decides about a listing or a search that may come to its paths.
-    fn decides(&self, tool: Tool, path: &str) -> bool {
+    fn decides(&self, tool: FileTool, path: &str) -> bool {
         let may_come_to = tool.reads_below() && self.needs_approval;
         self.is_about(tool) && (self.paths.is_empty() || may_come_to || self.paths.matches(path))
     }
@@ -75,21 +75,21 @@ impl ApprovalRule {
 
 impl FileAccessOptions {
     /// Returns true if a call of `tool` needs approval unless a rule says otherwise.
-    fn needs_by_default(&self, tool: Tool) -> bool {
+    fn needs_by_default(&self, tool: FileTool) -> bool {
         match tool {
-            Tool::DeleteFile => self.require_delete_approval,
+            FileTool::DeleteFile => self.require_delete_approval,
             tool => tool.writes() && self.require_write_approval,
         }
     }
 
     /// Returns true if some call of `tool` may need approval.
-    pub(super) fn may_need_approval(&self, tool: Tool) -> bool {
+    pub(super) fn may_need_approval(&self, tool: FileTool) -> bool {
         let by_rule = self.approvals.iter().any(|rule| rule.needs_approval && rule.is_about(tool));
         by_rule || self.needs_by_default(tool)
     }
 
     /// Returns true if a call of `tool` with `path` needs approval.
-    fn needs_approval(&self, tool: Tool, path: &str) -> bool {
+    fn needs_approval(&self, tool: FileTool, path: &str) -> bool {
         let rule = self.approvals.iter().find(|rule| rule.decides(tool, path));
         rule.map_or_else(|| self.needs_by_default(tool), |rule| rule.needs_approval)
     }
@@ -125,15 +125,15 @@ pub(super) struct View<'a> {
 pub(super) struct Views<'a>(pub(super) Vec<View<'a>>);
 
 /// A place in one of the stores.
-pub(super) struct Place<'v> {
+pub(super) struct StoreAddress<'v> {
     pub(super) view: &'v View<'v>,
     pub(super) path: StorePath,
 }
 
 /// A directory to look into.
-pub(super) enum Directory<'v> {
+pub(super) enum SearchRoot<'v> {
     /// One in a store.
-    In(Place<'v>),
+    In(StoreAddress<'v>),
     /// The root above several stores.
     AboveAll,
 }
@@ -172,7 +172,7 @@ impl<'a> Views<'a> {
                 true => store,
                 false => {
                     let (hidden, read_only) = (options.hidden.clone(), options.read_only.clone());
-                    Arc::new(Restricted::new(store, hidden, read_only))
+                    Arc::new(RestrictedStore::new(store, hidden, read_only))
                 }
             };
             // The directories of this machine have no service behind them.
@@ -180,7 +180,7 @@ impl<'a> Views<'a> {
                 Some(_) => store,
                 None => {
                     let failures = failures.clone();
-                    Arc::new(Audited::new(store, move |access| failures.note(access)))
+                    Arc::new(AuditedStore::new(store, move |access| failures.note(access)))
                 }
             };
             View { name, options, store }
@@ -194,49 +194,55 @@ impl<'a> Views<'a> {
     }
 
     /// The file that `given` means.
-    pub(super) fn file(&self, given: &str) -> Result<Place<'_>, Refusal> {
+    pub(super) fn file(&self, given: &str) -> Result<StoreAddress<'_>, OperationRefusal> {
         if let [view] = self.0.as_slice() {
-            let path = StorePath::file_under(given, view.store.names()).map_err(Refusal::reason)?;
-            return Ok(Place { view, path });
+            let path = StorePath::file_under(given, view.store.names())
+                .map_err(OperationRefusal::reason)?;
+            return Ok(StoreAddress { view, path });
         }
-        let path = StorePath::file_under(given, NameRules::Native).map_err(Refusal::reason)?;
+        let path =
+            StorePath::file_under(given, NameRules::Native).map_err(OperationRefusal::reason)?;
         self.place(given, &path)
     }
 
     /// The directory that `given` means; the root if there is none.
-    pub(super) fn directory(&self, given: Option<&str>) -> Result<Directory<'_>, Refusal> {
+    pub(super) fn directory(
+        &self,
+        given: Option<&str>,
+    ) -> Result<SearchRoot<'_>, OperationRefusal> {
         let given = given.unwrap_or_default();
         if let [view] = self.0.as_slice() {
-            let path =
-                StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
-            return Ok(Directory::In(Place { view, path }));
+            let path = StorePath::directory_under(given, view.store.names())
+                .map_err(OperationRefusal::reason)?;
+            return Ok(SearchRoot::In(StoreAddress { view, path }));
         }
-        let path = StorePath::directory_under(given, NameRules::Native).map_err(Refusal::reason)?;
+        let path = StorePath::directory_under(given, NameRules::Native)
+            .map_err(OperationRefusal::reason)?;
         if path.is_root() {
-            Ok(Directory::AboveAll)
+            Ok(SearchRoot::AboveAll)
         } else {
-            self.place(given, &path).map(Directory::In)
+            self.place(given, &path).map(SearchRoot::In)
         }
     }
 
     /// The place of a path that begins with the name of a store.
-    fn place(&self, given: &str, path: &StorePath) -> Result<Place<'_>, Refusal> {
+    fn place(&self, given: &str, path: &StorePath) -> Result<StoreAddress<'_>, OperationRefusal> {
         let name = path.segments().next().unwrap_or_default();
         let Some(view) = self.0.iter().find(|view| view.name == name) else {
             let names: Vec<_> = self.0.iter().map(|view| format!("'{}/'", view.name)).collect();
-            return Err(Refusal::Reason(format!(
+            return Err(OperationRefusal::Reason(format!(
                 "there is no store '{}'. Paths must start with one of {}.",
                 quoted(name),
                 names.join(", ")
             )));
         };
-        let root = StorePath::ROOT.child(view.name).map_err(Refusal::reason)?;
+        let root = StorePath::ROOT.child(view.name).map_err(OperationRefusal::reason)?;
         let below = path.below(&root).unwrap_or_default();
         // The rules for names are those of the store, and errors quote what was given.
-        StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
-        let path =
-            StorePath::directory_under(below, view.store.names()).map_err(Refusal::reason)?;
-        Ok(Place { view, path })
+        StorePath::directory_under(given, view.store.names()).map_err(OperationRefusal::reason)?;
+        let path = StorePath::directory_under(below, view.store.names())
+            .map_err(OperationRefusal::reason)?;
+        Ok(StoreAddress { view, path })
     }
 
     /// Returns the prefix of paths in `view`.
@@ -245,16 +251,16 @@ impl<'a> Views<'a> {
     }
 }
 
-/// Returns true if a person has to approve a call of `tool` with `arguments`, which are decoded.
+/// Returns true if the user has to approve a call of `tool` with `arguments`, which are decoded.
 pub(super) fn needs_approval(
     stores: &[FileAccessStore],
-    tool: Tool,
+    tool: FileTool,
     arguments: &Map<String, Value>,
 ) -> bool {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
     let given = argument("file_name").or_else(|| argument("directory")).unwrap_or_default();
     let Ok(path) = StorePath::directory_under(given, NameRules::Native) else {
-        // The call is refused whatever a person says.
+        // The call is refused whatever the user says.
         return stores.iter().any(|store| store.options.may_need_approval(tool));
     };
     if let [store] = stores {

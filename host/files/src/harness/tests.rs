@@ -1,4 +1,4 @@
-//! What the conformance rows do not say about the tools.
+//! Tests of the tools beyond the conformance rows.
 
 use std::sync::Arc;
 
@@ -52,13 +52,13 @@ async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
     assert_eq!(names, kept);
 }
 
-/// Edits of one file that are in flight at a time.
+/// Number of concurrent edits of one file.
 const EDITS: usize = 64;
 const ROUNDS: usize = 10;
 
-/// Makes [`EDITS`] edits of one file at a time, [`ROUNDS`] times, through two toolsets. Every
-/// second edit is shown to the caller line by line, which makes it in a transaction. `disturb` is
-/// what a plugin or another process does meanwhile.
+/// Makes [`EDITS`] concurrent edits of one file, [`ROUNDS`] times, through two toolsets. Every
+/// second edit is called with a request for diffs, so that it is made in a transaction. `disturb`
+/// makes the changes of a plugin or another process at the same time.
 async fn make_all_edits(stores: [Arc<dyn FileStore>; 2], disturb: impl AsyncFn(usize)) {
     let toolsets =
         stores.clone().map(|store| Arc::new(toolset(store, FileAccessOptions::default())));
@@ -91,7 +91,7 @@ async fn make_all_edits(stores: [Arc<dyn FileStore>; 2], disturb: impl AsyncFn(u
 async fn of_many_edits_at_a_time_all_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
-    // The same directory opened twice is one store to whoever edits.
+    // For edits, the same directory opened twice is one store.
     let directories = [(); 2].map(|()| {
         Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap()) as Arc<_>
     });
@@ -113,7 +113,8 @@ async fn edits_are_made_in_what_a_plugin_commits_meanwhile() {
             let path = StorePath::file("a").unwrap();
             let content = view.read(&path, 9999).await.unwrap();
             view.write(&path, [&content, &b"x"[..]].concat(), WriteMode::Replace).await.unwrap();
-            // A plugin may lose to an edit; the edit may not lose to it.
+            // A plugin may fail because of an edit, but an edit must not fail because of the
+            // plugin.
             let _ = call.finish(FileEffects::default()).await;
             tokio::task::yield_now().await;
         }

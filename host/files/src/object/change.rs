@@ -1,21 +1,21 @@
-//! The changes of a bucket store. Each runs alone among the changes of its store.
+//! Changes of a bucket store. No two of them run at the same time in one store.
 
-use super::contents::Contents;
-use super::draft::Draft;
+use super::contents::DirectoryContents;
+use super::draft::ObjectDraft;
 use super::keys;
-use super::requests::{Bucket, Condition, Object};
+use super::requests::{Bucket, ObjectInfo, PutCondition};
 use super::version::DIRECTORY;
-use crate::ledger::Ledger;
-use crate::quota::Change;
+use crate::ledger::UsageLedger;
+use crate::quota::UsageChange;
 use crate::{EntryKind, FileError, MadeDirectory, Scope, Stat, StorePath, WriteMode};
 
-/// What is at a path.
-pub(super) enum Node {
-    File(Object),
+/// File or directory at a path.
+pub(super) enum ObjectNode {
+    File(ObjectInfo),
     Directory,
 }
 
-impl Node {
+impl ObjectNode {
     pub(super) fn stat(&self) -> Stat {
         match self {
             Self::File(object) => Stat::file(object.bytes, Some(object.modified), object.version),
@@ -25,42 +25,42 @@ impl Node {
 }
 
 impl Bucket {
-    /// What is at `path`, if anything.
-    pub(super) async fn look(&self, path: &StorePath) -> Result<Option<Node>, FileError> {
+    /// Returns the file or directory at `path`, if there is one.
+    pub(super) async fn look(&self, path: &StorePath) -> Result<Option<ObjectNode>, FileError> {
         if path.is_root() {
-            return Ok(Some(Node::Directory));
+            return Ok(Some(ObjectNode::Directory));
         }
         if let Some(object) = self.head(path.as_str()).await? {
-            return Ok(Some(Node::File(object)));
+            return Ok(Some(ObjectNode::File(object)));
         }
-        Ok(self.is_directory(path).await?.then_some(Node::Directory))
+        Ok(self.is_directory(path).await?.then_some(ObjectNode::Directory))
     }
 
     pub(super) async fn write(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
         content: Vec<u8>,
         mode: WriteMode,
     ) -> Result<(), FileError> {
         let (parents, replaced) = match (self.look(path).await?, mode) {
-            (Some(Node::Directory), _) => return Err(FileError::IsDirectory),
-            (Some(Node::File(_)), WriteMode::Create) => return Err(FileError::AlreadyExists),
-            // What is above a file is a directory.
-            (Some(Node::File(object)), WriteMode::Replace) => (0, Some(object)),
+            (Some(ObjectNode::Directory), _) => return Err(FileError::IsDirectory),
+            (Some(ObjectNode::File(_)), WriteMode::Create) => return Err(FileError::AlreadyExists),
+            // The parent of a file is a directory.
+            (Some(ObjectNode::File(object)), WriteMode::Replace) => (0, Some(object)),
             (None, _) => (self.missing_parents(path).await?, None),
         };
         let bytes_added = u64::try_from(content.len()).unwrap_or(u64::MAX);
         self.quota.check_file(path.depth(), bytes_added)?;
-        let change = Change {
+        let change = UsageChange {
             entries_added: parents.saturating_add(u64::from(replaced.is_none())),
             bytes_removed: replaced.map_or(0, |object| object.bytes),
             bytes_added,
         };
         let usage = self.admit(ledger, change).await?;
         let condition = match mode {
-            WriteMode::Create => Condition::Missing,
-            WriteMode::Replace => Condition::Always,
+            WriteMode::Create => PutCondition::Missing,
+            WriteMode::Replace => PutCondition::Always,
         };
         self.put(path.as_str(), content, condition).await.inspect_err(|_| ledger.forget())?;
         ledger.enter(usage);
@@ -69,14 +69,14 @@ impl Bucket {
 
     pub(super) async fn delete_file(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
     ) -> Result<(), FileError> {
         if path.is_root() {
             return Err(FileError::NotFound);
         }
         let object = self.head(path.as_str()).await?.ok_or(FileError::NotFound)?;
-        let mut draft = Draft::default();
+        let mut draft = ObjectDraft::default();
         draft.know(path.as_str(), None);
         draft.delete(path);
         self.make(ledger, draft).await?;
@@ -86,17 +86,18 @@ impl Bucket {
 
     pub(super) async fn create_directory(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
     ) -> Result<MadeDirectory, FileError> {
         match self.look(path).await? {
-            Some(Node::Directory) => return Ok(MadeDirectory::Existed),
-            Some(Node::File(_)) => return Err(FileError::IsFile),
+            Some(ObjectNode::Directory) => return Ok(MadeDirectory::Existed),
+            Some(ObjectNode::File(_)) => return Err(FileError::IsFile),
             None => {}
         }
         let parents = self.missing_parents(path).await?;
         self.quota.check_depth(path.depth())?;
-        let change = Change { entries_added: parents.saturating_add(1), ..Change::default() };
+        let change =
+            UsageChange { entries_added: parents.saturating_add(1), ..UsageChange::default() };
         let usage = self.admit(ledger, change).await?;
         let is_new = self.mark(&keys::marker(path)).await.inspect_err(|_| ledger.forget())?;
         if !is_new {
@@ -110,7 +111,7 @@ impl Bucket {
 
     pub(super) async fn remove_directory(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         path: &StorePath,
     ) -> Result<(), FileError> {
         if path.is_root() {
@@ -118,10 +119,10 @@ impl Bucket {
         }
         match self.look(path).await? {
             None => return Err(FileError::NotFound),
-            Some(Node::File(_)) => return Err(FileError::NotDirectory),
-            Some(Node::Directory) => {}
+            Some(ObjectNode::File(_)) => return Err(FileError::NotDirectory),
+            Some(ObjectNode::Directory) => {}
         }
-        let mut draft = Draft::default();
+        let mut draft = ObjectDraft::default();
         self.check_empty(&mut draft, path).await?;
         draft.remove_directory(path);
         self.make(ledger, draft).await?;
@@ -131,7 +132,7 @@ impl Bucket {
 
     pub(super) async fn rename(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         from: &StorePath,
         to: &StorePath,
     ) -> Result<(), FileError> {
@@ -155,15 +156,15 @@ impl Bucket {
         if self.missing_parents(to).await? > 0 {
             return Err(FileError::NotFound);
         }
-        let mut draft = Draft::default();
+        let mut draft = ObjectDraft::default();
         let replaced = self.look(to).await?;
         match (kind, &replaced) {
-            (EntryKind::File, Some(Node::Directory)) => return Err(FileError::IsDirectory),
-            (EntryKind::Directory, Some(Node::File(_))) => return Err(FileError::IsFile),
-            (EntryKind::Directory, Some(Node::Directory)) => {
+            (EntryKind::File, Some(ObjectNode::Directory)) => return Err(FileError::IsDirectory),
+            (EntryKind::Directory, Some(ObjectNode::File(_))) => return Err(FileError::IsFile),
+            (EntryKind::Directory, Some(ObjectNode::Directory)) => {
                 self.check_empty(&mut draft, to).await?
             }
-            (EntryKind::File, Some(Node::File(_))) => draft.know(to.as_str(), None),
+            (EntryKind::File, Some(ObjectNode::File(_))) => draft.know(to.as_str(), None),
             (_, None) => {}
         }
         let below = if kind == EntryKind::Directory {
@@ -178,29 +179,29 @@ impl Bucket {
         draft.rename(from, to);
         self.make(ledger, draft).await?;
         match replaced {
-            Some(Node::File(object)) => ledger.enter_deletion(object.bytes),
-            Some(Node::Directory) => ledger.enter_removal(),
+            Some(ObjectNode::File(object)) => ledger.enter_deletion(object.bytes),
+            Some(ObjectNode::Directory) => ledger.enter_removal(),
             None => {}
         }
         Ok(())
     }
 
-    /// Sends what a draft has come to.
-    async fn make(&self, ledger: &mut Ledger, draft: Draft) -> Result<(), FileError> {
+    /// Sends the requests of a draft.
+    async fn make(&self, ledger: &mut UsageLedger, draft: ObjectDraft) -> Result<(), FileError> {
         let result = self.send(draft.into_difference()).await.inspect_err(|_| ledger.forget());
         result.map_err(|error| match error {
-            // Only what was there a moment ago can be in conflict here.
+            // A conflict here means that something has disappeared since it was looked up.
             FileError::Conflict { .. } => FileError::NotFound,
             other => other,
         })
     }
 
-    /// Makes everything below `directory` known, and gives what the store shows of it.
+    /// Adds everything below `directory` to the draft, and returns what the store shows of it.
     pub(super) async fn know_below(
         &self,
-        draft: &mut Draft,
+        draft: &mut ObjectDraft,
         directory: &StorePath,
-    ) -> Result<Contents, FileError> {
+    ) -> Result<DirectoryContents, FileError> {
         let (objects, is_truncated) = self.all(directory).await?;
         if is_truncated {
             let reason = "the directory holds more objects than one change may touch";
@@ -213,11 +214,15 @@ impl Bucket {
                 draft.know(key, None);
             }
         }
-        Ok(Contents::of_objects(&self.keys, directory, &objects, is_truncated))
+        Ok(DirectoryContents::of_objects(&self.keys, directory, &objects, is_truncated))
     }
 
-    /// Fails unless there is nothing in `directory` but its marker, which is then known.
-    async fn check_empty(&self, draft: &mut Draft, directory: &StorePath) -> Result<(), FileError> {
+    /// Fails unless `directory` contains at most its marker, which is then added to the draft.
+    async fn check_empty(
+        &self,
+        draft: &mut ObjectDraft,
+        directory: &StorePath,
+    ) -> Result<(), FileError> {
         let level = self.level(directory).await?;
         let others = level.objects.iter().filter_map(|object| self.keys.key(&object.location));
         let is_other = |key: &str| key != keys::marker(directory) && key != directory.as_str();
@@ -230,21 +235,21 @@ impl Bucket {
         Ok(())
     }
 
-    /// How many directories above `path` are not there.
+    /// Returns the number of directories above `path` that do not exist.
     async fn missing_parents(&self, path: &StorePath) -> Result<u64, FileError> {
         let mut missing = 0_u64;
         for above in path.ancestors() {
             match self.look(&above).await? {
                 None => missing = missing.saturating_add(1),
-                Some(Node::File(_)) => return Err(FileError::ParentIsFile),
-                // What is above a directory is a directory.
-                Some(Node::Directory) => break,
+                Some(ObjectNode::File(_)) => return Err(FileError::ParentIsFile),
+                // The parent of a directory is a directory.
+                Some(ObjectNode::Directory) => break,
             }
         }
         Ok(missing)
     }
 
-    /// What is in a directory.
+    /// Lists a directory.
     pub(super) async fn list(
         &self,
         directory: &StorePath,

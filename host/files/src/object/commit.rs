@@ -1,32 +1,32 @@
-//! Taking over the changes of a call.
+//! Commits the changes of a call.
 //!
 //! Everything is checked first, with a request for each path that the call changed. The puts that
-//! follow are conditional on what those requests saw, so that two hosts do not overwrite each
-//! other's files. Copies and deletes cannot be conditional in a bucket: what another host does to
-//! such a path between check and request is not noticed.
+//! follow are conditional on the results of those requests, so that two hosts do not overwrite each
+//! other's files. Copies and deletes cannot be conditional in a bucket: changes of such a path by
+//! another host between check and request go unnoticed.
 
 use std::collections::BTreeSet;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
-use super::change::Node;
-use super::draft::Draft;
+use super::change::ObjectNode;
+use super::draft::ObjectDraft;
 use super::keys;
 use super::requests::Bucket;
-use crate::changes::{Filled, Vacated};
-use crate::ledger::Ledger;
+use crate::changes::{NewContent, RemovedPath};
+use crate::ledger::UsageLedger;
 use crate::{Changes, FileError, StorePath, Version};
 
-/// How many requests are under way at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
 impl Bucket {
     pub(super) async fn commit(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut UsageLedger,
         changes: Changes,
     ) -> Result<(), FileError> {
-        let mut draft = Draft::default();
+        let mut draft = ObjectDraft::default();
         self.check_expected(&mut draft, &changes.expected).await?;
         self.check_vacated(&mut draft, &changes.vacated).await?;
         self.check_above(&changes).await?;
@@ -40,10 +40,10 @@ impl Bucket {
         Ok(())
     }
 
-    /// Each path is as the call saw it. Files are known from now on.
+    /// Checks that each path is as the call saw it, and adds the files to the draft.
     async fn check_expected(
         &self,
-        draft: &mut Draft,
+        draft: &mut ObjectDraft,
         expected: &[(StorePath, Option<Version>)],
     ) -> Result<(), FileError> {
         let looks = expected.iter().cloned().map(|(path, version)| {
@@ -53,25 +53,30 @@ impl Bucket {
                 Ok::<_, FileError>((path, version, node))
             }
         });
-        // Before an owned list of futures there is nothing that could be borrowed for too short.
+        // An owned list of futures borrows nothing, so that no lifetime is too short for the
+        // stream.
         let looks: Vec<_> = looks.collect();
         let mut looks = futures_util::stream::iter(looks).buffered(AT_ONCE);
         while let Some((path, version, node)) = looks.try_next().await? {
             if node.as_ref().map(|node| node.stat().version) != version {
                 return Err(FileError::Conflict { path });
             }
-            if let Some(Node::File(object)) = node {
+            if let Some(ObjectNode::File(object)) = node {
                 draft.know(path.as_str(), Some(object.state));
             }
         }
         Ok(())
     }
 
-    /// What is in the directories that go away goes away itself.
-    async fn check_vacated(&self, draft: &mut Draft, vacated: &[Vacated]) -> Result<(), FileError> {
-        let going: BTreeSet<_> = vacated.iter().map(Vacated::path).collect();
+    /// Checks that everything in the directories to remove is removed too.
+    async fn check_vacated(
+        &self,
+        draft: &mut ObjectDraft,
+        vacated: &[RemovedPath],
+    ) -> Result<(), FileError> {
+        let going: BTreeSet<_> = vacated.iter().map(RemovedPath::path).collect();
         for change in vacated {
-            let Vacated::Directory(directory) = change else { continue };
+            let RemovedPath::Directory(directory) = change else { continue };
             let contents = self.know_below(draft, directory).await?;
             let names = contents.files.keys().chain(&contents.directories);
             let children =
@@ -86,7 +91,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Nothing comes below a file that somebody else has put there.
+    /// Checks that no parent of a new path is a file that another host has put there.
     async fn check_above(&self, changes: &Changes) -> Result<(), FileError> {
         let vacated: BTreeSet<_> =
             changes.vacated.iter().map(|change| change.path().clone()).collect();
@@ -105,14 +110,18 @@ impl Bucket {
         Ok(())
     }
 
-    /// Whatever moves is known, with everything below it.
-    async fn know_moved(&self, draft: &mut Draft, changes: &Changes) -> Result<(), FileError> {
+    /// Adds everything that moves to the draft, with everything below it.
+    async fn know_moved(
+        &self,
+        draft: &mut ObjectDraft,
+        changes: &Changes,
+    ) -> Result<(), FileError> {
         let staged = changes.vacated.iter().filter_map(|change| match change {
-            Vacated::Staged { from, .. } => Some(from),
-            Vacated::File(_) | Vacated::Directory(_) => None,
+            RemovedPath::Staged { from, .. } => Some(from),
+            RemovedPath::File(_) | RemovedPath::Directory(_) => None,
         });
         let moved = changes.filled.iter().filter_map(|(_, filled)| match filled {
-            Filled::Moved { from } if !keys::is_reserved(from.as_str()) => Some(from),
+            NewContent::Moved { from } if !keys::is_reserved(from.as_str()) => Some(from),
             _ => None,
         });
         for from in staged.chain(moved) {
@@ -124,21 +133,21 @@ impl Bucket {
     }
 }
 
-/// Makes the changes in the draft, one after another.
-fn rearrange(draft: &mut Draft, changes: Changes) -> Result<(), FileError> {
+/// Applies the changes to the draft, one after another.
+fn rearrange(draft: &mut ObjectDraft, changes: Changes) -> Result<(), FileError> {
     for change in changes.vacated {
         match change {
-            Vacated::File(path) => draft.delete(&path),
-            Vacated::Directory(path) => draft.remove_directory(&path),
-            Vacated::Staged { from, stage } => draft.rename(&from, &stage),
+            RemovedPath::File(path) => draft.delete(&path),
+            RemovedPath::Directory(path) => draft.remove_directory(&path),
+            RemovedPath::Staged { from, stage } => draft.rename(&from, &stage),
         }
     }
     for (path, filled) in changes.filled {
         match filled {
-            Filled::Directory => draft.create_directory(&path),
-            Filled::Moved { from } => draft.rename(&from, &path),
-            // It has been loaded.
-            Filled::File { content, .. } => draft.write(&path, content.into_bytes()?),
+            NewContent::Directory => draft.create_directory(&path),
+            NewContent::Moved { from } => draft.rename(&from, &path),
+            // The content is already in memory.
+            NewContent::File { content, .. } => draft.write(&path, content.into_bytes()?),
         }
     }
     Ok(())

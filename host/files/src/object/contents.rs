@@ -1,8 +1,8 @@
-//! From the keys of a bucket to files and directories.
+//! Maps the keys of a bucket to files and directories.
 //!
-//! A directory is there if anything is below it. Where somebody else has put an object at a path
-//! and others below it, the file is shown and what is below it is not, unless the object is empty:
-//! that is how some tools create directories.
+//! A directory exists if anything is below it. If others have put an object at a path and more
+//! objects below it, the store shows the file and hides everything below it, unless the object is
+//! empty: that is how some tools create directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,12 +13,13 @@ use super::keys::{self, Keys};
 use super::requests::{Bucket, Level};
 use crate::path::RESERVED_PREFIX;
 use crate::{
-    Entry, EntryKind, FileError, Listing, NotShown, PathError, RefusedName, Scope, StorePath, Usage,
+    EntryKind, FileError, Listing, ListingEntry, NotShown, PathError, RefusedName, Scope,
+    StorePath, Usage,
 };
 
-/// What is in a directory, by path as seen from there.
+/// Contents of a directory, by path relative to it.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct DirectoryContents {
     pub(super) files: BTreeMap<String, u64>,
     pub(super) directories: BTreeSet<String>,
     pub(super) is_truncated: bool,
@@ -27,26 +28,26 @@ pub(super) struct Contents {
 }
 
 impl Bucket {
-    /// What is in `directory` as far as paths denote it.
+    /// Returns the contents of `directory` that paths can denote.
     pub(super) async fn contents(
         &self,
         directory: &StorePath,
         scope: Scope,
-    ) -> Result<Contents, FileError> {
+    ) -> Result<DirectoryContents, FileError> {
         match scope {
             Scope::Children => {
-                Ok(Contents::of_level(&self.keys, directory, self.level(directory).await?))
+                Ok(DirectoryContents::of_level(&self.keys, directory, self.level(directory).await?))
             }
             Scope::Recursive => {
                 let (objects, is_truncated) = self.all(directory).await?;
-                Ok(Contents::of_objects(&self.keys, directory, &objects, is_truncated))
+                Ok(DirectoryContents::of_objects(&self.keys, directory, &objects, is_truncated))
             }
         }
     }
 }
 
-impl Contents {
-    /// What objects below `directory` stand for.
+impl DirectoryContents {
+    /// Maps objects below `directory` to files and directories.
     pub(super) fn of_objects(
         keys: &Keys,
         directory: &StorePath,
@@ -82,7 +83,7 @@ impl Contents {
         contents
     }
 
-    /// Enters a file, or what a marker keeps, and all directories on the way.
+    /// Adds a file or the directory of a marker, and all directories on the way.
     fn enter(&mut self, directory: &StorePath, name: &str, bytes: u64) {
         let mut above = directory.clone();
         let mut segments = name.split('/').peekable();
@@ -105,8 +106,8 @@ impl Contents {
         }
     }
 
-    /// Notes that `name` in `above` is refused. Of what is below a refused directory only that
-    /// directory is told.
+    /// Records that `name` in `above` is refused. If it is a directory, what is below it is not
+    /// recorded.
     fn hide(&mut self, directory: &StorePath, above: &StorePath, name: &str, error: &PathError) {
         self.hides_entries = true;
         if name.starts_with(RESERVED_PREFIX) {
@@ -114,13 +115,13 @@ impl Contents {
         }
         let above = above.below(directory).unwrap_or_default();
         let refused = RefusedName::new(above, OsStr::new(name), error.rule());
-        // Keys come in their order, so that those of one directory follow each other.
+        // Keys are sorted, so that those of one directory are adjacent.
         if self.not_shown.names.last() != Some(&refused) {
             self.not_shown.add(|| refused);
         }
     }
 
-    /// Makes each name a file or a directory.
+    /// Resolves names that are both a file and a directory.
     fn settle(&mut self) {
         let both: Vec<String> =
             self.files.keys().filter(|n| self.directories.contains(*n)).cloned().collect();
@@ -137,7 +138,7 @@ impl Contents {
         }
     }
 
-    /// What counts against the quota.
+    /// Returns the usage that counts against the quota.
     pub(super) fn usage(&self) -> Usage {
         let count = |entries: usize| u64::try_from(entries).unwrap_or(u64::MAX);
         Usage {
@@ -146,18 +147,18 @@ impl Contents {
         }
     }
 
-    /// The entries in their order.
+    /// Returns the entries, sorted.
     pub(super) fn into_listing(self) -> Listing {
         let directories =
-            self.directories.into_iter().map(|name| Entry::new(name, EntryKind::Directory));
-        let files = self.files.into_keys().map(|name| Entry::new(name, EntryKind::File));
+            self.directories.into_iter().map(|name| ListingEntry::new(name, EntryKind::Directory));
+        let files = self.files.into_keys().map(|name| ListingEntry::new(name, EntryKind::File));
         let mut listing = Listing::sorted(directories.chain(files).collect(), self.is_truncated);
         listing.hides_entries = self.hides_entries;
         listing.not_shown = self.not_shown;
         listing
     }
 
-    /// How many segments the deepest path has.
+    /// Returns the number of segments of the deepest path.
     pub(super) fn depth(&self) -> u64 {
         let depth = |name: &String| name.split('/').fold(0_u64, |depth, _| depth.saturating_add(1));
         self.files.keys().chain(&self.directories).map(depth).max().unwrap_or(0)

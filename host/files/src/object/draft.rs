@@ -1,80 +1,79 @@
-//! What a change makes of the keys, worked out before anything is sent.
+//! Plan of a change to the keys, computed before anything is sent.
 //!
-//! A draft starts with the objects that a change has to do with, each at its key. Moving and
-//! removing is then a matter of names, and what differs in the end is what has to be sent.
+//! A draft starts with the objects that a change involves, each at its key. Moves and removals then
+//! only change names, and the difference in the end is what has to be sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use object_store::UpdateVersion;
 
 use super::keys::{self, Key};
-use super::requests::Condition;
+use super::requests::PutCondition;
 use crate::StorePath;
 
-/// The keys that a change has to do with.
+/// The keys that a change involves.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
-    /// The objects that are there, with what is known of their state.
+pub(super) struct ObjectDraft {
+    /// Existing objects, with their state if it is known.
     before: BTreeMap<Key, Option<UpdateVersion>>,
     now: BTreeMap<Key, Holds>,
 }
 
-/// What a key is to hold.
+/// Planned content of a key.
 #[derive(Debug)]
 enum Holds {
     /// The object that was at this key before.
     Object(Key),
     Content(Vec<u8>),
-    /// Keeps a directory. May be there already.
+    /// Marker that keeps a directory. It may already exist.
     Marker,
 }
 
-/// What has to be sent.
+/// Requests that have to be sent.
 #[derive(Debug, Default)]
-pub(super) struct Difference {
-    pub(super) puts: Vec<Put>,
-    /// From the key of an object to its new one.
+pub(super) struct ObjectChanges {
+    pub(super) puts: Vec<ObjectPut>,
+    /// Copies, each from the key of an object to its new key.
     pub(super) copies: Vec<(Key, Key)>,
     pub(super) markers: Vec<Key>,
     pub(super) deletes: Vec<Key>,
-    /// The keys of objects that are replaced.
+    /// Keys of objects that are replaced.
     pub(super) replaced: BTreeSet<Key>,
 }
 
 #[derive(Debug)]
-pub(super) struct Put {
+pub(super) struct ObjectPut {
     pub(super) key: Key,
     pub(super) content: Vec<u8>,
-    pub(super) condition: Condition,
+    pub(super) condition: PutCondition,
 }
 
-impl Draft {
-    /// There is an object at `key`; `state` is what a put that replaces it has to find.
+impl ObjectDraft {
+    /// Adds the object at `key`; `state` is the state that a put replacing it must find.
     pub(super) fn know(&mut self, key: &str, state: Option<UpdateVersion>) {
         let known = self.before.entry(key.to_owned()).or_default();
         *known = known.take().or(state);
         self.now.entry(key.to_owned()).or_insert_with(|| Holds::Object(key.to_owned()));
     }
 
-    /// Whether there is an object at `key`, as far as is known.
+    /// Returns whether the draft knows of an object at `key`.
     pub(super) fn is_known(&self, key: &str) -> bool {
         self.before.contains_key(key)
     }
 
-    /// A file is deleted.
+    /// Deletes a file.
     pub(super) fn delete(&mut self, path: &StorePath) {
         self.now.remove(path.as_str());
         self.keep_parent(path);
     }
 
-    /// An empty directory is removed. Everything that is below it has to be known.
+    /// Removes an empty directory. Everything below it must be known.
     pub(super) fn remove_directory(&mut self, path: &StorePath) {
         self.now.remove(&keys::marker(path));
         self.keep_parent(path);
     }
 
-    /// A file, or everything that is below a directory, gets another path. All of it has to be
-    /// known.
+    /// Moves a file, or everything below a directory, to another path. All of it must be known.
     pub(super) fn rename(&mut self, from: &StorePath, to: &StorePath) {
         let moved: Vec<Key> = self.keys_at(from).cloned().collect();
         for key in moved {
@@ -86,18 +85,18 @@ impl Draft {
         self.keep_parent(from);
     }
 
-    /// A directory is created.
+    /// Creates a directory.
     pub(super) fn create_directory(&mut self, path: &StorePath) {
         self.now.entry(keys::marker(path)).or_insert(Holds::Marker);
     }
 
-    /// A file is written.
+    /// Writes a file.
     pub(super) fn write(&mut self, path: &StorePath, content: Vec<u8>) {
         self.now.insert(path.as_str().to_owned(), Holds::Content(content));
     }
 
-    /// A directory stays when the last thing in it goes (`FILE-12`). Its marker is written in any
-    /// case: whether another host takes away the rest at this moment cannot be known.
+    /// Keeps a directory when the last thing in it goes (`FILE-12`). Always writes its marker,
+    /// because another host may be removing the rest at the same time.
     fn keep_parent(&mut self, path: &StorePath) {
         if let Some((parent, _)) = path.split().filter(|(parent, _)| !parent.is_root()) {
             self.create_directory(&parent);
@@ -109,11 +108,11 @@ impl Draft {
         self.now.keys().filter(move |key| is_at(key))
     }
 
-    /// What has to be sent.
-    pub(super) fn into_difference(self) -> Difference {
+    /// Returns the requests that have to be sent.
+    pub(super) fn into_difference(self) -> ObjectChanges {
         let deletes =
             self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
-        let mut difference = Difference { deletes, ..Difference::default() };
+        let mut difference = ObjectChanges { deletes, ..ObjectChanges::default() };
         for (key, holds) in self.now {
             let there = self.before.get(&key);
             match holds {
@@ -121,11 +120,11 @@ impl Draft {
                 Holds::Object(from) => difference.copies.push((from, key.clone())),
                 Holds::Content(content) => {
                     let condition = match there {
-                        None => Condition::Missing,
-                        Some(None) => Condition::Always,
-                        Some(Some(state)) => Condition::Unchanged(state.clone()),
+                        None => PutCondition::Missing,
+                        Some(None) => PutCondition::Always,
+                        Some(Some(state)) => PutCondition::Unchanged(state.clone()),
                     };
-                    difference.puts.push(Put { key: key.clone(), content, condition });
+                    difference.puts.push(ObjectPut { key: key.clone(), content, condition });
                 }
                 Holds::Marker if there.is_some() => continue,
                 Holds::Marker => difference.markers.push(key.clone()),
@@ -146,13 +145,13 @@ mod tests {
         StorePath::directory(text).unwrap()
     }
 
-    fn draft(keys: &[&str]) -> Draft {
-        let mut draft = Draft::default();
+    fn draft(keys: &[&str]) -> ObjectDraft {
+        let mut draft = ObjectDraft::default();
         keys.iter().for_each(|key| draft.know(key, None));
         draft
     }
 
-    fn shown(draft: Draft) -> String {
+    fn shown(draft: ObjectDraft) -> String {
         let difference = draft.into_difference();
         let puts = difference.puts.iter().map(|put| format!("put {}", put.key));
         let copies = difference.copies.iter().map(|(from, to)| format!("copy {from} to {to}"));

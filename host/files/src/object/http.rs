@@ -1,8 +1,8 @@
-//! The HTTP client of buckets.
+//! HTTP client of buckets.
 //!
 //! HTTP/1 over a pool of connections, TLS with Mozilla's roots. Nothing comes from the environment:
 //! no proxy, no certificate, no credential. Redirects are not followed. A request has to be
-//! answered in full within a time, body included, and plain HTTP is for those who ask for it.
+//! answered in full before a deadline, body included. Plain HTTP has to be enabled explicitly.
 
 use std::error::Error as _;
 use std::fmt;
@@ -29,11 +29,10 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::service::Service;
 
-/// How long a connection may be without a request before it is closed: services close theirs after
-/// about as long.
+/// Time after which an idle connection is closed: services close theirs after about as long.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Makes clients for the builders of `object_store`.
+/// Creates clients for the builders of `object_store`.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     pub(super) service: Arc<Service>,
@@ -42,24 +41,24 @@ pub(super) struct Connector {
     pub(super) allows_http: bool,
 }
 
-struct Pooled {
+struct PooledClient {
     client: Client<HttpsConnector<TcpConnector>, HttpRequestBody>,
     request_timeout: Duration,
     service: Arc<Service>,
 }
 
 /// A body that has to arrive before `deadline`.
-struct Timed {
+struct TimedBody {
     body: Incoming,
     deadline: Pin<Box<Sleep>>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("no full answer in time")]
-struct Elapsed;
+struct BodyTimeout;
 
 impl Connector {
-    fn client(&self) -> Result<Pooled, rustls::Error> {
+    fn client(&self) -> Result<PooledClient, rustls::Error> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
@@ -76,7 +75,7 @@ impl Connector {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(tls.enable_http1().wrap_connector(tcp));
-        Ok(Pooled {
+        Ok(PooledClient {
             client,
             request_timeout: self.request_timeout,
             service: Arc::clone(&self.service),
@@ -94,20 +93,20 @@ impl HttpConnector for Connector {
 }
 
 #[async_trait]
-impl HttpService for Pooled {
+impl HttpService for PooledClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let now = Instant::now();
         let deadline = now.checked_add(self.request_timeout).unwrap_or(now);
         let answered = timeout_at(deadline, self.client.request(request)).await;
-        let answer = answered.map_err(|_| HttpError::new(HttpErrorKind::Timeout, Elapsed))?;
+        let answer = answered.map_err(|_| HttpError::new(HttpErrorKind::Timeout, BodyTimeout))?;
         let (head, body) = answer.map_err(of_client)?.into_parts();
         self.service.answered(head.status.as_u16());
-        let body = Timed { body, deadline: Box::pin(sleep_until(deadline)) };
+        let body = TimedBody { body, deadline: Box::pin(sleep_until(deadline)) };
         Ok(HttpResponse::from_parts(head, HttpResponseBody::new(body)))
     }
 }
 
-impl Body for Timed {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = HttpError;
 
@@ -121,7 +120,7 @@ impl Body for Timed {
             ),
             Poll::Pending => {
                 let is_over = self.deadline.as_mut().poll(context).is_ready();
-                let elapsed = || HttpError::new(HttpErrorKind::Timeout, Elapsed);
+                let elapsed = || HttpError::new(HttpErrorKind::Timeout, BodyTimeout);
                 if is_over { Poll::Ready(Some(Err(elapsed()))) } else { Poll::Pending }
             }
         }
@@ -136,7 +135,7 @@ impl Body for Timed {
     }
 }
 
-impl fmt::Debug for Pooled {
+impl fmt::Debug for PooledClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pooled")
             .field("request_timeout", &self.request_timeout)
@@ -154,7 +153,7 @@ fn of_client(error: ClientError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// Which failures are worth another try is decided by their kind.
+/// Classifies a failure. The kind decides whether the request is retried.
 fn kind_of(error: &hyper::Error) -> HttpErrorKind {
     if error.is_timeout() {
         HttpErrorKind::Timeout

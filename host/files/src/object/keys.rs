@@ -1,8 +1,8 @@
-//! From paths to keys and back.
+//! Converts paths to keys and back.
 //!
 //! The key of a path is `<prefix>/<path>`, byte for byte: nothing is encoded, and a path is never
-//! "cleaned" into another one. Names of the store's own start with the reserved prefix, so that no
-//! path denotes them.
+//! "cleaned" into another one. Names of the store's own objects start with the reserved prefix, so
+//! that no path denotes them.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -11,27 +11,27 @@ use object_store::path::Path;
 use crate::path::RESERVED_PREFIX;
 use crate::{FileError, StorePath};
 
-/// The name of the object that keeps an empty directory (`FILE-12`).
+/// Name of the object that keeps an empty directory (`FILE-12`).
 const MARKER: &str = ".~cofferdam-directory";
-/// Copies that a change keeps until it is over.
+/// Prefix of the keys of copies that a change keeps until it is over.
 const STAGED: &str = ".~cofferdam.staged-";
 
-/// A key without the prefix of the store: what a path is, or a name that no path denotes.
+/// A key without the prefix of the store: a path, or a name that no path denotes.
 pub(super) type Key = String;
 
-/// The place of a store in its bucket.
+/// Location of a store in its bucket.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     prefix: Path,
 }
 
 impl Keys {
-    /// Everything below `prefix`, or the whole bucket when it is empty.
+    /// Creates the keys below `prefix`, or those of the whole bucket if it is empty.
     pub(super) fn below(prefix: &str) -> Result<Self, object_store::path::Error> {
         Ok(Self { prefix: Path::parse(prefix)? })
     }
 
-    /// Where the object of a key is.
+    /// Returns the location of the object with the given key.
     pub(super) fn location(&self, key: &str) -> Result<Path, FileError> {
         let text = match (self.prefix.as_ref(), key) {
             ("", key) => key.to_owned(),
@@ -42,7 +42,7 @@ impl Keys {
             .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidInput, error).into())
     }
 
-    /// The key of an object, unless it is outside of the store.
+    /// Returns the key of an object, unless it is outside of the store.
     pub(super) fn key<'l>(&self, location: &'l Path) -> Option<&'l str> {
         match self.prefix.as_ref() {
             "" => Some(location.as_ref()),
@@ -51,17 +51,17 @@ impl Keys {
     }
 }
 
-/// The key of the object that keeps `directory` when it is empty.
+/// Returns the key of the object that keeps `directory` when it is empty.
 pub(super) fn marker(directory: &StorePath) -> Key {
     if directory.is_root() { MARKER.to_owned() } else { format!("{directory}/{MARKER}") }
 }
 
-/// Whether a key is one of the store's own.
+/// Returns whether a key is reserved for the store's own objects.
 pub(super) fn is_reserved(key: &str) -> bool {
     key.rsplit('/').next().is_some_and(|name| name.starts_with(RESERVED_PREFIX))
 }
 
-/// A key in the root that nobody sees and that no other host uses either.
+/// Returns a hidden key in the root that no other host uses.
 pub(super) fn stage() -> Key {
     format!("{STAGED}{}", unique())
 }
@@ -70,12 +70,12 @@ pub(super) fn is_stage(key: &str) -> bool {
     key.starts_with(STAGED)
 }
 
-/// What follows `directory` in `key`, if the key is below it.
+/// Returns the part of `key` after `directory`, if the key is below it.
 pub(super) fn rest<'k>(key: &'k str, directory: &str) -> Option<&'k str> {
     if directory.is_empty() { Some(key) } else { key.strip_prefix(directory)?.strip_prefix('/') }
 }
 
-/// A text that no other call gives, on no other machine. It need not be hard to guess.
+/// Returns a string that no other call returns, on no other machine. It need not be hard to guess.
 pub(super) fn unique() -> String {
     let half = |number: u8| RandomState::new().hash_one((number, std::process::id()));
     format!("{:016x}{:016x}", half(0), half(1))

@@ -1,8 +1,7 @@
-//! Opening a bucket of a service.
+//! Opens a bucket of a service.
 //!
-//! Whatever is needed is in the address and the options. Neither the environment nor a file of
-//! credentials nor the metadata service of a cloud is asked for anything: without a key requests
-//! are not signed.
+//! The address and the options contain everything that is needed. The environment, credential files
+//! and the metadata service of a cloud are never consulted: without a key, requests are not signed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,36 +17,36 @@ use super::requests::Bucket;
 use super::service::Service;
 use crate::{BucketStore, Quota};
 
-/// Attempts after the first one.
+/// Maximum number of retries after the first attempt.
 const RETRIES_MAX: usize = 3;
-/// After this no attempt begins.
+/// Time after which no further attempt begins.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a bucket is used. Its `Debug` shows no secret.
+/// Options of a bucket store. Its `Debug` output contains no secret.
 #[derive(Clone)]
 pub struct BucketOptions {
-    /// Refuse every change (`FILE-20`).
+    /// Refuses every change (`FILE-20`).
     pub is_read_only: bool,
-    /// The limits of the store. What is in the bucket below the prefix already counts.
+    /// Limits of the store. Existing contents of the bucket below the prefix count too.
     pub quota: Quota,
-    /// S3: the region, `us-east-1` unless it is given.
+    /// S3: the region; `us-east-1` by default.
     pub region: Option<String>,
-    /// The address of a service other than the one of Amazon, Google or Microsoft. Plain HTTP is
-    /// spoken with it if, and only if, it starts with `http://`.
+    /// Address of a service other than that of Amazon, Google or Microsoft. Plain HTTP is used if,
+    /// and only if, it starts with `http://`.
     pub endpoint: Option<String>,
-    /// S3: whether the name of the bucket is the first part of the host's name, as some services
-    /// want it, and not the first part of the path.
+    /// S3: true if the bucket's name is the first part of the host name, as some services require,
+    /// instead of the first part of the path.
     pub is_virtual_hosted: bool,
-    /// S3: the id of the access key. Azure: the name of the account, which is always needed.
+    /// S3: ID of the access key. Azure: name of the account, which is always required.
     pub access_key_id: Option<String>,
-    /// S3: the secret of the access key. Azure: the key of the account. Google: the JSON of a
-    /// service account's key. Without it requests are not signed.
+    /// S3: secret of the access key. Azure: key of the account. Google: JSON of a service account
+    /// key. Without it requests are not signed.
     pub secret_key: Option<String>,
-    /// S3: the token that goes with a temporary key.
+    /// S3: session token of a temporary key.
     pub session_token: Option<String>,
-    /// How long a connection may take to come about.
+    /// Maximum time to establish a connection.
     pub connect_timeout: Duration,
-    /// How long a request and its answer may take. A file has to get through in this time.
+    /// Maximum time for a request and its response, which includes the transfer of a file.
     pub request_timeout: Duration,
 }
 
@@ -80,45 +79,46 @@ impl fmt::Debug for BucketOptions {
     }
 }
 
-/// Why a bucket cannot be opened. The text is for the person who configured it; it holds no secret.
+/// Error returned by [`BucketStore::open`]. The message is for the operator who configured the
+/// bucket and contains no secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenBucketError {
-    /// Not an address of a bucket.
+    /// The string is not the address of a bucket.
     #[error("`{url}` is not a bucket: expected `s3://<bucket>/<prefix>`, `gs://…` or `az://…`")]
     Address {
-        /// What was given.
+        /// The given address.
         url: String,
     },
-    /// The service is known, but this program was built without it.
+    /// The service is supported, but not by this build.
     #[error("`{scheme}://` needs a build of cofferdam with the feature `{feature}`")]
     NotBuilt {
-        /// The scheme of the address.
+        /// Scheme of the address.
         scheme: &'static str,
-        /// What has to be switched on.
+        /// Cargo feature to enable.
         feature: &'static str,
     },
     /// The prefix has an empty segment, or one of `.` or `..`.
     #[error("no key starts with this prefix")]
     Prefix(#[from] object_store::path::Error),
-    /// An endpoint that is no address of a web server.
+    /// The endpoint is not the address of a web server.
     #[error("the endpoint `{endpoint}` is not an address that starts with `https://` or `http://`")]
     Endpoint {
-        /// What was given.
+        /// The given endpoint.
         endpoint: String,
     },
-    /// The options do not go together.
+    /// The options are invalid or contradict each other.
     #[error("the options of the bucket do not fit")]
     Options(#[from] object_store::Error),
 }
 
-/// The client of a service, as its builder gives it.
-struct Client {
+/// Client of a service, as returned by its builder.
+struct ServiceClient {
     objects: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
 }
 
-impl Client {
+impl ServiceClient {
     #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
     fn new<T: ObjectStore + PaginatedListStore>(service: T) -> Self {
         let service = Arc::new(service);
@@ -127,11 +127,11 @@ impl Client {
 }
 
 impl BucketStore {
-    /// A store over `s3://<bucket>/<prefix>`, `gs://<bucket>/<prefix>` or
-    /// `az://<container>/<prefix>`; the prefix may be missing. Nothing is sent yet.
+    /// Opens a store over `s3://<bucket>/<prefix>`, `gs://<bucket>/<prefix>` or
+    /// `az://<container>/<prefix>`; the prefix is optional. Sends no request.
     ///
     /// # Errors
-    /// When the address or the options make no sense.
+    /// If the address or the options are invalid.
     pub fn open(url: &str, options: &BucketOptions) -> Result<Self, OpenBucketError> {
         let address = || OpenBucketError::Address { url: url.to_owned() };
         let (scheme, rest) = url.split_once("://").ok_or_else(address)?;
@@ -144,7 +144,7 @@ impl BucketStore {
         let endpoint = options.endpoint.as_deref().map(checked_endpoint).transpose()?;
         let host = endpoint.as_ref().map_or_else(|| usual_host(scheme, options), host);
         let service = Arc::new(Service::new(format!("{scheme}://{name}"), host));
-        let Client { objects, pages } = match scheme {
+        let ServiceClient { objects, pages } = match scheme {
             "s3" => s3(name, options, endpoint, &service)?,
             "gs" => gcs(name, options, endpoint, &service)?,
             "az" => azure(name, options, endpoint, &service)?,
@@ -162,13 +162,13 @@ impl BucketStore {
     }
 }
 
-/// The host of an endpoint, and its port if that is not the usual one.
+/// Returns the host of an endpoint, with its port unless that is the default.
 fn host(endpoint: &Url) -> String {
     let host = endpoint.host_str().unwrap_or_default();
     endpoint.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The host of a service whose endpoint was not given.
+/// Returns the default host of a service.
 fn usual_host(scheme: &str, options: &BucketOptions) -> String {
     match scheme {
         "gs" => "storage.googleapis.com".to_owned(),
@@ -184,7 +184,7 @@ fn checked_endpoint(endpoint: &str) -> Result<Url, OpenBucketError> {
     let refused = || OpenBucketError::Endpoint { endpoint: endpoint.to_owned() };
     let url = Url::parse(endpoint).map_err(|_| refused())?;
     let is_web = matches!(url.scheme(), "https" | "http") && url.has_host();
-    // Credentials belong into the options, where no text shows them.
+    // Credentials belong in the options, which no message displays.
     let is_plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
     if is_web && is_plain { Ok(url) } else { Err(refused()) }
 }
@@ -214,7 +214,7 @@ fn s3(
     options: &BucketOptions,
     endpoint: Option<Url>,
     service: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     let mut builder = object_store::aws::AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_region(options.region.as_deref().unwrap_or("us-east-1"))
@@ -229,7 +229,7 @@ fn s3(
         }
         builder = builder.with_endpoint(url.as_str().trim_end_matches('/'));
     }
-    // A key id without a secret is refused by the builder, and so is the reverse.
+    // The builder refuses a key ID without a secret, and the reverse.
     let is_signed = options.secret_key.is_some() || options.access_key_id.is_some();
     builder = builder.with_skip_signature(!is_signed);
     if let Some(id) = &options.access_key_id {
@@ -241,7 +241,7 @@ fn s3(
     if let Some(token) = &options.session_token {
         builder = builder.with_token(token);
     }
-    Ok(Client::new(builder.build()?))
+    Ok(ServiceClient::new(builder.build()?))
 }
 
 #[cfg(feature = "gcs")]
@@ -250,7 +250,7 @@ fn gcs(
     options: &BucketOptions,
     endpoint: Option<Url>,
     service: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     use object_store::StaticCredentialProvider;
     use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
     let mut builder = GoogleCloudStorageBuilder::new()
@@ -269,7 +269,7 @@ fn gcs(
             })))
             .with_skip_signature(true),
     };
-    Ok(Client::new(builder.build()?))
+    Ok(ServiceClient::new(builder.build()?))
 }
 
 #[cfg(feature = "azure")]
@@ -278,7 +278,7 @@ fn azure(
     options: &BucketOptions,
     endpoint: Option<Url>,
     service: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::new()
         .with_container_name(container)
@@ -294,7 +294,7 @@ fn azure(
     if let Some(key) = &options.secret_key {
         builder = builder.with_access_key(key);
     }
-    Ok(Client::new(builder.build()?))
+    Ok(ServiceClient::new(builder.build()?))
 }
 
 #[cfg(not(feature = "s3"))]
@@ -303,7 +303,7 @@ fn s3(
     _: &BucketOptions,
     _: Option<Url>,
     _: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "s3", feature: "s3" })
 }
 
@@ -313,7 +313,7 @@ fn gcs(
     _: &BucketOptions,
     _: Option<Url>,
     _: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "gs", feature: "gcs" })
 }
 
@@ -323,7 +323,7 @@ fn azure(
     _: &BucketOptions,
     _: Option<Url>,
     _: &Arc<Service>,
-) -> Result<Client, OpenBucketError> {
+) -> Result<ServiceClient, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "az", feature: "azure" })
 }
 
@@ -406,8 +406,8 @@ mod tests {
         assert_eq!((RETRIES_MAX, RETRY_TIMEOUT.as_secs()), (3, 60));
     }
 
-    /// A store at a server that accepts connections and says nothing, or with `None` at a port
-    /// where nobody listens.
+    /// Returns a store at a server that accepts connections and never answers, or, with `None`, at
+    /// a port on which no server listens.
     fn store_at(listener: Option<&TcpListener>) -> BucketStore {
         let unused = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let address = listener.map_or_else(unused, |listener| listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The requests that are made of a bucket, and what their failures mean.
+//! Requests to a bucket, and the meaning of their failures.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,21 +17,21 @@ use super::service::Service;
 use super::version::version_of;
 use crate::{FileError, Quota, ServiceProblem, StorePath, Version};
 
-/// The metadata in which each write leaves a text of its own: an entity tag says what the content
-/// is, not that it was written again.
+/// Metadata key under which each write stores a unique string: an entity tag identifies the content
+/// and does not show that it was written again.
 const WRITE: &str = "cofferdam-write";
 
-/// Least number of objects that are looked at: a hundred pages, which is some seconds.
+/// Minimum number of objects that a listing may read: a hundred pages, which takes some seconds.
 const LISTED_MIN: u64 = 100_000;
-/// Objects that are looked at per entry that the quota allows: a directory has one of its own at
-/// most.
+/// Number of objects that a listing may read per entry that the quota allows: each entry may have a
+/// marker besides its object.
 const LISTED_PER_ENTRY: u64 = 2;
 
 /// A bucket, or a part of one.
 #[derive(Clone)]
 pub(super) struct Bucket {
     pub(super) objects: Arc<dyn ObjectStore>,
-    /// The same, where single pages can be asked for.
+    /// The same bucket, for services that can list single pages.
     #[cfg(feature = "cloud")]
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     pub(super) keys: Keys,
@@ -40,17 +40,17 @@ pub(super) struct Bucket {
     pub(super) is_read_only: bool,
 }
 
-/// What is known of an object.
+/// Metadata of an object.
 #[derive(Debug, Clone)]
-pub(super) struct Object {
+pub(super) struct ObjectInfo {
     pub(super) bytes: u64,
     pub(super) modified: SystemTime,
     pub(super) version: Version,
-    /// What a conditional put compares.
+    /// State that a conditional put compares.
     pub(super) state: UpdateVersion,
 }
 
-/// What one level of a listing holds.
+/// One level of a listing.
 #[derive(Default)]
 pub(super) struct Level {
     pub(super) objects: Vec<ObjectMeta>,
@@ -58,17 +58,17 @@ pub(super) struct Level {
     pub(super) is_truncated: bool,
 }
 
-/// When a put is to take place.
+/// Condition of a put.
 #[derive(Debug, Clone)]
-pub(super) enum Condition {
+pub(super) enum PutCondition {
     Always,
     Missing,
     Unchanged(UpdateVersion),
 }
 
 impl Bucket {
-    /// What is known of the object of `key`.
-    pub(super) async fn head(&self, key: &str) -> Result<Option<Object>, FileError> {
+    /// Returns the metadata of the object at `key`.
+    pub(super) async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, FileError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.objects.get_opts(&self.keys.location(key)?, options).await {
             Ok(found) => Ok(Some(object(&found.meta, &found.attributes))),
@@ -77,7 +77,7 @@ impl Bucket {
         }
     }
 
-    /// The content of a file, unless it is longer than `bytes_max`: that is known before any of it
+    /// Reads a file, unless it is longer than `bytes_max`, which is known before any content
     /// arrives.
     pub(super) async fn get(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let location = self.keys.location(path.as_str())?;
@@ -97,8 +97,8 @@ impl Bucket {
         Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into())
     }
 
-    /// A part of a file. Where that is empty, the request fails with an error that has no name;
-    /// then the file is asked for its length.
+    /// Reads a part of a file. If the range is empty, the service reports an unspecific error; then
+    /// the length of the file is requested to find the cause.
     pub(super) async fn get_range(
         &self,
         path: &StorePath,
@@ -125,17 +125,17 @@ impl Bucket {
         }
     }
 
-    /// Puts an object. What `condition` refuses is [`FileError::AlreadyExists`].
+    /// Puts an object. Fails with [`FileError::AlreadyExists`] if `condition` is not met.
     pub(super) async fn put(
         &self,
         key: &str,
         content: Vec<u8>,
-        condition: Condition,
+        condition: PutCondition,
     ) -> Result<(), FileError> {
         let mode = match condition {
-            Condition::Always => PutMode::Overwrite,
-            Condition::Missing => PutMode::Create,
-            Condition::Unchanged(state) => PutMode::Update(state),
+            PutCondition::Always => PutMode::Overwrite,
+            PutCondition::Missing => PutMode::Create,
+            PutCondition::Unchanged(state) => PutMode::Update(state),
         };
         let attributes = Attributes::from_iter([(Attribute::Metadata(WRITE.into()), unique())]);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
@@ -150,7 +150,7 @@ impl Bucket {
         }
     }
 
-    /// Copies an object inside of the bucket.
+    /// Copies an object inside the bucket.
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), FileError> {
         let (from, to) = (self.keys.location(from)?, self.keys.location(to)?);
         self.objects
@@ -159,8 +159,7 @@ impl Bucket {
             .map_err(|error| self.missing_or(error))
     }
 
-    /// Deletes objects; those that are missing are no error. Tries all of them, whatever happens to
-    /// one.
+    /// Deletes objects; missing ones are not an error. Tries all of them, even if some fail.
     pub(super) async fn delete(
         &self,
         keys: impl IntoIterator<Item = Key>,
@@ -182,7 +181,7 @@ impl Bucket {
         result
     }
 
-    /// Whether there is any object below `directory`.
+    /// Returns whether any object exists below `directory`.
     pub(super) async fn is_directory(&self, directory: &StorePath) -> Result<bool, FileError> {
         let location = self.keys.location(directory.as_str())?;
         #[cfg(feature = "cloud")]
@@ -198,8 +197,8 @@ impl Bucket {
             .is_some())
     }
 
-    /// Every object below `directory`, in no order, and whether there are more than anyone has time
-    /// for.
+    /// Lists the objects below `directory`, in no particular order. The flag is true if the listing
+    /// stopped at the limit.
     pub(super) async fn all(
         &self,
         directory: &StorePath,
@@ -216,7 +215,7 @@ impl Bucket {
         Ok((found, false))
     }
 
-    /// The objects and directories in `directory`.
+    /// Lists the objects and directories in `directory`.
     pub(super) async fn level(&self, directory: &StorePath) -> Result<Level, FileError> {
         let location = self.keys.location(directory.as_str())?;
         #[cfg(feature = "cloud")]
@@ -247,9 +246,9 @@ impl Bucket {
         }
     }
 
-    /// Returns the reason why there is no object. A service answers in the same way if there is no
-    /// bucket, so the first time the bucket is listed. One that may not be listed is taken to
-    /// exist.
+    /// Returns the error for a missing object. A service answers in the same way if there is no
+    /// bucket, so the first time the bucket is listed. If listing it is not permitted, it is taken
+    /// to exist.
     async fn missing(&self) -> FileError {
         if self.service.is_found() {
             return FileError::NotFound;
@@ -272,10 +271,10 @@ impl Bucket {
     }
 }
 
-/// What a listing or a request for an object tells of it.
-pub(super) fn object(meta: &ObjectMeta, attributes: &Attributes) -> Object {
+/// Converts the result of a listing or a request for an object.
+pub(super) fn object(meta: &ObjectMeta, attributes: &Attributes) -> ObjectInfo {
     let write = attributes.get(&Attribute::Metadata(WRITE.into())).map(AsRef::as_ref);
-    Object {
+    ObjectInfo {
         bytes: meta.size,
         modified: meta.last_modified.into(),
         version: version_of(meta, write),

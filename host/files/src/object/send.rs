@@ -1,38 +1,38 @@
-//! Sending the requests of a change, and taking them back when one fails.
+//! Sends the requests of a change, and undoes them if one fails.
 //!
-//! What can be refused comes early, what takes something away comes last, and what would be lost is
-//! copied inside of the bucket before. So a change that fails is undone, as far as the service lets
-//! it; a host that is killed leaves what it had sent until then.
+//! Requests that may be refused come first, requests that remove something come last, and
+//! everything that would be lost is copied inside the bucket before. So a change that fails is
+//! undone, unless the service prevents it; a host that is killed leaves what it had already sent.
 
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 
-use super::draft::{Difference, Put};
+use super::draft::{ObjectChanges, ObjectPut};
 use super::keys::{Key, stage};
-use super::requests::{Bucket, Condition};
+use super::requests::{Bucket, PutCondition};
 use crate::{FileError, StorePath};
 
-/// How many requests are under way at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// What has been sent so far.
+/// Requests sent so far.
 #[derive(Default)]
-struct Sent {
-    /// The copies of objects that are replaced.
+struct SendProgress {
+    /// Copies of the objects that are replaced.
     staged: BTreeMap<Key, Key>,
     written: Vec<Key>,
 }
 
 impl Bucket {
-    /// Makes all changes of `difference`, or as good as none.
+    /// Makes all changes of `difference`, or undoes them if one fails.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] when an object is not in the state that the change saw.
-    pub(super) async fn send(&self, difference: Difference) -> Result<(), FileError> {
-        let Difference { puts, copies, markers, deletes, replaced } = difference;
-        let mut sent = Sent::default();
-        // One write needs nothing to go back to: nothing can fail after it that would undo it.
+    /// [`FileError::Conflict`] if an object is not in the state that the change saw.
+    pub(super) async fn send(&self, difference: ObjectChanges) -> Result<(), FileError> {
+        let ObjectChanges { puts, copies, markers, deletes, replaced } = difference;
+        let mut sent = SendProgress::default();
+        // A single write needs no copy to restore: nothing that would undo it can fail after it.
         let is_single = puts.len().saturating_add(copies.len()) <= 1;
         let replaced: Vec<Key> =
             if is_single { Vec::new() } else { replaced.into_iter().collect() };
@@ -41,16 +41,16 @@ impl Bucket {
             self.undo(sent).await;
             return Err(error);
         }
-        // Copies that stay behind take room that nobody counts; a later count removes them.
+        // Copies that are left take room that does not count; a later count removes them.
         let _removed = self.delete(sent.staged.into_values()).await;
         self.delete(deletes).await
     }
 
     async fn write_all(
         &self,
-        sent: &mut Sent,
+        sent: &mut SendProgress,
         replaced: Vec<Key>,
-        puts: Vec<Put>,
+        puts: Vec<ObjectPut>,
         copies: Vec<(Key, Key)>,
         markers: Vec<Key>,
     ) -> Result<(), FileError> {
@@ -68,7 +68,7 @@ impl Bucket {
         });
         let (marked, result) = marked.await;
         sent.take((marked.into_iter().flatten().collect(), result))?;
-        let written = self.each(puts, async |bucket, Put { key, content, condition }| {
+        let written = self.each(puts, async |bucket, ObjectPut { key, content, condition }| {
             bucket.put(&key, content, condition).await.map_err(|error| blame(error, &key))?;
             Ok(key)
         });
@@ -84,17 +84,18 @@ impl Bucket {
         sent.take(written.await)
     }
 
-    /// Writes a marker unless it is there, and says whether it was written.
+    /// Writes a marker unless it exists. Returns whether it was written.
     pub(super) async fn mark(&self, key: &str) -> Result<bool, FileError> {
-        match self.put(key, Vec::new(), Condition::Missing).await {
+        match self.put(key, Vec::new(), PutCondition::Missing).await {
             Ok(()) => Ok(true),
             Err(FileError::AlreadyExists) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Puts back what was there. Nothing more can be done about what fails here.
-    async fn undo(&self, sent: Sent) {
+    /// Restores the previous objects. Failures are ignored, because nothing more can be done about
+    /// them.
+    async fn undo(&self, sent: SendProgress) {
         let (mut created, mut restored) = (Vec::new(), Vec::new());
         for key in sent.written {
             match sent.staged.get(&key) {
@@ -104,15 +105,15 @@ impl Bucket {
         }
         let restored =
             self.each(restored, async |bucket, (stage, key)| bucket.copy(&stage, &key).await);
-        // A copy that could not be put back is all that is left of the object.
+        // If a copy could not be restored, it is the last copy of the object.
         if restored.await.1.is_ok() {
             created.extend(sent.staged.into_values());
         }
         let _removed = self.delete(created).await;
     }
 
-    /// Does `work` for all of `items`, some at a time. Waits for what has begun when one fails, and
-    /// begins no more.
+    /// Runs `work` for all of `items`, some of them concurrently. After a failure it starts no more
+    /// work and waits for what has begun.
     async fn each<I, T>(
         &self,
         items: Vec<I>,
@@ -141,7 +142,7 @@ impl Bucket {
     }
 }
 
-impl Sent {
+impl SendProgress {
     fn take(
         &mut self,
         (written, result): (Vec<Key>, Result<(), FileError>),
@@ -151,7 +152,7 @@ impl Sent {
     }
 }
 
-/// What cannot be, after all checks, is the work of somebody else.
+/// Converts an error that the checks have ruled out into a conflict: another host caused it.
 fn blame(error: FileError, key: &str) -> FileError {
     match error {
         FileError::NotFound | FileError::AlreadyExists => {

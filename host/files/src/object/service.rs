@@ -1,4 +1,4 @@
-//! The service behind a bucket, as failures name it.
+//! The service behind a bucket, as described in failures.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -10,14 +10,14 @@ use crate::error::{ServiceFailure, ServiceProblem};
 /// Address of a bucket, and the last status of its service.
 #[derive(Debug, Default)]
 pub(super) struct Service {
-    /// The address of the bucket without the prefix.
+    /// Address of the bucket without the prefix.
     pub(super) bucket: String,
-    /// The host of the requests.
+    /// Host of the requests.
     pub(super) endpoint: String,
-    /// The status of the last answer that was no success. Requests at the same time may mix theirs
-    /// up, which changes the advice that an operator gets and nothing else.
+    /// Status of the last unsuccessful response. Concurrent requests may mix theirs up, which only
+    /// affects the advice to the operator.
     last_status: AtomicU16,
-    /// True if the bucket has been seen to exist.
+    /// True if the bucket is known to exist.
     is_found: AtomicBool,
 }
 
@@ -27,7 +27,7 @@ impl Service {
         Self { bucket, endpoint, ..Self::default() }
     }
 
-    /// Notes the status of an answer.
+    /// Records the status of a response.
     #[cfg(feature = "cloud")]
     pub(super) fn answered(&self, status: u16) {
         match status {
@@ -36,13 +36,13 @@ impl Service {
         }
     }
 
-    /// Returns true once a request has been answered with success.
+    /// Returns true once a request has succeeded.
     pub(super) fn is_found(&self) -> bool {
         self.is_found.load(Ordering::Relaxed)
     }
 
-    /// A failure of the service: a fixed sentence for the model, bucket and endpoint for the
-    /// operator, and everything that the service said as its source.
+    /// Describes a failure of the service: with a fixed sentence for the model, with bucket and
+    /// endpoint for the operator, and with the service's own error as its source.
     pub(super) fn failure(&self, error: Error) -> io::Error {
         let kind = kind_of(&error);
         let problem = match kind {

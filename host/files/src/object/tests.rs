@@ -1,4 +1,4 @@
-//! A bucket store over objects in memory.
+//! Tests of a bucket store over objects in memory.
 
 mod faults;
 
@@ -11,7 +11,7 @@ fn path(text: &str) -> StorePath {
     StorePath::directory(text).unwrap()
 }
 
-/// A store, and the objects that it shares with whoever else writes.
+/// Creates a store, and returns it with its objects, through which other hosts can write.
 fn shared(prefix: &str) -> (BucketStore, Arc<InMemory>) {
     let objects = Arc::new(InMemory::new());
     let below = Arc::clone(&objects) as Arc<dyn ObjectStore>;
@@ -97,7 +97,7 @@ async fn where_somebody_put_a_file_and_others_below_it_the_file_is_shown() {
     for key in ["d", "d/a", "d/e/b"] {
         put(&objects, key, b"1").await;
     }
-    // As some tools create directories.
+    // Some tools create directories like this.
     put(&objects, "empty", b"").await;
     put(&objects, "empty/a", b"1").await;
     for scope in [Scope::Children, Scope::Recursive] {
@@ -132,7 +132,7 @@ async fn a_change_that_nobody_waits_for_is_made_as_a_whole() {
     let mut rename = store.rename(&from, &to);
     assert!(futures_util::poll!(&mut rename).is_pending());
     drop(rename);
-    // The next change waits for it.
+    // The next change waits for the rename.
     store.write(&path("after"), Vec::new(), WriteMode::Create).await.unwrap();
     assert_eq!(names(&store, "", Scope::Recursive).await, ["e", "after", "e/a", "e/b", "e/c"]);
 }

@@ -1,4 +1,4 @@
-//! Which state of an object it is.
+//! Versions of objects.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -6,14 +6,14 @@ use object_store::ObjectMeta;
 
 use crate::{Stat, Version};
 
-/// Buckets know no directories, so that one that is created anew cannot be told from the one that
-/// was there.
+/// Buckets have no directories, so one that was deleted and created again cannot be told from the
+/// previous one.
 pub(super) const DIRECTORY: Stat = Stat::directory(Version(1));
 
-/// The state of an object that was written with the text `write`.
+/// Computes the version of an object that was written with the string `write`.
 ///
-/// The entity tag alone is not enough: on S3 it is the same for the same content. The time is there
-/// for those who write without such a text; a service tells it in seconds.
+/// The entity tag is not enough: on S3 it is the same for the same content. The time distinguishes
+/// writes by other programs, which have no such string; services report it in seconds.
 pub(super) fn version_of(meta: &ObjectMeta, write: Option<&str>) -> Version {
     let mut hasher = DefaultHasher::new();
     (&meta.e_tag, &meta.version, meta.last_modified, write).hash(&mut hasher);

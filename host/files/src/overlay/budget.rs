@@ -1,21 +1,21 @@
-//! What the changes of one call may take: memory, and disk for what is too large for memory.
+//! Budget of the changes of one call: memory, and disk space for contents too large for memory.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::content::Spilled;
+use crate::content::SpilledContent;
 use crate::{FileError, FileStore};
 
-/// How many files one call may have on disk at a time, each of which is a descriptor of the host.
-/// Further ones stay in memory.
+/// Maximum number of files that one call may have on disk at a time, each of which takes a
+/// descriptor of the host. Further ones stay in memory.
 const SPILLED_FILES_MAX: u64 = 64;
-/// Least length of a file that goes to disk because memory is short. For shorter ones the
-/// descriptors are too dear.
+/// Minimum length of a file that goes to disk because memory is short. Shorter ones are not worth a
+/// descriptor.
 const SHORT_BYTES_MIN: u64 = 64 * 1024;
 
-/// How much the changes of one call may take, all stores together. Clones are the same budget.
+/// Budget of the changes of one call, in all stores together. Clones share one budget.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Accounts>);
 
@@ -31,18 +31,18 @@ struct Spill {
     files: Account,
 }
 
-/// Where contents are kept that are too large for memory, and how much of them. A directory store
-/// on Linux keeps them in its own file system instead, so that they need not be copied; how much of
-/// them counts all the same.
+/// Location and limits of contents that are too large for memory. A directory store on Linux keeps
+/// them in its own file system instead, so that they need not be copied; they count against the
+/// limits all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillOptions {
-    /// A directory of the host for files without names. It must be out of reach of every guest. A
-    /// file system in memory (often `/tmp`) defeats the purpose.
+    /// Directory of the host for anonymous files. It must be out of reach of every guest. A file
+    /// system in memory (often `/tmp`) defeats the purpose.
     pub directory_ambient: PathBuf,
-    /// All of them together, in bytes.
+    /// Maximum length of all of them together, in bytes.
     pub bytes_max: u64,
-    /// From this length on, in bytes, a file that is changed goes to disk. Shorter ones do when
-    /// memory is short.
+    /// Minimum length, in bytes, of a changed file that goes to disk. Shorter ones do when memory
+    /// is short.
     pub file_bytes_min: u64,
 }
 
@@ -52,7 +52,7 @@ struct Account {
     taken: AtomicU64,
 }
 
-/// Bytes taken out of a budget. They are given back when it is dropped.
+/// Bytes taken from a budget. Dropping the charge returns them.
 #[derive(Debug)]
 pub struct Charge {
     budget: Budget,
@@ -63,18 +63,18 @@ pub struct Charge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Memory,
-    /// Of a file on disk. It holds one of the places for such files, too.
+    /// Disk space of one file, which also counts against the number of such files.
     Disk,
 }
 
 impl Budget {
-    /// A budget of `bytes_max` in memory, and nothing on disk.
+    /// Creates a budget of `bytes_max` in memory, and nothing on disk.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         Self(Arc::new(Accounts { memory: Account::new(bytes_max), spill: None }))
     }
 
-    /// A budget of `bytes_max` in memory, with large contents on disk. Nothing is opened yet.
+    /// Creates a budget of `bytes_max` in memory, with large contents on disk. Opens nothing yet.
     #[must_use]
     pub fn with_spill_ambient(bytes_max: u64, options: impl Into<Arc<SpillOptions>>) -> Self {
         let options = options.into();
@@ -83,53 +83,58 @@ impl Budget {
         Self(Arc::new(Accounts { memory: Account::new(bytes_max), spill }))
     }
 
-    /// Takes `bytes` of memory, before they are allocated.
+    /// Takes `bytes` of memory. Must be called before they are allocated.
     ///
     /// # Errors
-    /// [`FileError::Memory`] when fewer are left.
+    /// [`FileError::Memory`] if fewer are left.
     pub fn take(&self, bytes: u64) -> Result<Charge, FileError> {
         self.charge(Kind::Memory, bytes)
     }
 
-    /// What is taken of the memory, in bytes.
+    /// Returns the memory taken, in bytes.
     #[must_use]
     pub fn bytes_taken(&self) -> u64 {
         self.0.memory.taken()
     }
 
-    /// What is taken of the disk, in bytes.
+    /// Returns the disk space taken, in bytes.
     #[must_use]
     pub fn bytes_spilled(&self) -> u64 {
         self.0.spill.as_ref().map_or(0, |spill| spill.disk.taken())
     }
 
-    /// Whether a file of `bytes` goes to disk although there is memory for it.
+    /// Returns whether a file of `bytes` goes to disk although there is memory for it.
     pub(super) fn prefers_disk(&self, bytes: u64) -> bool {
         self.0.spill.as_ref().is_some_and(|spill| bytes >= spill.options.file_bytes_min.max(1))
     }
 
-    /// Whether a file of `bytes` may go to disk if there is no memory for it.
+    /// Returns whether a file of `bytes` may go to disk if there is no memory for it.
     pub(super) fn allows_disk(&self, bytes: u64) -> bool {
         self.0.spill.is_some() && bytes >= SHORT_BYTES_MIN || self.prefers_disk(bytes)
     }
 
-    /// Takes room for `bytes` on disk and gives an empty file, one of `store` if it has such files.
+    /// Takes room for `bytes` on disk and creates an empty file, in `store` if it supports
+    /// anonymous files.
     ///
     /// # Errors
-    /// [`FileError::Disk`] when less is left, [`FileError::Memory`] when there are too many such
-    /// files, [`FileError::Host`].
-    pub(super) fn spill(&self, bytes: u64, store: &dyn FileStore) -> Result<Spilled, FileError> {
+    /// [`FileError::Disk`] if less is left, [`FileError::Memory`] if there are too many such files,
+    /// [`FileError::Host`].
+    pub(super) fn spill(
+        &self,
+        bytes: u64,
+        store: &dyn FileStore,
+    ) -> Result<SpilledContent, FileError> {
         let Some(spill) = &self.0.spill else { return Err(self.out_of_memory()) };
         if !spill.files.add(1) {
             return Err(self.out_of_memory());
         }
-        // From here on the charge gives the place back.
+        // From here on, dropping the charge decrements the number of files.
         let mut charge = Charge { budget: self.clone(), kind: Kind::Disk, bytes: 0 };
         charge.set(bytes)?;
         if let Some(file) = store.nameless_file() {
-            return Ok(Spilled::of_store(file, charge));
+            return Ok(SpilledContent::of_store(file, charge));
         }
-        Ok(Spilled::new(tempfile::tempfile_in(&spill.options.directory_ambient)?, charge))
+        Ok(SpilledContent::new(tempfile::tempfile_in(&spill.options.directory_ambient)?, charge))
     }
 
     fn charge(&self, kind: Kind, bytes: u64) -> Result<Charge, FileError> {
@@ -170,10 +175,10 @@ impl Account {
 }
 
 impl Charge {
-    /// Makes it a charge of `bytes`, or leaves it as it is.
+    /// Changes the charge to `bytes`, or leaves it as it is on failure.
     ///
     /// # Errors
-    /// [`FileError::Memory`], or [`FileError::Disk`] where it is for something on disk.
+    /// [`FileError::Memory`], or [`FileError::Disk`] for a charge of disk space.
     pub fn set(&mut self, bytes: u64) -> Result<(), FileError> {
         let Some(account) = self.budget.account(self.kind) else {
             return Err(self.budget.out_of_memory());
@@ -203,7 +208,7 @@ impl Drop for Charge {
     }
 }
 
-/// Shows nothing of the host.
+/// Omits the directory, which is information about the host.
 impl fmt::Debug for Spill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spill")

@@ -1,21 +1,21 @@
-//! Opening, writing and deleting files, in the overlay alone.
+//! Opens, writes and deletes files, in the overlay only.
 
 use std::sync::Arc;
 
 use super::file::{FileNode, Origin};
-use super::state::{Found, Now, State, length};
+use super::state::{CurrentState, OverlayState, PathState, length};
 use crate::blocking::blocking;
-use crate::content::{Content, Spilled};
-use crate::quota::Change;
+use crate::content::{FileContent, SpilledContent};
+use crate::quota::UsageChange;
 use crate::{FileError, OpenMode, Stat, StorePath, Usage, WriteMode};
 
-/// How much of a file of the store below is copied to disk at a time.
+/// Chunk size for copying a file of the base store to disk.
 const COPIED_BYTES: u64 = 1024 * 1024;
 
-/// How often files are opened before those that are closed and unchanged are forgotten.
+/// Number of opens after which files that are closed and unchanged are forgotten.
 const OPENS_PER_SWEEP: u32 = 1024;
 
-impl State {
+impl OverlayState {
     pub(super) async fn open(
         &mut self,
         path: &StorePath,
@@ -25,19 +25,21 @@ impl State {
             self.require_writable()?;
         }
         let node = match self.look(path).await? {
-            Found::Directory { .. } if mode.creates && mode.is_exclusive => {
+            PathState::Directory { .. } if mode.creates && mode.is_exclusive => {
                 return Err(FileError::AlreadyExists);
             }
-            Found::Directory { .. } => return Err(FileError::IsDirectory),
-            Found::File { .. } | Found::BaseFile { .. } if mode.creates && mode.is_exclusive => {
+            PathState::Directory { .. } => return Err(FileError::IsDirectory),
+            PathState::File { .. } | PathState::BaseFile { .. }
+                if mode.creates && mode.is_exclusive =>
+            {
                 return Err(FileError::AlreadyExists);
             }
-            Found::File { node, .. } => node,
-            Found::BaseFile { natural, stat } => self.track(path, natural, &stat)?,
-            Found::BelowFile if mode.creates => return Err(FileError::ParentIsFile),
-            Found::Special if mode.creates => return Err(FileError::Special),
-            Found::Missing { .. } if mode.creates => return self.create(path).await,
-            Found::BelowFile | Found::Missing { .. } | Found::Special => {
+            PathState::File { node, .. } => node,
+            PathState::BaseFile { natural, stat } => self.track(path, natural, &stat)?,
+            PathState::BelowFile if mode.creates => return Err(FileError::ParentIsFile),
+            PathState::Special if mode.creates => return Err(FileError::Special),
+            PathState::Missing { .. } if mode.creates => return self.create(path).await,
+            PathState::BelowFile | PathState::Missing { .. } | PathState::Special => {
                 return Err(FileError::NotFound);
             }
         };
@@ -47,17 +49,17 @@ impl State {
         Ok(node)
     }
 
-    /// Creates an empty file in a directory that is there.
+    /// Creates an empty file in an existing directory.
     async fn create(&mut self, path: &StorePath) -> Result<Arc<FileNode>, FileError> {
         self.require_writable()?;
         if !self.missing_parents(path).await?.is_empty() {
             return Err(FileError::NotFound);
         }
         self.quota().await?.check_depth(path.depth())?;
-        let usage = self.admit(Change { entries_added: 1, ..Change::default() }).await?;
+        let usage = self.admit(UsageChange { entries_added: 1, ..UsageChange::default() }).await?;
         let charge = self.charge_name(path)?;
         let node = Arc::new(FileNode::empty(self.number(), self.budget.take(0)?));
-        self.insert(path, Now::File(Arc::clone(&node)), charge);
+        self.insert(path, CurrentState::File(Arc::clone(&node)), charge);
         self.enter(|_| usage);
         Ok(node)
     }
@@ -72,29 +74,29 @@ impl State {
         let missing = self.missing_parents(path).await?;
         let found = self.look(path).await?;
         let bytes_removed = match &found {
-            Found::Directory { .. } => return Err(FileError::IsDirectory),
-            Found::Special => return Err(FileError::Special),
-            Found::File { .. } | Found::BaseFile { .. } if mode == WriteMode::Create => {
+            PathState::Directory { .. } => return Err(FileError::IsDirectory),
+            PathState::Special => return Err(FileError::Special),
+            PathState::File { .. } | PathState::BaseFile { .. } if mode == WriteMode::Create => {
                 return Err(FileError::AlreadyExists);
             }
-            Found::File { node, .. } => Some(node.bytes()),
-            Found::BaseFile { stat, .. } => Some(stat.bytes),
-            Found::Missing { .. } | Found::BelowFile => None,
+            PathState::File { node, .. } => Some(node.bytes()),
+            PathState::BaseFile { stat, .. } => Some(stat.bytes),
+            PathState::Missing { .. } | PathState::BelowFile => None,
         };
         let bytes_added = length(content.len());
         self.quota().await?.check_file(path.depth(), bytes_added)?;
-        let change = Change {
+        let change = UsageChange {
             entries_added: length(missing.len()).saturating_add(u64::from(bytes_removed.is_none())),
             bytes_removed: bytes_removed.unwrap_or(0),
             bytes_added,
         };
         let usage = self.admit(change).await?;
         match found {
-            Found::File { node, .. } => {
+            PathState::File { node, .. } => {
                 let content = self.keep(&node, content).await?;
                 node.set(content);
             }
-            Found::BaseFile { natural, stat } => {
+            PathState::BaseFile { natural, stat } => {
                 let node = self.track(path, natural, &stat)?;
                 let content = self.keep(&node, content).await?;
                 node.set(content);
@@ -106,7 +108,7 @@ impl State {
                 let content = self.keep(&node, content).await?;
                 node.set(content);
                 self.insert_directories(missing, charges);
-                self.insert(path, Now::File(Arc::new(node)), charge);
+                self.insert(path, CurrentState::File(Arc::new(node)), charge);
             }
         }
         self.enter(|_| usage);
@@ -132,7 +134,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives a file another length.
+    /// Changes the length of a file.
     pub(super) async fn resize(&mut self, node: &FileNode, bytes: u64) -> Result<(), FileError> {
         let usage = self.prepare(node, bytes).await?;
         node.resize(bytes)?;
@@ -140,22 +142,22 @@ impl State {
         Ok(())
     }
 
-    /// Takes what the whole new content of a file needs, and puts it on disk if it is too large for
-    /// memory. Nothing has changed for anybody before the file is given what comes back.
-    async fn keep(&self, node: &FileNode, content: Vec<u8>) -> Result<Content, FileError> {
+    /// Reserves room for the whole new content of a file, and puts it on disk if it is too large
+    /// for memory. Nothing has visibly changed until the file is given the returned content.
+    async fn keep(&self, node: &FileNode, content: Vec<u8>) -> Result<FileContent, FileError> {
         let bytes = length(content.len());
         if !self.budget.prefers_disk(bytes) {
             match node.charge(bytes) {
-                Ok(()) => return Ok(Content::Bytes(content)),
+                Ok(()) => return Ok(FileContent::Bytes(content)),
                 Err(error) if !self.budget.allows_disk(bytes) => return Err(error),
                 Err(_) => {}
             }
         }
         let spilled = match self.budget.spill(bytes, &*self.base) {
             Ok(spilled) => spilled,
-            // Memory may do.
+            // It may fit in memory.
             Err(error) => {
-                return node.charge(bytes).map(|()| Content::Bytes(content)).map_err(|_| error);
+                return node.charge(bytes).map(|()| FileContent::Bytes(content)).map_err(|_| error);
             }
         };
         let spilled = blocking(move || {
@@ -165,11 +167,11 @@ impl State {
         })
         .await?;
         node.charge(0)?;
-        Ok(Content::Spilled(spilled))
+        Ok(FileContent::Spilled(spilled))
     }
 
-    /// Has the content of a file at hand, and what it will take with another length. Everything is
-    /// checked before anything is taken. Gives the usage to be entered when the length has changed.
+    /// Loads the content of a file and reserves room for its new length. Everything is checked
+    /// before anything is taken. Returns the usage to enter when the length has changed.
     async fn prepare(&mut self, node: &FileNode, bytes: u64) -> Result<Option<Usage>, FileError> {
         self.require_writable()?;
         let bytes_before = node.bytes();
@@ -179,7 +181,7 @@ impl State {
                 self.quota().await?.check_file(0, bytes)?;
             }
             let change =
-                Change { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
+                UsageChange { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
             usage = Some(self.admit(change).await?);
         }
         if node.is_loaded() {
@@ -190,7 +192,7 @@ impl State {
         Ok(usage)
     }
 
-    /// Copies the content of a file of the store below, unless none of it will stay.
+    /// Copies the content of a file of the base store, unless none of it will stay.
     async fn load(
         &mut self,
         node: &FileNode,
@@ -198,7 +200,7 @@ impl State {
         bytes: u64,
     ) -> Result<(), FileError> {
         if bytes == 0 {
-            node.set(Content::default());
+            node.set(FileContent::default());
             return Ok(());
         }
         let most = bytes_before.max(bytes);
@@ -211,7 +213,7 @@ impl State {
                     self.load_to_disk(node, spilled, bytes_before).await?;
                     return node.make_room(&self.budget, bytes, &*self.base);
                 }
-                // Memory may do.
+                // It may fit in memory.
                 Err(error) => node.charge(most).map_err(|_| error)?,
             },
         }
@@ -226,7 +228,7 @@ impl State {
             }
         };
         match content {
-            Ok(content) => node.set(Content::Bytes(content)),
+            Ok(content) => node.set(FileContent::Bytes(content)),
             Err(error) => {
                 node.charge(0)?;
                 return Err(error);
@@ -238,13 +240,13 @@ impl State {
     async fn load_to_disk(
         &mut self,
         node: &FileNode,
-        mut spilled: Spilled,
+        mut spilled: SpilledContent,
         bytes_before: u64,
     ) -> Result<(), FileError> {
         let path = node.base_path()?;
         let changed = || FileError::Conflict { path: path.clone() };
         loop {
-            // At the end one byte more is asked for, which nobody should have.
+            // At the end, request one more byte, which should not exist.
             let wanted = bytes_before.saturating_sub(spilled.bytes()).clamp(1, COPIED_BYTES);
             let part = match self.base.read_range(path, spilled.bytes(), wanted).await {
                 Err(error) if is_replaced(&error) => return Err(changed()),
@@ -261,7 +263,7 @@ impl State {
         if spilled.bytes() < bytes_before {
             return Err(changed());
         }
-        node.set(Content::Spilled(spilled));
+        node.set(FileContent::Spilled(spilled));
         Ok(())
     }
 
@@ -269,21 +271,21 @@ impl State {
         self.require_writable()?;
         let found = self.look(path).await?;
         let bytes = match &found {
-            Found::File { node, .. } => node.bytes(),
-            Found::BaseFile { stat, .. } => stat.bytes,
+            PathState::File { node, .. } => node.bytes(),
+            PathState::BaseFile { stat, .. } => stat.bytes,
             _ => return Err(FileError::NotFound),
         };
         self.room().await?;
         self.require_spare()?;
         self.vanish(path, &found)?;
-        if let Found::File { node, .. } = found {
+        if let PathState::File { node, .. } = found {
             node.unlink();
         }
         self.enter(|usage| usage.without_file(bytes));
         Ok(())
     }
 
-    /// The file at `path` as a node of the overlay. What is below stays as it is.
+    /// Adds the file at `path` as a node of the overlay. The base store does not change.
     pub(super) fn track(
         &mut self,
         path: &StorePath,
@@ -295,15 +297,15 @@ impl State {
         let version = self.first_seen(&natural, Some(stat.version)).unwrap_or(stat.version);
         let origin = Origin { path: natural, bytes: stat.bytes, modified: stat.modified, version };
         let node = Arc::new(FileNode::of_base(self.number(), origin, self.budget.take(0)?));
-        self.insert(path, Now::File(Arc::clone(&node)), charge);
+        self.insert(path, CurrentState::File(Arc::clone(&node)), charge);
         if let Some(node) = self.nodes.get_mut(path) {
             node.is_tracked = true;
         }
         Ok(node)
     }
 
-    /// Forgets files that were only looked at, so that a call may open as many as it likes one
-    /// after another.
+    /// Forgets files that were only read, so that a call may open any number of files one after
+    /// another.
     fn sweep(&mut self) {
         self.opens = self.opens.saturating_add(1);
         if self.opens < OPENS_PER_SWEEP {
@@ -311,14 +313,16 @@ impl State {
         }
         self.opens = 0;
         self.nodes.retain(|_, node| match &node.now {
-            Now::File(file) => !node.is_tracked || file.is_changed() || Arc::strong_count(file) > 1,
+            CurrentState::File(file) => {
+                !node.is_tracked || file.is_changed() || Arc::strong_count(file) > 1
+            }
             _ => true,
         });
     }
 }
 
-/// Returns whether `error`, met in reading a file that the call has seen, means that something else
-/// has taken its place.
+/// Returns whether `error`, returned while reading a file that the call has seen, means that
+/// something else has taken its place.
 fn is_replaced(error: &FileError) -> bool {
     matches!(
         error,

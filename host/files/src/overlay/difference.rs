@@ -1,25 +1,25 @@
-//! From the state of an overlay to the changes that its commit makes.
+//! Computes the changes that a commit makes from the state of an overlay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::file::FileNode;
-use super::state::{Now, State};
-use crate::changes::{Filled, Vacated, stage};
-use crate::content::Content;
+use super::state::{CurrentState, OverlayState};
+use crate::changes::{NewContent, RemovedPath, stage};
+use crate::content::FileContent;
 use crate::{Changes, EntryKind, StorePath};
 
-/// What a commit did to a path.
+/// Kind of change that a commit made to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It has another content.
+    /// Its content has changed.
     Changed,
-    /// It is no longer there.
+    /// It no longer exists.
     Deleted,
 }
 
@@ -27,53 +27,53 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct ChangedFile {
-    /// Where.
+    /// Path of the file or directory.
     pub path: StorePath,
-    /// File or directory. For a directory that was moved there is one line for its old and one for
-    /// its new path, and none for what is in it.
+    /// File or directory. A directory that was moved has one line for its old and one for its new
+    /// path, and none for its contents.
     pub kind: EntryKind,
-    /// What happened.
+    /// Kind of change.
     pub what: ChangeKind,
-    /// The length that a file has by now; 0 for what was deleted.
+    /// Current length of the file; 0 if it was deleted.
     pub bytes: u64,
 }
 
-/// The difference as it is put together.
+/// The difference while it is being computed.
 #[derive(Default)]
-struct Difference {
+struct OverlayDiff {
     changes: Changes,
     report: Vec<ChangedFile>,
-    /// From the path below to the new one.
+    /// Moves, each from the path in the base store to the new one.
     moves: BTreeMap<StorePath, StorePath>,
-    /// What is hidden but needs no removal: it moves, it is replaced by a write, or it is where it
-    /// was.
+    /// Hidden paths that need no removal: they are moved, replaced by a write, or back where they
+    /// were.
     kept: BTreeSet<StorePath>,
 }
 
-impl Difference {
+impl OverlayDiff {
     fn report(&mut self, path: &StorePath, kind: EntryKind, what: ChangeKind, bytes: u64) {
         self.report.push(ChangedFile { path: path.clone(), kind, what, bytes });
     }
 }
 
-impl State {
-    /// All changes. Afterwards there are none.
+impl OverlayState {
+    /// Takes all changes and leaves none.
     pub(super) fn take_changes(&mut self) -> (Changes, Vec<ChangedFile>) {
         let mut difference = self.difference(FileNode::take_content);
         (difference.changes.before, difference.changes.after) = self.reset();
         (difference.changes, difference.report)
     }
 
-    /// What [`take_changes`](Self::take_changes) would report.
+    /// Returns the changes that [`take_changes`](Self::take_changes) would report.
     pub(super) fn report(&self) -> Vec<ChangedFile> {
-        self.difference(|_| Content::default()).report
+        self.difference(|_| FileContent::default()).report
     }
 
-    /// The changes, with the content that `content` gives of each file that was written.
-    fn difference(&self, content: fn(&FileNode) -> Content) -> Difference {
-        let mut difference = Difference::default();
+    /// Computes the changes. `content` provides the content of each file that was written.
+    fn difference(&self, content: fn(&FileNode) -> FileContent) -> OverlayDiff {
+        let mut difference = OverlayDiff::default();
         for (path, node) in &self.nodes {
-            // A node below something that is gone shows nothing.
+            // A node below something that was removed is not visible.
             let Ok(natural) = self.natural(path) else { continue };
             let is_in_place =
                 node.now.origin().is_some_and(|origin| Some(origin) == natural.as_ref());
@@ -81,8 +81,8 @@ impl State {
                 difference.kept.insert(natural.clone());
             }
             match &node.now {
-                Now::Gone => {}
-                Now::File(file) if file.is_changed() => {
+                CurrentState::Gone => {}
+                CurrentState::File(file) if file.is_changed() => {
                     let replaces = self.replaced_by(
                         &mut difference,
                         path,
@@ -94,24 +94,25 @@ impl State {
                         if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
                     difference.report(path, EntryKind::File, what, file.bytes());
                     let origin = file.origin.as_ref().map(|origin| origin.path.clone());
-                    let written = Filled::File { content: content(file), origin, replaces };
+                    let written = NewContent::File { content: content(file), origin, replaces };
                     difference.changes.filled.push((path.clone(), written));
                 }
-                Now::File(_) | Now::Directory { origin: Some(_), .. } if is_in_place => {}
-                Now::File(file) => {
+                CurrentState::File(_) | CurrentState::Directory { origin: Some(_), .. }
+                    if is_in_place => {}
+                CurrentState::File(file) => {
                     if let Some(origin) = &file.origin {
                         difference.moves.insert(origin.path.clone(), path.clone());
                         difference.report(path, EntryKind::File, ChangeKind::Created, file.bytes());
                         self.expect_free(&mut difference, natural.as_ref());
                     }
                 }
-                Now::Directory { origin: Some(origin), .. } => {
+                CurrentState::Directory { origin: Some(origin), .. } => {
                     difference.moves.insert(origin.clone(), path.clone());
                     difference.report(path, EntryKind::Directory, ChangeKind::Created, 0);
                     self.expect_free(&mut difference, natural.as_ref());
                 }
-                Now::Directory { origin: None, .. } => {
-                    difference.changes.filled.push((path.clone(), Filled::Directory));
+                CurrentState::Directory { origin: None, .. } => {
+                    difference.changes.filled.push((path.clone(), NewContent::Directory));
                     difference.report(path, EntryKind::Directory, ChangeKind::Created, 0);
                     self.expect_free(&mut difference, natural.as_ref());
                 }
@@ -122,10 +123,10 @@ impl State {
         difference
     }
 
-    /// The file of the store whose place a changed file takes.
+    /// Returns the file of the base store that a changed file replaces.
     fn replaced_by(
         &self,
-        difference: &mut Difference,
+        difference: &mut OverlayDiff,
         path: &StorePath,
         natural: Option<&StorePath>,
         file: &FileNode,
@@ -139,7 +140,7 @@ impl State {
             replaces = Some(natural.clone());
             difference.changes.expected.push((natural.clone(), Some(origin.version)));
         } else if let Some(natural) = replaces_hidden {
-            // Only where the file that is written will be at the very path of the one that is gone.
+            // Only if the written file ends up at exactly the path of the removed one.
             if natural == path {
                 replaces = Some(natural.clone());
                 difference.kept.insert(natural.clone());
@@ -150,8 +151,8 @@ impl State {
         replaces
     }
 
-    /// Nobody else may have put something where the call saw nothing.
-    fn expect_free(&self, difference: &mut Difference, natural: Option<&StorePath>) {
+    /// Expects that nothing else has appeared at a path where the call saw nothing.
+    fn expect_free(&self, difference: &mut OverlayDiff, natural: Option<&StorePath>) {
         if let Some(natural) = natural
             && !self.hidden.contains_key(natural)
         {
@@ -159,10 +160,10 @@ impl State {
         }
     }
 
-    /// What is hidden goes: removed, or moved to where it is wanted.
-    fn vacate(&self, difference: &mut Difference) {
+    /// Adds the changes for hidden paths: removals, and moves to their new paths.
+    fn vacate(&self, difference: &mut OverlayDiff) {
         let moves = std::mem::take(&mut difference.moves);
-        let mut vacated: Vec<Vacated> = Vec::new();
+        let mut vacated: Vec<RemovedPath> = Vec::new();
         for (natural, hidden) in &self.hidden {
             difference.changes.expected.push((natural.clone(), hidden.version));
             let is_kept = difference.kept.contains(natural);
@@ -173,8 +174,8 @@ impl State {
                 continue;
             }
             vacated.push(match hidden.kind {
-                EntryKind::File => Vacated::File(natural.clone()),
-                EntryKind::Directory => Vacated::Directory(natural.clone()),
+                EntryKind::File => RemovedPath::File(natural.clone()),
+                EntryKind::Directory => RemovedPath::Directory(natural.clone()),
             });
         }
         let is_direct = moves.len() == 1 && is_direct(&moves, &vacated, &difference.changes.filled);
@@ -183,10 +184,10 @@ impl State {
                 from
             } else {
                 let stage = stage();
-                vacated.push(Vacated::Staged { from, stage: stage.clone() });
+                vacated.push(RemovedPath::Staged { from, stage: stage.clone() });
                 stage
             };
-            difference.changes.filled.push((to, Filled::Moved { from }));
+            difference.changes.filled.push((to, NewContent::Moved { from }));
         }
         vacated.sort_by_key(|change| std::cmp::Reverse(change.path().depth()));
         difference.changes.vacated = vacated;
@@ -195,16 +196,16 @@ impl State {
     }
 }
 
-/// Whether the one thing that moves can do so at once: no directory above it goes away before, and
-/// nothing else comes to the path that it leaves.
+/// Returns whether the single move can be made in one step: no directory above its source is
+/// removed before, and nothing else is put at its source.
 fn is_direct(
     moves: &BTreeMap<StorePath, StorePath>,
-    vacated: &[Vacated],
-    filled: &[(StorePath, Filled)],
+    vacated: &[RemovedPath],
+    filled: &[(StorePath, NewContent)],
 ) -> bool {
     moves.keys().all(|from| {
         let goes_away =
-            |change: &Vacated| matches!(change, Vacated::Directory(path) if from.below(path).is_some());
+            |change: &RemovedPath| matches!(change, RemovedPath::Directory(path) if from.below(path).is_some());
         !vacated.iter().any(goes_away) && !filled.iter().any(|(path, _)| path == from)
     })
 }

@@ -1,25 +1,25 @@
-//! One file of an overlay: as it is in the store below, or once it was changed in memory or, if it
-//! is large, on disk.
+//! One file of an overlay: as it is in the base store, or, once it was changed, in memory or (if it
+//! is large) on disk.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::budget::{Budget, Charge};
-use crate::content::{Content, Spilled};
+use crate::content::{FileContent, SpilledContent};
 use crate::memory::slice;
 use crate::{FileError, FileStore, Stat, StorePath, Version};
 
-/// A file, whatever its path is by now. It is open as long as somebody else than the tree of names
-/// holds it.
+/// A file, independent of its current path. It is open as long as anything but the tree of names
+/// holds a reference to it.
 pub(super) struct FileNode {
     number: u64,
-    /// The file of the store below that this one is or was.
+    /// File of the base store that this one is or was.
     pub(super) origin: Option<Origin>,
-    inner: Mutex<Inner>,
+    inner: Mutex<OverlayFileState>,
 }
 
-/// A file of the store below, as the call first saw it.
+/// A file of the base store, as the call first saw it.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) path: StorePath,
@@ -28,46 +28,59 @@ pub(super) struct Origin {
     pub(super) version: Version,
 }
 
-struct Inner {
-    content: Held,
+struct OverlayFileState {
+    content: ContentLocation,
     modified: Option<SystemTime>,
-    /// How often it was changed, which is the version of a changed file.
+    /// Number of changes, which is the version of a changed file.
     changes: u64,
-    /// Whether it has a path. One that was deleted while it is open no longer counts against the
+    /// True if it has a path. A file that was deleted while it is open no longer counts against the
     /// quota.
     is_linked: bool,
-    /// The memory that the content takes.
+    /// Memory that the content takes.
     charge: Charge,
-    /// Whether content on disk could not be read back.
+    /// True if content on disk could not be read back.
     is_unreadable: bool,
 }
 
-/// Where the content is.
-enum Held {
+/// Location of the content.
+enum ContentLocation {
     Base { bytes: u64 },
     Memory(Vec<u8>),
-    Disk(Spilled),
+    Disk(SpilledContent),
 }
 
 impl FileNode {
-    /// A file of the store below.
+    /// Creates a node for a file of the base store.
     pub(super) fn of_base(number: u64, origin: Origin, charge: Charge) -> Self {
-        let (content, modified) = (Held::Base { bytes: origin.bytes }, origin.modified);
-        let inner =
-            Inner { content, modified, changes: 0, is_linked: true, charge, is_unreadable: false };
+        let (content, modified) = (ContentLocation::Base { bytes: origin.bytes }, origin.modified);
+        let inner = OverlayFileState {
+            content,
+            modified,
+            changes: 0,
+            is_linked: true,
+            charge,
+            is_unreadable: false,
+        };
         Self { number, origin: Some(origin), inner: Mutex::new(inner) }
     }
 
-    /// A new file without content.
+    /// Creates a new file without content.
     pub(super) fn empty(number: u64, charge: Charge) -> Self {
-        let (content, modified) = (Held::Memory(Vec::new()), Some(SystemTime::now()));
-        let inner =
-            Inner { content, modified, changes: 1, is_linked: true, charge, is_unreadable: false };
+        let (content, modified) = (ContentLocation::Memory(Vec::new()), Some(SystemTime::now()));
+        let inner = OverlayFileState {
+            content,
+            modified,
+            changes: 1,
+            is_linked: true,
+            charge,
+            is_unreadable: false,
+        };
         Self { number, origin: None, inner: Mutex::new(inner) }
     }
 
-    /// Nothing can stop half-way while it is locked.
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    /// Locks the content. A poisoned lock is ignored, because no operation can stop halfway while
+    /// it holds the lock.
+    fn inner(&self) -> MutexGuard<'_, OverlayFileState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,40 +113,42 @@ impl FileNode {
         self.inner().is_linked = false;
     }
 
-    /// Takes [`unlink`](Self::unlink) back.
+    /// Undoes [`unlink`](Self::unlink).
     pub(super) fn relink(&self) {
         self.inner().is_linked = true;
     }
 
-    /// Whether the content is no longer that of the store below.
+    /// Returns whether the content is no longer that of the base store.
     pub(super) fn is_loaded(&self) -> bool {
-        !matches!(self.inner().content, Held::Base { .. })
+        !matches!(self.inner().content, ContentLocation::Base { .. })
     }
 
-    /// Whether it is, and can be read.
+    /// Returns whether the content is loaded and can be read.
     pub(super) fn is_at_hand(&self) -> bool {
         let inner = self.inner();
-        !matches!(inner.content, Held::Base { .. }) && !inner.is_unreadable
+        !matches!(inner.content, ContentLocation::Base { .. }) && !inner.is_unreadable
     }
 
-    /// Where to read it in the store below.
+    /// Returns the path of the content in the base store.
     pub(super) fn base_path(&self) -> Result<&StorePath, FileError> {
         self.origin.as_ref().map(|origin| &origin.path).ok_or(FileError::NotFound)
     }
 
-    /// A part of the content, unless it is that of the store below.
+    /// Reads a part of the content. Returns `None` if the content is still in the base store.
     pub(super) fn range(&self, offset: u64, length: u64) -> Option<Result<Vec<u8>, FileError>> {
         let mut inner = self.inner();
         let read = match &inner.content {
-            Held::Base { .. } => return None,
-            Held::Memory(content) => return Some(Ok(slice(content, offset, length).to_vec())),
-            Held::Disk(spilled) => spilled.read(offset, length),
+            ContentLocation::Base { .. } => return None,
+            ContentLocation::Memory(content) => {
+                return Some(Ok(slice(content, offset, length).to_vec()));
+            }
+            ContentLocation::Disk(spilled) => spilled.read(offset, length),
         };
         inner.is_unreadable = read.is_err();
         Some(read.map_err(FileError::from))
     }
 
-    /// All of the content, which must not be that of the store below. Blocks.
+    /// Reads the whole content, which must be loaded. Blocks.
     pub(super) fn whole(&self, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let inner = self.inner();
         let bytes = inner.bytes();
@@ -141,19 +156,19 @@ impl FileNode {
             return Err(FileError::TooLarge { bytes, bytes_max });
         }
         match &inner.content {
-            Held::Base { .. } => Err(FileError::NotFound),
-            Held::Memory(content) => Ok(content.clone()),
-            Held::Disk(spilled) => Ok(spilled.read(0, bytes)?),
+            ContentLocation::Base { .. } => Err(FileError::NotFound),
+            ContentLocation::Memory(content) => Ok(content.clone()),
+            ContentLocation::Disk(spilled) => Ok(spilled.read(0, bytes)?),
         }
     }
 
-    /// Takes memory for `bytes` of content, before there is that content.
+    /// Reserves memory for `bytes` of content. Must be called before the content grows.
     pub(super) fn charge(&self, bytes: u64) -> Result<(), FileError> {
         self.inner().charge.set(bytes)
     }
 
-    /// Takes what content of `bytes` will need, and moves the content to disk if it is too large
-    /// for memory by then. The content must not be that of the store below.
+    /// Reserves what content of `bytes` will need, and moves the content to disk if it would become
+    /// too large for memory. The content must be loaded.
     pub(super) fn make_room(
         &self,
         budget: &Budget,
@@ -163,9 +178,9 @@ impl FileNode {
         let mut inner = self.inner();
         let inner = &mut *inner;
         let content = match &mut inner.content {
-            Held::Disk(spilled) => return spilled.charge(bytes),
-            Held::Base { .. } => return inner.charge.set(bytes),
-            Held::Memory(content) => content,
+            ContentLocation::Disk(spilled) => return spilled.charge(bytes),
+            ContentLocation::Base { .. } => return inner.charge.set(bytes),
+            ContentLocation::Memory(content) => content,
         };
         let refused = if budget.prefers_disk(bytes) { None } else { inner.charge.set(bytes).err() };
         match refused {
@@ -175,34 +190,34 @@ impl FileNode {
         }
         match budget.spill(bytes, store) {
             Ok(mut spilled) => {
-                // A file that becomes shorter never comes here with more than it may keep.
+                // Write only the part that stays: a file that shrinks must not exceed its charge.
                 spilled.write(0, slice(content, 0, bytes))?;
-                inner.content = Held::Disk(spilled);
+                inner.content = ContentLocation::Disk(spilled);
                 inner.charge.set(0)
             }
-            // Memory may do.
+            // It may fit in memory.
             Err(error) => inner.charge.set(bytes).map_err(|_| error),
         }
     }
 
-    /// Replaces the content. What it takes is taken already.
-    pub(super) fn set(&self, content: Content) {
+    /// Replaces the content. The caller has already reserved the room.
+    pub(super) fn set(&self, content: FileContent) {
         let mut inner = self.inner();
         inner.content = match content {
-            Content::Bytes(content) => Held::Memory(content),
-            Content::Spilled(spilled) => Held::Disk(spilled),
+            FileContent::Bytes(content) => ContentLocation::Memory(content),
+            FileContent::Spilled(spilled) => ContentLocation::Disk(spilled),
         };
         inner.touch();
     }
 
-    /// Cuts or extends the content; what is added is zero. What it takes is taken already.
+    /// Truncates the content or extends it with zeros. The caller has already reserved the room.
     pub(super) fn resize(&self, bytes: u64) -> Result<(), FileError> {
         let mut inner = self.inner();
         inner.touch();
         let content = match &mut inner.content {
-            Held::Base { .. } => return Ok(()),
-            Held::Disk(spilled) => return Ok(spilled.resize(bytes)?),
-            Held::Memory(content) => content,
+            ContentLocation::Base { .. } => return Ok(()),
+            ContentLocation::Disk(spilled) => return Ok(spilled.resize(bytes)?),
+            ContentLocation::Memory(content) => content,
         };
         let bytes = usize::try_from(bytes).map_err(|_| out_of_memory())?;
         reserve(content, bytes)?;
@@ -210,14 +225,14 @@ impl FileNode {
         Ok(())
     }
 
-    /// Writes into the content and extends it as needed. What it takes is taken already.
+    /// Writes into the content and extends it if needed. The caller has already reserved the room.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
         let mut inner = self.inner();
         inner.touch();
         let content = match &mut inner.content {
-            Held::Base { .. } => return Ok(()),
-            Held::Disk(spilled) => return Ok(spilled.write(offset, data)?),
-            Held::Memory(content) => content,
+            ContentLocation::Base { .. } => return Ok(()),
+            ContentLocation::Disk(spilled) => return Ok(spilled.write(offset, data)?),
+            ContentLocation::Memory(content) => content,
         };
         let start = usize::try_from(offset).map_err(|_| out_of_memory())?;
         let end = start.checked_add(data.len()).ok_or_else(out_of_memory)?;
@@ -233,22 +248,22 @@ impl FileNode {
         Ok(())
     }
 
-    /// Gives the content away.
-    pub(super) fn take_content(&self) -> Content {
-        match std::mem::replace(&mut self.inner().content, Held::Memory(Vec::new())) {
-            Held::Memory(content) => Content::Bytes(content),
-            Held::Disk(spilled) => Content::Spilled(spilled),
-            Held::Base { .. } => Content::default(),
+    /// Takes the content out of the file.
+    pub(super) fn take_content(&self) -> FileContent {
+        match std::mem::replace(&mut self.inner().content, ContentLocation::Memory(Vec::new())) {
+            ContentLocation::Memory(content) => FileContent::Bytes(content),
+            ContentLocation::Disk(spilled) => FileContent::Spilled(spilled),
+            ContentLocation::Base { .. } => FileContent::default(),
         }
     }
 }
 
-impl Inner {
+impl OverlayFileState {
     fn bytes(&self) -> u64 {
         match &self.content {
-            Held::Base { bytes } => *bytes,
-            Held::Memory(content) => u64::try_from(content.len()).unwrap_or(u64::MAX),
-            Held::Disk(spilled) => spilled.bytes(),
+            ContentLocation::Base { bytes } => *bytes,
+            ContentLocation::Memory(content) => u64::try_from(content.len()).unwrap_or(u64::MAX),
+            ContentLocation::Disk(spilled) => spilled.bytes(),
         }
     }
 
@@ -258,7 +273,7 @@ impl Inner {
     }
 }
 
-/// The identity of what the store below has at `path`.
+/// Returns the identity of the file or directory of the base store at `path`.
 pub(super) fn identity_of(path: &StorePath) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

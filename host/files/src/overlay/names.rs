@@ -1,14 +1,14 @@
-//! Creating, listing and removing directories and giving things other names, in the overlay alone.
+//! Creates, lists, removes and renames directories, in the overlay only.
 
 use super::budget::Charge;
-use super::state::{Found, Now, State, length};
-use crate::quota::Change;
-use crate::{Entry, EntryKind, FileError, Listing, MadeDirectory, Scope, StorePath};
+use super::state::{CurrentState, OverlayState, PathState, length};
+use crate::quota::UsageChange;
+use crate::{EntryKind, FileError, Listing, ListingEntry, MadeDirectory, Scope, StorePath};
 
-/// Directories that one listing goes through where changes and the store below are mixed.
+/// Maximum number of directories that one listing visits if changes and the base store are mixed.
 const DIRECTORIES_LISTED_MAX: usize = 100_000;
 
-impl State {
+impl OverlayState {
     pub(super) async fn create_directory(
         &mut self,
         path: &StorePath,
@@ -16,15 +16,15 @@ impl State {
         self.require_writable()?;
         let mut missing = self.missing_parents(path).await?;
         match self.look(path).await? {
-            Found::Directory { .. } => return Ok(MadeDirectory::Existed),
-            Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
+            PathState::Directory { .. } => return Ok(MadeDirectory::Existed),
+            PathState::File { .. } | PathState::BaseFile { .. } | PathState::Special => {
                 return Err(FileError::IsFile);
             }
-            Found::Missing { .. } | Found::BelowFile => missing.push(path.clone()),
+            PathState::Missing { .. } | PathState::BelowFile => missing.push(path.clone()),
         }
         self.quota().await?.check_depth(path.depth())?;
         let usage = self
-            .admit(Change { entries_added: length(missing.len()), ..Change::default() })
+            .admit(UsageChange { entries_added: length(missing.len()), ..UsageChange::default() })
             .await?;
         let charges = self.charge_names(&missing)?;
         self.insert_directories(missing, charges);
@@ -38,16 +38,16 @@ impl State {
 
     pub(super) fn insert_directories(&mut self, paths: Vec<StorePath>, charges: Vec<Charge>) {
         let mut names: Vec<_> = paths.into_iter().zip(charges).collect();
-        // From the top, because what was below an earlier directory of the same name goes.
+        // Top-down, because the previous contents of a directory with the same name are dropped.
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (path, charge) in names {
             let number = self.number();
             self.drop_below(&path);
-            self.insert(&path, Now::Directory { origin: None, number }, charge);
+            self.insert(&path, CurrentState::Directory { origin: None, number }, charge);
         }
     }
 
-    /// The directories above `path` that are not there.
+    /// Returns the directories above `path` that do not exist.
     pub(super) async fn missing_parents(
         &mut self,
         path: &StorePath,
@@ -55,12 +55,12 @@ impl State {
         let mut missing = Vec::new();
         for above in path.ancestors() {
             match self.look(&above).await? {
-                Found::Missing { .. } | Found::BelowFile => missing.push(above),
-                Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
+                PathState::Missing { .. } | PathState::BelowFile => missing.push(above),
+                PathState::File { .. } | PathState::BaseFile { .. } | PathState::Special => {
                     return Err(FileError::ParentIsFile);
                 }
-                // What is above a directory is a directory.
-                Found::Directory { .. } => break,
+                // The parent of a directory is a directory.
+                PathState::Directory { .. } => break,
             }
         }
         Ok(missing)
@@ -71,7 +71,7 @@ impl State {
         directory: &StorePath,
         scope: Scope,
     ) -> Result<Listing, FileError> {
-        let Found::Directory { base, .. } = self.look(directory).await? else {
+        let PathState::Directory { base, .. } = self.look(directory).await? else {
             return Ok(Listing::default());
         };
         let is_unchanged = self.keys_below(directory).is_empty();
@@ -91,7 +91,7 @@ impl State {
             for entry in children.entries {
                 let path = here.join(&entry.name);
                 if let Some(name) = path.below(directory) {
-                    whole.entries.push(Entry::new(name, entry.kind));
+                    whole.entries.push(ListingEntry::new(name, entry.kind));
                 }
                 if scope == Scope::Recursive
                     && entry.kind == EntryKind::Directory
@@ -108,9 +108,9 @@ impl State {
         })
     }
 
-    /// The direct children of a directory.
+    /// Lists the direct children of a directory.
     async fn children(&mut self, directory: &StorePath) -> Result<Listing, FileError> {
-        let Found::Directory { base, .. } = self.look(directory).await? else {
+        let PathState::Directory { base, .. } = self.look(directory).await? else {
             return Ok(Listing::default());
         };
         let mut listing = match base {
@@ -121,11 +121,11 @@ impl State {
         for key in self.keys_below(directory) {
             let name = key.below(directory).filter(|name| !name.contains('/'));
             let kind = match self.nodes.get(&key).map(|node| &node.now) {
-                Some(Now::File(_)) => EntryKind::File,
-                Some(Now::Directory { .. }) => EntryKind::Directory,
-                Some(Now::Gone) | None => continue,
+                Some(CurrentState::File(_)) => EntryKind::File,
+                Some(CurrentState::Directory { .. }) => EntryKind::Directory,
+                Some(CurrentState::Gone) | None => continue,
             };
-            listing.entries.extend(name.map(|name| Entry::new(name, kind)));
+            listing.entries.extend(name.map(|name| ListingEntry::new(name, kind)));
         }
         Ok(listing)
     }
@@ -137,9 +137,11 @@ impl State {
         }
         let found = self.look(path).await?;
         match &found {
-            Found::Directory { .. } => {}
-            Found::File { .. } | Found::BaseFile { .. } => return Err(FileError::NotDirectory),
-            Found::Missing { .. } | Found::BelowFile | Found::Special => {
+            PathState::Directory { .. } => {}
+            PathState::File { .. } | PathState::BaseFile { .. } => {
+                return Err(FileError::NotDirectory);
+            }
+            PathState::Missing { .. } | PathState::BelowFile | PathState::Special => {
                 return Err(FileError::NotFound);
             }
         }
@@ -186,7 +188,7 @@ impl State {
             return Err(FileError::NotFound);
         }
         let replaced = self.look(to).await?;
-        if matches!(replaced, Found::Special) {
+        if matches!(replaced, PathState::Special) {
             return Err(FileError::Special);
         }
         match (kind, replaced.kind()) {
@@ -205,32 +207,36 @@ impl State {
         self.put(from, &found, to)
     }
 
-    /// The depth of the deepest path once the directory `from` is `to`.
+    /// Returns the depth of the deepest path once the directory `from` has become `to`.
     async fn deepest(&mut self, from: &StorePath, to: &StorePath) -> Result<u64, FileError> {
         let listing = self.list(from, Scope::Recursive).await?;
         let depths = listing.entries.iter().map(|entry| to.join(&entry.name).depth());
         Ok(depths.max().unwrap_or(0).max(to.depth()))
     }
 
-    /// Takes away what is replaced at `to`.
-    fn make_way(&mut self, to: &StorePath, replaced: &Found) -> Result<(), FileError> {
+    /// Removes what is replaced at `to`.
+    fn make_way(&mut self, to: &StorePath, replaced: &PathState) -> Result<(), FileError> {
         self.vanish(to, replaced)?;
         match replaced {
-            Found::File { node, .. } => {
+            PathState::File { node, .. } => {
                 node.unlink();
                 let bytes = node.bytes();
                 self.enter(|usage| usage.without_file(bytes));
             }
-            Found::BaseFile { stat, .. } => self.enter(|usage| usage.without_file(stat.bytes)),
-            Found::Directory { .. } => self.enter(|usage| usage.without_directory()),
-            Found::Missing { .. } | Found::BelowFile | Found::Special => {}
+            PathState::BaseFile { stat, .. } => self.enter(|usage| usage.without_file(stat.bytes)),
+            PathState::Directory { .. } => self.enter(|usage| usage.without_directory()),
+            PathState::Missing { .. } | PathState::BelowFile | PathState::Special => {}
         }
         Ok(())
     }
 
-    /// Puts what was found at `from`, and everything that is changed in it, under `to`, where
-    /// nothing is.
-    fn put(&mut self, from: &StorePath, found: &Found, to: &StorePath) -> Result<(), FileError> {
+    /// Moves what was found at `from`, with all changes in it, to `to`, where nothing exists.
+    fn put(
+        &mut self,
+        from: &StorePath,
+        found: &PathState,
+        to: &StorePath,
+    ) -> Result<(), FileError> {
         let charge = self.charge_name(to)?;
         let now = self.movable(from, found)?;
         let below = self.keys_below(from);
@@ -247,7 +253,7 @@ impl State {
     }
 }
 
-impl Found {
+impl PathState {
     fn kind(&self) -> Option<EntryKind> {
         match self {
             Self::File { .. } | Self::BaseFile { .. } => Some(EntryKind::File),
@@ -257,8 +263,8 @@ impl Found {
     }
 }
 
-impl Now {
-    /// What it is in the store below, if anything.
+impl CurrentState {
+    /// Returns the path of the entry in the base store, if it has one.
     pub(super) fn origin(&self) -> Option<&StorePath> {
         match self {
             Self::Gone => None,

@@ -1,23 +1,23 @@
-//! Taking over the changes of an overlay that lies over this one.
+//! Commits the changes of an overlay whose base is this overlay.
 
-use super::state::{Now, State};
+use super::state::{CurrentState, OverlayState};
 use crate::blocking::blocking;
-use crate::changes::{Filled, Vacated};
+use crate::changes::{NewContent, RemovedPath};
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
-impl State {
-    /// Makes `changes` here, all of them or none.
+impl OverlayState {
+    /// Makes all of `changes` in this overlay, or none.
     pub(super) async fn take_over(&mut self, changes: Changes) -> Result<(), FileError> {
         if changes.is_empty() {
             return Ok(());
         }
         self.require_writable()?;
         self.check(&changes).await?;
-        // Files are replaced and not written over, so that names and numbers are all there is to
-        // restore.
+        // Files are replaced and never overwritten, so only the names and the usage have to be
+        // restored.
         let (nodes, hidden, room) = (self.nodes.clone(), self.hidden.clone(), self.room);
         if let Some(room) = &mut self.room {
-            // The changes fit as a whole; one by one, they need not.
+            // The changes fit as a whole, but possibly not one by one.
             room.quota = Quota::UNLIMITED;
         }
         let made = self.make(changes).await;
@@ -26,7 +26,7 @@ impl State {
         }
         if made.is_err() {
             for node in nodes.values() {
-                if let Now::File(file) = &node.now {
+                if let CurrentState::File(file) = &node.now {
                     file.relink();
                 }
             }
@@ -42,7 +42,7 @@ impl State {
             }
         }
         for change in &changes.vacated {
-            let Vacated::Directory(path) = change else { continue };
+            let RemovedPath::Directory(path) = change else { continue };
             for entry in self.list(path, Scope::Children).await?.entries {
                 let child = path.join(&entry.name);
                 if !changes.vacated.iter().any(|change| *change.path() == child) {
@@ -61,18 +61,18 @@ impl State {
     async fn make(&mut self, changes: Changes) -> Result<(), FileError> {
         for change in changes.vacated {
             match change {
-                Vacated::File(path) => self.delete(&path).await?,
-                Vacated::Directory(path) => self.remove_directory(&path).await?,
-                Vacated::Staged { from, stage } => self.rename(&from, &stage).await?,
+                RemovedPath::File(path) => self.delete(&path).await?,
+                RemovedPath::Directory(path) => self.remove_directory(&path).await?,
+                RemovedPath::Staged { from, stage } => self.rename(&from, &stage).await?,
             }
         }
         for (path, filled) in changes.filled {
             match filled {
-                Filled::Directory => {
+                NewContent::Directory => {
                     self.create_directory(&path).await?;
                 }
-                Filled::Moved { from } => self.rename(&from, &path).await?,
-                Filled::File { content, .. } => {
+                NewContent::Moved { from } => self.rename(&from, &path).await?,
+                NewContent::File { content, .. } => {
                     if self.version(&path).await?.is_some() {
                         self.delete(&path).await?;
                     }

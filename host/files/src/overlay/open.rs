@@ -1,4 +1,4 @@
-//! Files that are open: reading and writing anywhere in them.
+//! Open files, which can be read and written at any offset.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,64 +6,64 @@ use super::Overlay;
 use super::file::FileNode;
 use crate::{FileError, FileReader, Stat};
 
-/// How a file is opened.
+/// Mode in which a file is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenMode {
-    /// It may be changed.
+    /// Permits writing.
     pub writes: bool,
-    /// It is created if it is not there.
+    /// Creates the file if it does not exist.
     pub creates: bool,
-    /// With `creates`: it must not be there.
+    /// With `creates`: fails if the file exists.
     pub is_exclusive: bool,
-    /// It is emptied.
+    /// Truncates the file to length 0.
     pub truncates: bool,
 }
 
-/// A file that is open. What is written is seen by everyone who has the file open in the same
-/// overlay.
+/// An open file. Writes are visible to all callers that have the file open in the same overlay.
 #[derive(Clone)]
-pub struct OpenFile {
+pub struct OverlayFile {
     overlay: Overlay,
     node: Arc<FileNode>,
-    /// For the file of the store below, since the first read of it.
+    /// Reader of the file in the base store, created at the first read.
     reader: Arc<OnceLock<Option<Arc<dyn FileReader>>>>,
 }
 
-impl OpenFile {
+impl OverlayFile {
     pub(super) fn new(overlay: Overlay, node: Arc<FileNode>) -> Self {
         Self { overlay, node, reader: Arc::default() }
     }
 
-    /// Kind, length and time.
+    /// Returns kind, length, time and version.
     #[must_use]
     pub fn stat(&self) -> Stat {
         self.node.stat()
     }
 
-    /// As [`Overlay::identity`].
+    /// Like [`Overlay::identity`].
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.node.identity()
     }
 
-    /// Whether the content is at hand, as that of every changed file is: in memory, or on disk
-    /// where it was too large.
+    /// Returns whether the content is held by the overlay, as it is for every changed file: in
+    /// memory, or on disk if it is too large.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.node.is_at_hand()
     }
 
-    /// [`read_at`](Self::read_at) without waiting, if the content is at hand.
+    /// Like [`read_at`](Self::read_at), without waiting. Returns `None` if the overlay does not
+    /// hold the content.
     #[must_use]
     pub fn read_in_memory(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
         self.node.range(offset, length)?.ok()
     }
 
-    /// At most `length` bytes from `offset` on: fewer where the file ends, none past its end.
+    /// Reads at most `length` bytes from `offset` on: fewer at the end of the file, none past it.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], [`FileError::Link`] when the store below has something else by now;
-    /// [`FileError::Host`].
+    /// [`FileError::NotFound`] or [`FileError::Link`] if the base store has something else at this
+    /// path now; [`FileError::Host`].
     pub async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         if let Some(content) = self.node.range(offset, length) {
             return content;
@@ -75,12 +75,12 @@ impl OpenFile {
         }
     }
 
-    /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and
-    /// `offset` is zero and counts.
+    /// Writes all of `data` at `offset`, or nothing. A gap between the end of the file and `offset`
+    /// is filled with zeros, which count against the quota.
     ///
     /// # Errors
     /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::Disk`], [`FileError::ReadOnly`];
-    /// [`FileError::Conflict`] when the store below has something else by now.
+    /// [`FileError::Conflict`] if the base store has something else at this path now.
     pub async fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
         self.write(Some(offset), data).await
     }
@@ -88,7 +88,7 @@ impl OpenFile {
     /// Writes all of `data` at the end, or nothing.
     ///
     /// # Errors
-    /// As for [`write_at`](Self::write_at).
+    /// Like [`write_at`](Self::write_at).
     pub async fn append(&self, data: &[u8]) -> Result<(), FileError> {
         self.write(None, data).await
     }
@@ -99,10 +99,10 @@ impl OpenFile {
         state.note_conflict(written)
     }
 
-    /// Cuts or extends the file to `bytes`. What is added is zero and counts.
+    /// Truncates or extends the file to `bytes`. Added bytes are zero and count against the quota.
     ///
     /// # Errors
-    /// As for [`write_at`](Self::write_at).
+    /// Like [`write_at`](Self::write_at).
     pub async fn set_bytes(&self, bytes: u64) -> Result<(), FileError> {
         let mut state = self.overlay.state.lock().await;
         let resized = state.resize(&self.node, bytes).await;

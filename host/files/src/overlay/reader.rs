@@ -1,22 +1,22 @@
-//! Reading a file of an overlay in parts, by its path.
+//! Reads a file of an overlay in parts, by its path.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
-use super::{OpenFile, Overlay, Readable};
+use super::{Overlay, OverlayFile, Readable};
 use crate::{FileError, FileReader, StorePath};
 
-/// A file that is read, and looked up at the first read.
+/// Reader of a file, which is looked up at the first read.
 pub(super) struct OverlayReader {
     overlay: Overlay,
     path: StorePath,
-    source: OnceCell<Source>,
+    source: OnceCell<ReaderSource>,
 }
 
-enum Source {
-    Open(OpenFile),
+enum ReaderSource {
+    Open(OverlayFile),
     Base { natural: StorePath, reader: Option<Arc<dyn FileReader>> },
 }
 
@@ -25,12 +25,14 @@ impl OverlayReader {
         Self { overlay, path, source: OnceCell::new() }
     }
 
-    async fn look_up(&self) -> Result<Source, FileError> {
+    async fn look_up(&self) -> Result<ReaderSource, FileError> {
         Ok(match self.overlay.readable(&self.path).await? {
-            Readable::Node(node) => Source::Open(OpenFile::new(self.overlay.clone(), node)),
+            Readable::Node(node) => {
+                ReaderSource::Open(OverlayFile::new(self.overlay.clone(), node))
+            }
             Readable::Base(natural) => {
                 let reader = self.overlay.base.reader(&natural);
-                Source::Base { natural, reader }
+                ReaderSource::Base { natural, reader }
             }
         })
     }
@@ -40,9 +42,9 @@ impl OverlayReader {
 impl FileReader for OverlayReader {
     async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         match self.source.get_or_try_init(|| self.look_up()).await? {
-            Source::Open(file) => file.read_at(offset, length).await,
-            Source::Base { reader: Some(reader), .. } => reader.read_at(offset, length).await,
-            Source::Base { natural, reader: None } => {
+            ReaderSource::Open(file) => file.read_at(offset, length).await,
+            ReaderSource::Base { reader: Some(reader), .. } => reader.read_at(offset, length).await,
+            ReaderSource::Base { natural, reader: None } => {
                 self.overlay.base.read_range(natural, offset, length).await
             }
         }

@@ -1,9 +1,10 @@
-//! What a call has changed, and what its store looks like with that.
+//! Changes of a call, and the resulting view of its store.
 //!
-//! Changes are kept as a tree of names over the tree of the store below. A name without a node
-//! shows what is below. A directory that was moved remembers what it is in the store below (its
-//! origin), so that everything in it shows at the new place and nothing is copied. Paths of the
-//! store below are called natural here and stay the same for as long as the overlay lives.
+//! Changes are kept as a tree of names over the tree of the base store. A name without a node shows
+//! the base store. A directory that was moved keeps its path in the base store (its origin), so
+//! that everything in it appears at the new path and nothing is copied. The path of something in
+//! the base store is called `natural` in this module; it stays the same for as long as the overlay
+//! lives.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -11,77 +12,79 @@ use std::sync::Arc;
 
 use super::budget::{Budget, Charge};
 use super::file::{FileNode, identity_of};
-use crate::quota::Change;
+use crate::quota::UsageChange;
 use crate::{EntryKind, FileError, FileStore, Quota, Room, Stat, StorePath, Usage, Version};
 
-/// What a name costs beside its length, in bytes: the node, its place in the map, the file.
+/// Memory for a name in addition to its length, in bytes: the node, its map entry, the file.
 const NODE_BYTES: u64 = 512;
-/// What moving or deleting may cost: six names of the greatest length.
+/// Maximum memory that a move or a deletion takes: six names of the maximum length.
 const SPARE_BYTES: u64 = 6 * (4096 + NODE_BYTES);
-/// Of how many paths it is remembered which state the call saw first, beyond those that it changes.
+/// Maximum number of unchanged paths whose first-seen version is tracked for conflict detection.
 const SEEN_MAX: usize = 65_536;
-/// What remembering one of them costs beside its length, in bytes.
+/// Memory for tracking one of them in addition to its length, in bytes.
 const SEEN_BYTES: u64 = 128;
 
-pub(super) struct State {
+pub(super) struct OverlayState {
     pub(super) base: Arc<dyn FileStore>,
     pub(super) budget: Budget,
-    pub(super) nodes: BTreeMap<StorePath, Node>,
-    /// What is in the store below and no longer at its natural path.
-    pub(super) hidden: BTreeMap<StorePath, Hidden>,
-    /// The state of each path below when the call first looked at it, `None` if there was nothing.
-    seen: HashMap<StorePath, Seen>,
-    /// With the changes of the call; `None` before the first one.
+    pub(super) nodes: BTreeMap<StorePath, OverlayNode>,
+    /// Entries of the base store that are no longer at their natural path.
+    pub(super) hidden: BTreeMap<StorePath, HiddenNode>,
+    /// Version of each path of the base store when the call first looked it up, `None` if nothing
+    /// was there.
+    seen: HashMap<StorePath, SeenVersions>,
+    /// Room including the changes of the call; `None` before the first one.
     pub(super) room: Option<Room>,
-    /// What the store below held at the first change.
+    /// Usage of the base store at the first change.
     usage_before: Usage,
     numbers: u64,
     pub(super) opens: u32,
-    /// The path of the first change that was refused because another call had committed first.
+    /// Path of the first change that was refused because another call had committed first.
     pub(super) conflict: Option<StorePath>,
 }
 
-struct Seen {
+struct SeenVersions {
     version: Option<Version>,
     _charge: Charge,
 }
 
-/// What is at a path of the overlay in place of what is below.
+/// An entry of the overlay that replaces the one of the base store at its path.
 #[derive(Clone)]
-pub(super) struct Node {
-    pub(super) now: Now,
-    /// Only there because the file is or was open: it can go when it is closed and unchanged.
+pub(super) struct OverlayNode {
+    pub(super) now: CurrentState,
+    /// True if it only exists because the file is or was open: it can be dropped once the file is
+    /// closed and unchanged.
     pub(super) is_tracked: bool,
     _charge: Arc<Charge>,
 }
 
 #[derive(Clone)]
-pub(super) enum Now {
+pub(super) enum CurrentState {
     Gone,
     File(Arc<FileNode>),
     Directory {
-        /// What it is in the store below, if anything.
+        /// Its path in the base store, if it has one.
         origin: Option<StorePath>,
         number: u64,
     },
 }
 
-/// Something of the store below that was deleted or moved.
+/// An entry of the base store that was deleted or moved.
 #[derive(Clone)]
-pub(super) struct Hidden {
+pub(super) struct HiddenNode {
     pub(super) kind: EntryKind,
     pub(super) version: Option<Version>,
     _charge: Arc<Charge>,
 }
 
-/// What a path leads to.
-pub(super) enum Found {
+/// Result of looking up a path.
+pub(super) enum PathState {
     Missing {
-        /// Its place in the store below, if its directory has one.
+        /// Path at which it would be in the base store, if its directory exists there.
         natural: Option<StorePath>,
     },
     BelowFile,
-    /// Taken by something that the store below does not show.
+    /// Occupied by something that the base store does not show.
     Special,
     File {
         node: Arc<FileNode>,
@@ -92,7 +95,7 @@ pub(super) enum Found {
         stat: Stat,
     },
     Directory {
-        /// What it is in the store below, if anything.
+        /// Its path in the base store, if it has one.
         base: Option<StorePath>,
         natural: Option<StorePath>,
         stat: Stat,
@@ -100,8 +103,8 @@ pub(super) enum Found {
     },
 }
 
-impl Found {
-    /// The state that a path is in; `None` if nothing is there.
+impl PathState {
+    /// Returns the version of the entry; `None` if nothing is there.
     pub(super) fn version(&self) -> Option<Version> {
         match self {
             Self::File { node, .. } => Some(node.stat().version),
@@ -121,7 +124,7 @@ impl Found {
     }
 }
 
-impl State {
+impl OverlayState {
     pub(super) fn new(base: Arc<dyn FileStore>, budget: Budget) -> Self {
         Self {
             base,
@@ -137,7 +140,7 @@ impl State {
         }
     }
 
-    /// Remembers that a change of the caller was refused because another call had committed first.
+    /// Records a change that was refused because another call had committed first.
     pub(super) fn note_conflict<T>(
         &mut self,
         changed: Result<T, FileError>,
@@ -148,7 +151,7 @@ impl State {
         changed
     }
 
-    /// Forgets every change and gives what the store held before and after them.
+    /// Drops all changes and returns the usage of the store before and after them.
     pub(super) fn reset(&mut self) -> (Usage, Usage) {
         let after = self.room.map_or(self.usage_before, |room| room.usage);
         let before = self.usage_before;
@@ -169,8 +172,8 @@ impl State {
         Ok(self.room().await?.quota)
     }
 
-    /// The usage after `change`, if the quota admits it.
-    pub(super) async fn admit(&mut self, change: Change) -> Result<Usage, FileError> {
+    /// Returns the usage after `change`, if the quota admits it.
+    pub(super) async fn admit(&mut self, change: UsageChange) -> Result<Usage, FileError> {
         let room = self.room().await?;
         Ok(room.quota.admit(room.usage, change)?)
     }
@@ -190,8 +193,8 @@ impl State {
         self.numbers
     }
 
-    /// What is at `path`, links refused by the store below.
-    pub(super) async fn look(&mut self, path: &StorePath) -> Result<Found, FileError> {
+    /// Looks up `path`. The base store refuses links.
+    pub(super) async fn look(&mut self, path: &StorePath) -> Result<PathState, FileError> {
         match self.look_above(path) {
             Ok(found) => Ok(found),
             Err(natural) => {
@@ -201,12 +204,13 @@ impl State {
         }
     }
 
-    /// What is at `path`, or, as the error, where the store below may have it.
-    pub(super) fn look_above(&self, path: &StorePath) -> Result<Found, StorePath> {
+    /// Looks up `path` in the overlay. If the answer depends on the base store, returns the path to
+    /// look up there as the error.
+    pub(super) fn look_above(&self, path: &StorePath) -> Result<PathState, StorePath> {
         if path.is_root() {
             let root = StorePath::ROOT;
             let identity = identity_of(&root);
-            return Ok(Found::Directory {
+            return Ok(PathState::Directory {
                 base: Some(root),
                 natural: None,
                 stat: Stat::ROOT,
@@ -215,40 +219,40 @@ impl State {
         }
         let natural = match self.natural(path) {
             Ok(natural) => natural,
-            Err(IsBelowFile(true)) => return Ok(Found::BelowFile),
-            Err(IsBelowFile(false)) => return Ok(Found::Missing { natural: None }),
+            Err(IsBelowFile(true)) => return Ok(PathState::BelowFile),
+            Err(IsBelowFile(false)) => return Ok(PathState::Missing { natural: None }),
         };
         match self.nodes.get(path).map(|node| node.now.clone()) {
-            Some(Now::Gone) => Ok(Found::Missing { natural }),
-            Some(Now::File(node)) => Ok(Found::File { node, natural }),
-            Some(Now::Directory { origin, number }) => {
+            Some(CurrentState::Gone) => Ok(PathState::Missing { natural }),
+            Some(CurrentState::File(node)) => Ok(PathState::File { node, natural }),
+            Some(CurrentState::Directory { origin, number }) => {
                 let identity = origin.as_ref().map_or(number, identity_of);
                 let stat = Stat::directory(Version(identity));
-                Ok(Found::Directory { base: origin, natural, stat, identity })
+                Ok(PathState::Directory { base: origin, natural, stat, identity })
             }
             None => match natural {
                 Some(natural) => Err(natural),
-                None => Ok(Found::Missing { natural }),
+                None => Ok(PathState::Missing { natural }),
             },
         }
     }
 
-    /// What the store below said of `natural`, which the call has now seen.
+    /// Converts the base store's answer for `natural`, which the call has now seen.
     pub(super) fn found_below(
         &mut self,
         natural: StorePath,
         probed: Result<Option<Stat>, FileError>,
-    ) -> Result<Found, FileError> {
+    ) -> Result<PathState, FileError> {
         let found = match probed {
-            Err(FileError::Special) => return Ok(Found::Special),
+            Err(FileError::Special) => return Ok(PathState::Special),
             found => found?,
         };
         let version = found.as_ref().map(|stat| stat.version);
         self.remember(&natural, version);
         Ok(match found {
-            None => Found::Missing { natural: Some(natural) },
-            Some(stat) if stat.kind == EntryKind::File => Found::BaseFile { natural, stat },
-            Some(stat) => Found::Directory {
+            None => PathState::Missing { natural: Some(natural) },
+            Some(stat) if stat.kind == EntryKind::File => PathState::BaseFile { natural, stat },
+            Some(stat) => PathState::Directory {
                 base: Some(natural.clone()),
                 identity: identity_of(&natural),
                 natural: Some(natural),
@@ -257,8 +261,8 @@ impl State {
         })
     }
 
-    /// Keeps the first state of a path in mind. Where there is no room for that, the state at the
-    /// change counts.
+    /// Records the first-seen version of a path. If there is no room for that, the version at the
+    /// time of the change is used.
     fn remember(&mut self, natural: &StorePath, version: Option<Version>) {
         if self.seen.len() >= SEEN_MAX || self.seen.contains_key(natural) {
             return;
@@ -266,13 +270,14 @@ impl State {
         if let Ok(charge) =
             self.budget.take(SEEN_BYTES.saturating_add(length(natural.as_str().len())))
         {
-            self.seen.insert(natural.clone(), Seen { version, _charge: charge });
+            self.seen.insert(natural.clone(), SeenVersions { version, _charge: charge });
         }
     }
 
-    /// The place of `path` in the store below; `None` if its directory is new.
+    /// Returns the path in the base store that corresponds to `path`; `None` if its directory is
+    /// new.
     pub(super) fn natural(&self, path: &StorePath) -> Result<Option<StorePath>, IsBelowFile> {
-        // Most calls look at much before they change anything.
+        // Most calls read a lot before their first change.
         if self.nodes.is_empty() {
             return Ok((!path.is_root()).then(|| path.clone()));
         }
@@ -282,9 +287,9 @@ impl State {
         for directory in above {
             match self.nodes.get(&directory).map(|node| &node.now) {
                 None => {}
-                Some(Now::Gone) => return Err(IsBelowFile(false)),
-                Some(Now::File(_)) => return Err(IsBelowFile(true)),
-                Some(Now::Directory { origin, .. }) => {
+                Some(CurrentState::Gone) => return Err(IsBelowFile(false)),
+                Some(CurrentState::File(_)) => return Err(IsBelowFile(true)),
+                Some(CurrentState::Directory { origin, .. }) => {
                     nearest = (directory.clone(), origin.clone())
                 }
             }
@@ -293,26 +298,29 @@ impl State {
         Ok(base.and_then(|base| Some(base.join(path.below(&directory)?))))
     }
 
-    /// The state in which the call first saw what is at `natural`.
+    /// Returns the version in which the call first saw `natural`.
     pub(super) fn first_seen(&self, natural: &StorePath, now: Option<Version>) -> Option<Version> {
         self.seen.get(natural).map_or(now, |seen| seen.version)
     }
 
-    /// Takes the memory that a new name needs.
+    /// Reserves the memory that a new name needs.
     pub(super) fn charge_name(&self, path: &StorePath) -> Result<Charge, FileError> {
         self.budget.take(NODE_BYTES.saturating_add(length(path.as_str().len())))
     }
 
-    /// Fails unless there is memory for any change of two names, so that none fails half-way.
+    /// Fails unless there is memory for any change of two names, so that no change fails halfway.
     pub(super) fn require_spare(&self) -> Result<(), FileError> {
         self.budget.take(SPARE_BYTES).map(drop)
     }
 
-    pub(super) fn insert(&mut self, path: &StorePath, now: Now, charge: Charge) {
-        self.nodes.insert(path.clone(), Node { now, is_tracked: false, _charge: Arc::new(charge) });
+    pub(super) fn insert(&mut self, path: &StorePath, now: CurrentState, charge: Charge) {
+        self.nodes.insert(
+            path.clone(),
+            OverlayNode { now, is_tracked: false, _charge: Arc::new(charge) },
+        );
     }
 
-    /// Notes that what the store below has at `natural` is not there any more.
+    /// Records that the entry at `natural` of the base store is no longer there.
     pub(super) fn hide(
         &mut self,
         natural: &StorePath,
@@ -321,24 +329,25 @@ impl State {
     ) -> Result<(), FileError> {
         let charge = self.charge_name(natural)?;
         let version = self.first_seen(natural, Some(version));
-        self.hidden.insert(natural.clone(), Hidden { kind, version, _charge: Arc::new(charge) });
+        self.hidden
+            .insert(natural.clone(), HiddenNode { kind, version, _charge: Arc::new(charge) });
         Ok(())
     }
 
-    /// Takes what was found at `path` away, with everything below it.
-    pub(super) fn vanish(&mut self, path: &StorePath, found: &Found) -> Result<(), FileError> {
+    /// Removes what was found at `path`, with everything below it.
+    pub(super) fn vanish(&mut self, path: &StorePath, found: &PathState) -> Result<(), FileError> {
         match found {
-            Found::BaseFile { natural, stat } => {
+            PathState::BaseFile { natural, stat } => {
                 self.hide(natural, EntryKind::File, stat.version)?
             }
-            Found::File { node, natural } => {
+            PathState::File { node, natural } => {
                 if let (Some(origin), Some(natural)) = (&node.origin, natural)
                     && origin.path == *natural
                 {
                     self.hide(natural, EntryKind::File, origin.version)?;
                 }
             }
-            Found::Directory { base: Some(base), natural: Some(natural), stat, .. }
+            PathState::Directory { base: Some(base), natural: Some(natural), stat, .. }
                 if base == natural =>
             {
                 self.hide(natural, EntryKind::Directory, stat.version)?;
@@ -349,7 +358,7 @@ impl State {
         self.nodes.remove(path);
         if found.natural().is_some_and(|natural| self.hidden.contains_key(natural)) {
             let charge = self.charge_name(path)?;
-            self.insert(path, Now::Gone, charge);
+            self.insert(path, CurrentState::Gone, charge);
         }
         Ok(())
     }
@@ -372,37 +381,41 @@ impl State {
     }
 
     /// Takes the node at `path` out to put it elsewhere.
-    pub(super) fn take_node(&mut self, path: &StorePath) -> Option<Node> {
+    pub(super) fn take_node(&mut self, path: &StorePath) -> Option<OverlayNode> {
         self.nodes.remove(path)
     }
 
-    pub(super) fn put_node(&mut self, path: &StorePath, node: Node) {
+    pub(super) fn put_node(&mut self, path: &StorePath, node: OverlayNode) {
         self.nodes.insert(path.clone(), node);
     }
 
-    /// The node for what was found at `path`, to be moved: from here on it stands for itself and
-    /// not for its place.
-    pub(super) fn movable(&mut self, path: &StorePath, found: &Found) -> Result<Now, FileError> {
+    /// Creates a node for what was found at `path`, so that it can be moved: from now on the node
+    /// keeps its origin regardless of its path.
+    pub(super) fn movable(
+        &mut self,
+        path: &StorePath,
+        found: &PathState,
+    ) -> Result<CurrentState, FileError> {
         Ok(match found {
-            Found::File { node, .. } => Now::File(Arc::clone(node)),
-            Found::BaseFile { natural, stat } => {
-                Now::File(self.track(path, natural.clone(), stat)?)
+            PathState::File { node, .. } => CurrentState::File(Arc::clone(node)),
+            PathState::BaseFile { natural, stat } => {
+                CurrentState::File(self.track(path, natural.clone(), stat)?)
             }
-            Found::Directory { base, .. } => {
+            PathState::Directory { base, .. } => {
                 let number = match self.nodes.get(path).map(|node| &node.now) {
-                    Some(Now::Directory { number, .. }) => *number,
+                    Some(CurrentState::Directory { number, .. }) => *number,
                     _ => self.number(),
                 };
-                Now::Directory { origin: base.clone(), number }
+                CurrentState::Directory { origin: base.clone(), number }
             }
-            Found::Missing { .. } | Found::BelowFile | Found::Special => {
+            PathState::Missing { .. } | PathState::BelowFile | PathState::Special => {
                 return Err(FileError::NotFound);
             }
         })
     }
 }
 
-/// Why a path has no place: something above it is a file, or is not there.
+/// Reason why a path cannot exist: something above it is a file (true) or missing (false).
 pub(super) struct IsBelowFile(bool);
 
 pub(super) fn length(length: usize) -> u64 {

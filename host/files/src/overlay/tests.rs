@@ -1,4 +1,4 @@
-//! What an overlay does beyond the contract of all stores.
+//! Tests of overlays beyond the contract of all stores.
 
 use super::*;
 use crate::{CreateOnly, DirectoryOptions, DirectoryStore, MemoryStore, Quota, testing};
@@ -7,7 +7,7 @@ fn over_memory(quota: &Quota) -> Arc<dyn FileStore> {
     Arc::new(Overlay::new(Arc::new(MemoryStore::new(*quota)), &Budget::new(u64::MAX)))
 }
 
-/// Every file that is not empty goes to disk.
+/// Creates an overlay in which every non-empty file goes to disk.
 fn over_memory_on_disk(quota: &Quota) -> Arc<dyn FileStore> {
     let options = SpillOptions {
         directory_ambient: std::env::temp_dir(),
@@ -73,17 +73,17 @@ async fn memory_is_refused_before_it_is_taken_and_given_back_after() {
     assert_eq!(budget.bytes_taken(), 0);
 }
 
-/// Takes all there is.
+/// A quota without limits.
 const LARGE: Quota = Quota::UNLIMITED;
 const MIB: u64 = 1024 * 1024;
 
-/// Content of which every part is another.
+/// Returns content in which no two parts are equal.
 fn pattern(bytes: u64) -> Vec<u8> {
     (0..bytes / 8).flat_map(u64::to_le_bytes).collect()
 }
 
-/// A directory for what is spilled, and a budget of `memory` and `disk` bytes for files from 4 MiB
-/// on.
+/// Creates a directory for spilled content, and a budget of `memory` and `disk` bytes that spills
+/// files from 4 MiB on.
 fn spilling(memory: u64, disk: u64) -> (tempfile::TempDir, Budget) {
     let folder = tempfile::tempdir().unwrap();
     let directory_ambient = folder.path().to_owned();
@@ -101,7 +101,7 @@ async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there()
     let old = pattern(6 * MIB);
     std::fs::write(target.path().join("old"), &old).unwrap();
     let overlay = Overlay::new(store, &budget);
-    // One grows, one comes as a whole, and of one that is there a little changes.
+    // One file grows, one is written as a whole, and one existing file changes a little.
     let (grown, whole) = (pattern(9 * MIB), pattern(5 * MIB));
     let file = overlay.open(&path("grown"), WRITE).await.unwrap();
     for part in grown.chunks(1 << 16) {
@@ -113,7 +113,7 @@ async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there()
     assert_eq!(budget.bytes_spilled(), 20 * MIB);
     assert!(budget.bytes_taken() < 10_000, "{}", budget.bytes_taken());
     assert_eq!(std::fs::read_dir(spilled.path()).unwrap().count(), 0, "they have no names");
-    // It reads like any other file.
+    // Content on disk reads like any other.
     assert!(file.is_in_memory());
     assert_eq!(file.read_in_memory(8 * MIB, 2 * MIB).unwrap(), grown[8 << 20..]);
     assert_eq!(file.read_at(10 * MIB, 1).await.unwrap(), b"");
@@ -161,7 +161,7 @@ async fn the_disk_has_a_limit_and_says_so() {
     assert!(matches!(refused, Err(FileError::Disk { bytes_max }) if bytes_max == 10 * MIB));
     assert_eq!((file.stat().bytes, budget.bytes_spilled()), (9 * MIB, 9 * MIB));
     assert!(matches!(overlay.stat(&path("b")).await, Err(FileError::NotFound)));
-    // Emptied, it gives back what it took.
+    // Truncating the file returns its disk space.
     file.set_bytes(0).await.unwrap();
     assert_eq!(budget.bytes_spilled(), 0);
     overlay.write(&path("b"), pattern(5 * MIB), WriteMode::Create).await.unwrap();
@@ -179,13 +179,13 @@ async fn files_go_to_disk_earlier_when_memory_is_short_but_only_so_many() {
         }
     };
     assert!(matches!(refused, FileError::Memory { .. }), "{refused:?}");
-    // Those in memory, and as many as there may be descriptors.
+    // Files in memory, and as many on disk as descriptors are allowed.
     assert!((64..64 + 8).contains(&made), "{made}");
     for name in 0..made {
         assert!(overlay.read(&path(&name.to_string()), MIB).await.unwrap() == pattern(MIB / 8));
     }
     assert!(budget.bytes_taken() <= MIB);
-    // Nothing short ever takes a descriptor.
+    // Short files never take a descriptor.
     let (_spilled, budget) = spilling(4096, 100 * MIB);
     let overlay = Overlay::new(Arc::new(MemoryStore::new(LARGE)), &budget);
     let refused = overlay.write(&path("short"), vec![0; 5000], WriteMode::Create).await;
@@ -275,7 +275,7 @@ async fn a_commit_that_only_creates_passes_the_guard_and_no_other() {
     let overlay = Overlay::new(Arc::clone(&guard), &Budget::new(1 << 20));
     overlay.write(&path("d/new"), b"2".to_vec(), WriteMode::Replace).await.unwrap();
     overlay.commit_changes().await.unwrap();
-    // Changes that an overlay over the unguarded store has taken in.
+    // Changes from an overlay over the unguarded store.
     let direct = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &Budget::new(1 << 20));
     direct.delete(&path("old")).await.unwrap();
     let (changes, _) = direct.state.lock().await.take_changes();

@@ -1,19 +1,19 @@
-//! Why a text is not a path, in the words of the contract.
+//! Reasons why a string is not a path, in the words of the contract.
 
 use std::fmt;
 
-/// Longest quotation in a text, in characters (`FILE-9`).
+/// Maximum length of a quotation in a message, in characters (`FILE-9`).
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// A text that is not a path. It displays as the exact text of `FILE-2` to `FILE-6`.
+/// Error for a string that is not a path. It displays as the exact message of `FILE-2` to `FILE-6`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
-    /// The trimmed text, or `None` when there was nothing in it.
+    /// The trimmed string, or `None` if it is empty.
     given: Option<String>,
     refusal: PathRefusal,
 }
 
-/// The rule that a path breaks, in the order in which they are checked.
+/// The rule that a path breaks, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathRefusal {
     Empty,
@@ -27,7 +27,7 @@ pub(super) enum PathRefusal {
     NotNormalised,
 }
 
-/// The rule that one segment breaks; a name in it is that segment.
+/// The rule that a segment breaks. The string in a variant is the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SegmentRefusal {
     TrailingDotOrSpace,
@@ -41,12 +41,12 @@ impl PathError {
         Self { given: None, refusal: PathRefusal::Empty }
     }
 
-    /// A path that is too long where another store keeps it.
+    /// Creates the error for a path that is too long in an underlying store.
     pub(crate) fn too_long(path: &super::StorePath) -> Self {
         Self::new(path.as_str(), PathRefusal::TooLong)
     }
 
-    /// The rule that was broken, without the path.
+    /// Returns the description of the broken rule, without the path.
     pub(crate) fn rule(&self) -> String {
         self.refusal.to_string()
     }
@@ -98,7 +98,7 @@ impl fmt::Display for SegmentRefusal {
     }
 }
 
-/// `text` as it stands between quotes (`FILE-9`): control characters escaped, then cut to 200
+/// Quotes `text` for a message (`FILE-9`): escapes control characters, then truncates to 200
 /// characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut escaped = text.chars().flat_map(escape);

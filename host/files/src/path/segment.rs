@@ -1,4 +1,4 @@
-//! What one segment of a path may be.
+//! Rules for one segment of a path.
 
 use std::sync::LazyLock;
 
@@ -6,17 +6,17 @@ use regex::Regex;
 
 use super::{NameRules, RESERVED_PREFIX, SegmentRefusal};
 
-/// Longest name that the common file systems hold, in bytes.
+/// Maximum length of a name on common file systems, in bytes.
 const SEGMENT_BYTES_MAX: usize = 255;
 
-/// Windows opens a device for these names, in any directory, with any extension.
+/// Names for which Windows opens a device, in any directory, with any extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
-/// The same for these followed by a digit.
+/// Names for which Windows opens a device if they are followed by a digit.
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
-/// The digits that Windows accepts there. It takes the superscripts of Latin-1 for digits.
+/// Digits that Windows accepts there, which include the superscripts of Latin-1.
 const DEVICE_DIGITS: [char; 12] = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '¹', '²', '³'];
 
-/// The first rule of `FILE-6` that `segment` breaks.
+/// Returns the first rule of `FILE-6` that `segment` breaks.
 pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
     if segment.ends_with(['.', ' ']) {
         Some(SegmentRefusal::TrailingDotOrSpace)
@@ -31,10 +31,10 @@ pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
     }
 }
 
-/// Whether the text starts with one letter and a colon (`FILE-3`).
+/// Returns whether the string starts with one letter and a colon (`FILE-3`).
 ///
-/// If names may hold a colon, only a letter and a colon that are a whole segment count. Should the
-/// pattern not compile, the colon is refused by `FILE-5` all the same.
+/// If names may contain a colon, only a segment that consists of a letter and a colon counts. If
+/// the regular expression did not compile, `FILE-5` would still refuse the colon.
 pub(super) fn is_drive_root(text: &str, rules: NameRules) -> bool {
     let first = text.split(super::is_separator).next().unwrap_or_default();
     if rules.allows_colon() && !first.ends_with(':') {
@@ -45,8 +45,8 @@ pub(super) fn is_drive_root(text: &str, rules: NameRules) -> bool {
     LETTER_AND_COLON.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Whether Windows takes the name for a device. It looks at what stands before the first dot and
-/// ignores spaces at the end of that.
+/// Returns whether Windows takes the name for a device. Windows only looks at the part before the
+/// first dot and ignores spaces at the end of that part.
 pub(crate) fn is_device(segment: &str) -> bool {
     let stem =
         segment.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_lowercase();

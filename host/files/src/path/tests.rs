@@ -12,7 +12,7 @@ fn check_directory(text: &str, expected: Result<&str, &str>) {
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text:?}");
 }
 
-/// Checks that the file path `text` is refused, quoted as it is, with `reason`.
+/// Checks that the file path `text` is refused with `reason`, and quoted unchanged.
 fn check_refused(text: &str, reason: &str) {
     check_file(text, Err(&format!("Invalid path: '{text}'. {reason}")));
 }

@@ -1,13 +1,13 @@
-//! Finding the lines that may match in a text of many lines, without looking at each.
+//! Finds the lines of a text that may match, without checking each line.
 //!
 //! Matching is by line (`FILE-28`, `FILE-30`), which a regular expression over many lines cannot
-//! say exactly: whether a carriage return is a part of a line depends on what comes after it. So
-//! the pattern is turned into one that matches in every line in which the pattern does, perhaps in
-//! others too, and in no case across the end of a line. It runs over the whole text at full speed;
-//! the pattern itself then judges the few lines that it comes to.
+//! express exactly: whether a carriage return is part of a line depends on what comes after it. So
+//! the pattern is converted into one that matches in every line in which the pattern matches,
+//! perhaps in others too, and never across the end of a line. It runs over the whole text at full
+//! speed; the pattern itself then checks only the few lines that this finds.
 //!
-//! That takes time in proportion to the text: every search goes on where the line before has ended,
-//! and what is found ends in the line in which it begins.
+//! That takes time proportional to the text: every search starts where the previous line has ended,
+//! and each match ends in the line in which it begins.
 
 use regex_automata::Input;
 use regex_automata::meta::Regex;
@@ -15,18 +15,18 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
-/// Memory of the compiled expression. The pattern has passed the limit of the regex crate (10 MiB),
-/// and this is about as large.
+/// Memory limit of the compiled expression. The pattern has passed the limit of the regex crate (10
+/// MiB), and this is about as large.
 const COMPILED_BYTES_MAX: usize = 20 * 1024 * 1024;
-/// Memory that a thread may take to be fast, as in the regex crate.
+/// Memory limit of the cache of a thread, as in the regex crate.
 const CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Finds lines that are worth judging. A clone has a cache of its own.
+/// Finds lines that may match. A clone has its own cache.
 #[derive(Debug, Clone)]
 pub(super) struct Candidates(Regex);
 
 impl Candidates {
-    /// What finds the candidates for `pattern`, if it is not too large.
+    /// Compiles the expression that finds the candidates for `pattern`, if it is not too large.
     pub(super) fn compile(pattern: &Hir) -> Option<Self> {
         let config = Regex::config()
             .nfa_size_limit(Some(COMPILED_BYTES_MAX))
@@ -37,16 +37,16 @@ impl Candidates {
         Regex::builder().configure(config).build_from_hir(&within_a_line(pattern)).ok().map(Self)
     }
 
-    /// A place in, or at the end of, the first candidate that begins at `from` or later, which is
-    /// where a line begins.
+    /// Returns an offset in, or at the end of, the first candidate line that begins at `from` or
+    /// later. `from` must be the start of a line.
     pub(super) fn next(&self, text: &[u8], from: usize) -> Option<usize> {
         let input = Input::new(text).range(from..).earliest(true);
         self.0.search_half(&input).map(|found| found.offset())
     }
 }
 
-/// `pattern` for a text of lines: never with a line feed in a match, and with line ends in place of
-/// text ends.
+/// Converts `pattern` for a text of lines: a match never contains a line feed, and the ends of
+/// lines replace the ends of the text.
 fn within_a_line(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Empty => Hir::empty(),
@@ -76,10 +76,11 @@ fn without_line_feed(mut class: Class) -> Class {
     class
 }
 
-/// What holds at a place of a line also holds, with this, at the same place of the text. A line
-/// ends before LF, before CRLF and at the end of the text; before a lone carriage return it goes
-/// on, and the pattern itself will say so. All others see the same on both sides: neither a line
-/// feed nor a carriage return is a part of a word.
+/// Converts an assertion so that it holds at an offset of the text if the original holds at the
+/// same offset of the line. A line ends before LF, before CRLF and at the end of the text. Before a
+/// lone carriage return the line continues, and the pattern itself rejects the candidate. All other
+/// assertions have the same result for both, because neither a line feed nor a carriage return is
+/// part of a word.
 fn at_line_ends(look: Look) -> Look {
     match look {
         Look::Start => Look::StartLF,

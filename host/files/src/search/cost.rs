@@ -1,25 +1,23 @@
-//! How much text may be searched at a time for a pattern, so that a search that was given up ends
-//! soon.
+//! Limits the length of text that is searched at a time, so that an abandoned search ends soon.
 //!
-//! A search takes time in proportion to text length times pattern length, and most patterns take
-//! far less. But there are patterns of few characters that mean long ones (`(?:a?){60000}`), and
-//! nothing can interrupt a search for them. So the text that is searched in one go is the shorter
-//! the longer the pattern really is. What counts is the number of places in it that a text can be
-//! at simultaneously: with each class of characters as one place, however many characters are in
-//! it.
+//! A search takes time proportional to text length times pattern length, and most patterns take far
+//! less. But some short patterns stand for long ones (`(?:a?){60000}`), and nothing can interrupt a
+//! search for them. So the longer the pattern really is, the shorter the text that is searched in
+//! one go. The measure is the number of states that the pattern's automaton can be in at the same
+//! time, where each class of characters is one state, however many characters it contains.
 
 use regex_automata::nfa::thompson::{Compiler, Config, WhichCaptures};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Repetition};
 
-/// Places times bytes that are searched in one go. The slowest patterns take up to 17 ns for one of
-/// them where this was measured (optimised, 2026), most take far less than one.
+/// Maximum number of states times bytes that are searched in one go. The slowest patterns take up
+/// to 17 ns for one of them in measurements (optimized, 2026); most take far less than 1 ns.
 const WORK_MAX: usize = 1 << 26;
-/// Memory for counting. A pattern that is compiled takes no more.
+/// Memory limit for counting. A pattern that compiles takes no more.
 const COUNTED_BYTES_MAX: usize = 20 * 1024 * 1024;
-/// What a pattern counts as that is too large to be counted.
+/// Number of states assumed for a pattern that is too large to count.
 const PLACES_MAX: usize = 1 << 19;
 
-/// How many bytes may be searched for `pattern` in one go.
+/// Returns the number of bytes that may be searched for `pattern` in one go.
 pub(super) fn bytes_at_a_time(pattern: &Hir) -> usize {
     WORK_MAX / places(pattern).clamp(1, PLACES_MAX)
 }
@@ -31,8 +29,8 @@ fn places(pattern: &Hir) -> usize {
     counted.map_or(PLACES_MAX, |counted| counted.states().len())
 }
 
-/// `pattern` with one byte in place of every class. The encoding of a class may take hundreds of
-/// states, but a text is at one of them at a time.
+/// Replaces every class in `pattern` by one byte. The encoding of a class may take hundreds of
+/// states, but a search is in only one of them at a time.
 fn with_short_classes(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Class(_) => {

@@ -1,31 +1,31 @@
-//! Searching one file, of which never more is in memory than a part and the line at its end.
+//! Searches one file, holding at most a part and the line at its end in memory.
 
 use memchr::{memchr, memrchr};
 
 use super::SearchCaps;
 use super::lines::{LineSearch, Matches};
-use super::pattern::Pattern;
+use super::pattern::SearchPattern;
 use crate::{FileStore, StorePath};
 
-/// How much is read at a time. Most files are shorter, and so read at once.
+/// Number of bytes to read at a time. Most files are shorter, and so read at once.
 const PART_BYTES: u64 = 256 * 1024;
-/// Longest line of a file that is searched: a line has to be in memory as a whole to be matched,
-/// and nothing interrupts that. It is shorter for patterns that are slow. No line that a person
-/// wrote comes near it.
+/// Maximum length of a line of a searched file: a line has to be in memory as a whole to be
+/// matched, and nothing interrupts that. The limit is lower for slow patterns. Lines in real text
+/// are far shorter.
 pub(super) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What is found in the file at `path`: nothing when it cannot be read, is not UTF-8, has a line of
-/// more than [`LINE_BYTES_MAX`] or one that takes too long to be searched, or is no longer wanted.
+/// Searches the file at `path`. Returns `None` if it cannot be read, is not UTF-8, has a line of
+/// more than [`LINE_BYTES_MAX`] or one that takes too long to search, or is no longer wanted.
 pub(super) async fn search(
     store: &dyn FileStore,
     path: &StorePath,
-    pattern: &Pattern,
+    pattern: &SearchPattern,
     caps: SearchCaps,
     is_wanted: impl Fn() -> bool,
 ) -> Option<Matches> {
     let mut search = LineSearch::new(pattern, caps);
     let line_bytes_max = pattern.bytes_at_a_time().min(LINE_BYTES_MAX);
-    // What was read and is not searched yet: the beginning of a line.
+    // Text that was read but not searched yet: the start of a line.
     let mut text = Vec::new();
     let mut offset = 0_u64;
     let reader = store.reader(path);
@@ -66,8 +66,8 @@ pub(super) async fn search(
     None
 }
 
-/// The first of `lines`, as many as are searched at a time, and those behind them. `None` if the
-/// first is longer than `bytes_max` by itself.
+/// Splits off as many of `lines` as are searched at a time, and returns them with the rest. Returns
+/// `None` if the first line is longer than `bytes_max`.
 fn split(lines: &[u8], bytes_max: usize) -> Option<(&[u8], &[u8])> {
     if lines.len() <= bytes_max {
         return Some((lines, &[]));

@@ -1,38 +1,38 @@
-//! Searching one text, which comes in blocks of lines.
+//! Searches one text, which arrives in blocks of lines.
 
 use std::str::Utf8Error;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::pattern::Pattern;
+use super::pattern::SearchPattern;
 use super::{MatchingLine, SearchCaps};
 
-/// How many characters a snippet shows on each side of the match (`FILE-31`).
+/// Number of characters that a snippet shows on each side of the match (`FILE-31`).
 const SNIPPET_CHARS: usize = 50;
 
-/// What was found in one text.
+/// Matches in one text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Matches {
-    /// The snippet, when anything was found.
+    /// Snippet around the first match.
     pub(super) around_first: Option<String>,
     pub(super) matching_lines: Vec<MatchingLine>,
-    /// Whether there are more matching lines than were asked for.
+    /// True if there are more matching lines than the limit.
     pub(super) is_truncated: bool,
 }
 
-/// A search of one text that is under way.
+/// State of a search of one text.
 pub(super) struct LineSearch<'q> {
-    pattern: &'q Pattern,
+    pattern: &'q SearchPattern,
     caps: SearchCaps,
     matches: Matches,
-    /// The last characters before the block, for a snippet that begins there.
+    /// Last characters before the block, for a snippet that begins there.
     before: String,
     snippet: Option<Snippet>,
     lines_before: u64,
     is_begun: bool,
 }
 
-/// A snippet whose end may not have been seen yet.
+/// A snippet that may be incomplete at its end.
 struct Snippet {
     text: String,
     chars_missing: usize,
@@ -41,14 +41,14 @@ struct Snippet {
 /// A line of a block.
 struct Line<'t> {
     start: usize,
-    /// Where its line feed is, or the block ends.
+    /// Offset of its line feed, or of the end of the block.
     end: usize,
-    /// Without its terminator.
+    /// Line without its terminator.
     text: &'t str,
 }
 
 impl<'q> LineSearch<'q> {
-    pub(super) fn new(pattern: &'q Pattern, caps: SearchCaps) -> Self {
+    pub(super) fn new(pattern: &'q SearchPattern, caps: SearchCaps) -> Self {
         Self {
             pattern,
             caps,
@@ -60,11 +60,11 @@ impl<'q> LineSearch<'q> {
         }
     }
 
-    /// Searches the next lines of the text. Each block but the last one ends with a line feed.
+    /// Searches the next lines of the text. Each block except the last one ends with a line feed.
     ///
     /// # Errors
-    /// When the block is not UTF-8, and so neither is the text. Of a text in one block that is only
-    /// known if there is a line in it that may match: otherwise nothing is found in it anyway.
+    /// If the block, and so the text, is not UTF-8. In a text of one block this is only detected if
+    /// one of its lines may match: otherwise nothing would be found in it anyway.
     pub(super) fn search(&mut self, block: &[u8], is_last: bool) -> Result<(), Utf8Error> {
         let is_whole = is_last && !self.is_begun;
         self.is_begun = true;
@@ -86,19 +86,19 @@ impl<'q> LineSearch<'q> {
         Ok(())
     }
 
-    /// What was found in all blocks.
+    /// Returns the matches in all blocks.
     pub(super) fn finish(self) -> Matches {
         let around_first = self.snippet.map(|snippet| cut(&snippet.text, self.caps.line_bytes_max));
         Matches { around_first, ..self.matches }
     }
 
-    /// A place in the next line that may match. Behind the last line feed of a block there is a
-    /// line only in the last one.
+    /// Returns an offset in the next line that may match. Only the last block has a line after its
+    /// last line feed.
     fn candidate(&self, block: &[u8], from: usize, is_last: bool) -> Option<usize> {
         self.pattern.candidate(block, from).filter(|at| is_last || *at < block.len())
     }
 
-    /// Goes from candidate to candidate.
+    /// Checks one candidate line after another.
     fn judge(&mut self, text: &str, first: usize, is_last: bool) {
         let (mut from, mut next) = (0, Some(first));
         let (mut line_number, mut counted) = (self.lines_before.saturating_add(1), 0);
@@ -123,7 +123,7 @@ impl<'q> LineSearch<'q> {
         }
     }
 
-    /// Judges a line. The first that matches, and is to be shown, gets a snippet.
+    /// Returns whether a line matches. The first match that will be shown gets a snippet.
     fn is_match(&mut self, text: &str, line: &Line<'_>) -> bool {
         if self.snippet.is_some() || self.caps.matches_max == 0 {
             return self.pattern.is_match(line.text);
@@ -137,7 +137,7 @@ impl<'q> LineSearch<'q> {
         true
     }
 
-    /// Keeps in mind what the next block needs to know of this one.
+    /// Stores what the search of the next block needs from this one.
     fn remember(&mut self, text: &str) {
         self.lines_before = self.lines_before.saturating_add(line_feeds(text, 0, text.len()));
         if self.snippet.is_none() {
@@ -147,14 +147,15 @@ impl<'q> LineSearch<'q> {
 }
 
 impl Snippet {
-    /// What stands before a match, whose block begins with `text` and is preceded by `before`.
+    /// Creates a snippet with the text before a match. The match's block begins with `text` and is
+    /// preceded by `before`.
     fn up_to(before: &str, text: &str) -> Self {
         let near = last_chars(text, SNIPPET_CHARS);
         let far = last_chars(before, SNIPPET_CHARS.saturating_sub(near.chars().count()));
         Self { text: format!("{far}{near}"), chars_missing: SNIPPET_CHARS }
     }
 
-    /// Adds what follows, as far as it is to be shown.
+    /// Adds the text that follows, up to the length of a snippet.
     fn extend(&mut self, text: &str) {
         for char in text.chars().take(self.chars_missing) {
             self.text.push(char);
@@ -164,7 +165,7 @@ impl Snippet {
 }
 
 impl<'t> Line<'t> {
-    /// The line that `at` is in, which begins at `from` or later (`FILE-30`).
+    /// Returns the line that contains `at` and begins at `from` or later (`FILE-30`).
     fn at(text: &'t str, from: usize, at: usize) -> Self {
         let bytes = text.as_bytes();
         let before = bytes.get(from..at).unwrap_or_default();
@@ -190,7 +191,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
     text.get(from..).unwrap_or_default()
 }
 
-/// At most `bytes_max` bytes of `text`, with a mark where it is cut (`FILE-33`).
+/// Truncates `text` to `bytes_max` bytes, with a mark if something is cut (`FILE-33`).
 fn cut(text: &str, bytes_max: usize) -> String {
     match text.get(..text.floor_char_boundary(bytes_max)) {
         Some(kept) if kept.len() < text.len() => format!("{kept}…"),

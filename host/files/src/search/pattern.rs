@@ -1,4 +1,4 @@
-//! From a text to a regular expression, or to the reason why it is none.
+//! Compiles a string to a regular expression, or returns the reason why it is invalid.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
@@ -7,66 +7,69 @@ use regex_syntax::ast::{self, ErrorKind};
 use super::candidate::Candidates;
 use super::{SearchError, cost};
 
-/// Longest pattern in characters (`FILE-29`).
+/// Maximum length of a pattern, in characters (`FILE-29`).
 const PATTERN_CHARS_MAX: usize = 256;
 
-/// A pattern, ready to be searched for. A clone has caches of its own, so that threads do not wait
-/// for each other's.
+/// A compiled pattern. A clone has its own caches, so that threads do not contend for them.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
-    /// Judges a line.
+pub(super) struct SearchPattern {
+    /// Checks a line.
     line: Regex,
-    /// Finds lines that are worth judging; without it, all of them are.
+    /// Finds lines that may match; without it, all lines are checked.
     candidates: Option<Candidates>,
     bytes_at_a_time: usize,
 }
 
-impl Pattern {
-    /// A place in the first line of `text` that may match, among those that begin at `from` or
-    /// later. The line is the one that the place is in or at the end of. `from` is where a line
-    /// begins, and not beyond the end of `text`.
+impl SearchPattern {
+    /// Returns an offset in the first line of `text` that may match, among those that begin at
+    /// `from` or later. The line is the one that contains the offset or ends at it. `from` must be
+    /// the start of a line and not beyond the end of `text`.
     pub(super) fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         self.candidates.as_ref().map_or(Some(from), |candidates| candidates.next(text, from))
     }
 
-    /// How much text may be searched before somebody looks whether that is still wanted.
+    /// Returns the number of bytes to search before checking again whether the search is still
+    /// wanted.
     pub(super) fn bytes_at_a_time(&self) -> usize {
         self.bytes_at_a_time
     }
 
-    /// Whether lines are skipped that cannot match.
+    /// Returns whether lines that cannot match are skipped.
     #[cfg(test)]
     pub(super) fn has_candidates(&self) -> bool {
         self.candidates.is_some()
     }
 
-    /// Where `line` matches, from and to.
+    /// Returns the start and the end of the first match in `line`.
     pub(super) fn find(&self, line: &str) -> Option<(usize, usize)> {
         self.line.find(line).map(|found| (found.start(), found.end()))
     }
 
-    /// Whether `line` matches, which is known sooner than where.
+    /// Returns whether `line` matches, which is faster than [`find`](Self::find).
     pub(super) fn is_match(&self, line: &str) -> bool {
         self.line.is_match(line)
     }
 }
 
-pub(super) fn compile(pattern: &str, is_case_sensitive: bool) -> Result<Pattern, SearchError> {
+pub(super) fn compile(
+    pattern: &str,
+    is_case_sensitive: bool,
+) -> Result<SearchPattern, SearchError> {
     let chars = pattern.chars().count();
     if chars > PATTERN_CHARS_MAX {
         return Err(SearchError::TooLong { chars });
     }
-    // The parser of the regex crate by itself: it tells by type why a pattern is refused.
+    // The parser of the regex crate, used directly because its errors have a type for each reason.
     let parsed = ParserBuilder::new()
         .case_insensitive(!is_case_sensitive)
         .build()
         .parse(pattern)
         .map_err(|error| refusal(&error))?;
     let built = RegexBuilder::new(pattern).case_insensitive(!is_case_sensitive).build();
-    // What parses may still be too large to compile.
+    // A pattern that parses may still be too large to compile.
     let line = built.map_err(|error| invalid(&one_line(&error.to_string())))?;
     let bytes_at_a_time = cost::bytes_at_a_time(&parsed);
-    Ok(Pattern { line, candidates: Candidates::compile(&parsed), bytes_at_a_time })
+    Ok(SearchPattern { line, candidates: Candidates::compile(&parsed), bytes_at_a_time })
 }
 
 fn refusal(error: &regex_syntax::Error) -> SearchError {
@@ -78,9 +81,9 @@ fn refusal(error: &regex_syntax::Error) -> SearchError {
     }
 }
 
-/// Whether the parser has met look-around or a back-reference. It knows the numbered ones; the
-/// named ones of other dialects, `\k<n>`, `\g{n}` and `(?P=n)`, are an unknown escape or flag to
-/// it.
+/// Returns whether the error is about look-around or a back-reference. The parser recognizes the
+/// numbered ones; the named ones of other dialects, `\k<n>`, `\g{n}` and `(?P=n)`, are an unknown
+/// escape or flag to it.
 fn is_unsupported(error: &ast::Error) -> bool {
     match error.kind() {
         ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference => true,
@@ -92,7 +95,7 @@ fn is_unsupported(error: &ast::Error) -> bool {
     }
 }
 
-/// The pattern from `before` bytes ahead of the error.
+/// Returns the pattern starting `before` bytes ahead of the error.
 fn from(error: &ast::Error, before: usize) -> Option<&str> {
     error.pattern().get(error.span().start.offset.checked_sub(before)?..)
 }

@@ -1,9 +1,9 @@
-//! Putting together what is found in files that are searched at the same time.
+//! Combines the matches of files that are searched concurrently.
 //!
-//! The answer is the one that searching the files one after the other gives, whoever is done first.
-//! It is bounded while it grows: as soon as the files that are done have more matching lines than
-//! an answer holds, those behind them in the list cannot add to it, and what was found there is
-//! forgotten.
+//! The results are the same as if the files were searched one after another, whichever is done
+//! first. They are bounded while they grow: as soon as the completed files have more matching lines
+//! than an answer holds, files behind them in the list cannot add to it, and matches in those are
+//! discarded.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::lines::Matches;
 use super::{FileMatches, SearchResults, Truncation};
 use crate::StorePath;
 
-/// The matches of the files that are done, by their places in the list.
+/// Matches of the completed files, by their index in the list.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct MatchTally {
     matches_max: u64,
     found: BTreeMap<usize, Matches>,
-    /// Matching lines in `found`. The one that a truncated file had more counts.
+    /// Number of matching lines in `found`. A truncated file counts as one more.
     lines: u64,
-    /// No file from this place on can add to the answer.
+    /// No file from this index on can add to the results.
     end: usize,
 }
 
-impl Tally {
-    /// Nothing found yet in `files` files.
+impl MatchTally {
+    /// Creates a tally for `files` files without matches.
     pub(super) fn new(files: usize, matches_max: u64) -> Self {
         Self { matches_max, found: BTreeMap::new(), lines: 0, end: files }
     }
 
-    /// Adds what was found in the file at `place`. Gives the place from which on files need not be
+    /// Adds the matches of the file at `place`. Returns the index from which on files need not be
     /// searched.
     pub(super) fn add(&mut self, place: usize, matches: Matches) -> usize {
         if matches.lines() > 0 && place < self.end {
@@ -49,13 +49,13 @@ impl Tally {
         self.end
     }
 
-    /// Matching lines that are in memory at the moment.
+    /// Number of matching lines currently in memory.
     #[cfg(test)]
     pub(super) fn lines_held(&self) -> u64 {
         self.found.values().map(Matches::lines).sum()
     }
 
-    /// The answer, `paths` being the list.
+    /// Returns the results. `paths` is the list of files.
     pub(super) fn into_results(self, paths: &[StorePath]) -> SearchResults {
         let mut results = SearchResults::default();
         let mut lines_left = usize::try_from(self.matches_max).unwrap_or(usize::MAX);

@@ -32,12 +32,12 @@ async fn find(query: SearchQuery, directory: &str) -> SearchResults {
     search(&store().await, &StorePath::directory(directory).unwrap(), &query).await.unwrap()
 }
 
-/// The names of the files that match `query` below `directory`.
+/// Returns the names of the files that match `query` below `directory`.
 async fn names(query: SearchQuery, directory: &str) -> Vec<String> {
     find(query, directory).await.files.into_iter().map(|file| file.file_name).collect()
 }
 
-/// What a search of one file with `content` gives, as JSON.
+/// Returns the result of searching one file with `content`, as JSON.
 async fn lines_of(content: &str, query: SearchQuery) -> Value {
     let store: Arc<dyn FileStore> = Arc::new(MemoryStore::default());
     store.write(&StorePath::file("f").unwrap(), content.into(), WriteMode::Create).await.unwrap();
@@ -150,7 +150,7 @@ async fn long_texts_are_searched_as_well() {
     assert_eq!(lines[0]["matching_lines"].as_array().unwrap().len(), 1);
 }
 
-/// Whether a search for `pattern` finds a file with `content`.
+/// Returns whether a search for `pattern` finds a file with `content`.
 async fn is_found(content: Vec<u8>, pattern: &str) -> bool {
     let large = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
     let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(large));
@@ -175,7 +175,7 @@ async fn a_file_with_a_line_that_is_too_long_is_passed_over_as_a_whole() {
     assert!(!is_found(with_line(file::LINE_BYTES_MAX + 1), "match").await);
 }
 
-/// Few characters that mean very many.
+/// A short pattern that stands for a very long one.
 const SLOW: &str = "(?:a?){60000}!b";
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn lines_that_take_too_long_to_be_searched_are_too_long() {
 #[tokio::test]
 async fn a_search_for_a_slow_pattern_ends_soon_after_it_was_given_up() {
     let store = Arc::new(MemoryStore::default());
-    // An hour of work.
+    // Would take an hour to search.
     let text = "ab\n".repeat(1 << 20).into_bytes();
     store.write(&StorePath::file("f").unwrap(), text, WriteMode::Create).await.unwrap();
     let searched: Arc<dyn FileStore> = store.clone();
@@ -200,7 +200,7 @@ async fn a_search_for_a_slow_pattern_ends_soon_after_it_was_given_up() {
     tokio::time::timeout(std::time::Duration::from_millis(100), search).await.unwrap_err();
     drop(searched);
     let given_up = std::time::Instant::now();
-    // Whoever searches holds the store.
+    // The running search holds a reference to the store.
     while Arc::strong_count(&store) > 1 {
         assert!(given_up.elapsed().as_secs() < 60, "the search goes on");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -236,7 +236,7 @@ async fn several_threads_find_what_one_does() {
     for matches_max in [0, 1, 100, 500, 10_000] {
         let query = query("match").with_caps(SearchCaps { matches_max, ..SearchCaps::default() });
         let several = search(&store, &StorePath::ROOT, &query).await.unwrap();
-        // Without a runtime there is one thread, and a store in memory makes nobody wait.
+        // Without a runtime there is one thread, and operations on a store in memory never wait.
         let (store, query) = (Arc::clone(&store), query.clone());
         let one = std::thread::spawn(move || {
             let root = StorePath::ROOT;
@@ -253,7 +253,7 @@ async fn several_threads_find_what_one_does() {
     }
 }
 
-/// The variable by which the process of the next test knows that it is the one that is measured.
+/// Environment variable that marks the child process of the next test, which is the measured one.
 const MEASURED: &str = "COFFERDAM_SEARCHED_DIRECTORY";
 
 #[cfg(target_os = "linux")]
@@ -280,7 +280,7 @@ fn a_line_of_a_gigabyte_takes_neither_memory_nor_time() {
     assert!(kib < 200 * 1024, "the search took {kib} KiB");
 }
 
-/// Prints the most memory that this process has had by the end of a search.
+/// Prints the peak memory of this process after a search.
 #[cfg(target_os = "linux")]
 fn print_peak_of_search(directory: &std::path::Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

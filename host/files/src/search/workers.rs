@@ -1,35 +1,35 @@
-//! Several files at the same time.
+//! Searches several files concurrently.
 //!
-//! Each worker has a thread of the blocking pool to itself, takes the next file of the list, reads
-//! it and searches it there. There are no more workers than processors: searching is work for
-//! those. When the search is given up, the workers stop before they read on.
+//! Each worker has its own thread of the blocking pool, takes the next file of the list, reads it
+//! and searches it there. There are no more workers than processors, because searching is
+//! CPU-bound. When the search is dropped, the workers stop before they read on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::pattern::Pattern;
-use super::tally::Tally;
+use super::pattern::SearchPattern;
+use super::tally::MatchTally;
 use super::{SearchQuery, SearchResults, file};
 use crate::{FileError, FileStore, StorePath, blocking};
 
-/// More do not help: then the list of files and the memory are what is waited for.
+/// More do not help, because then the list of files and the memory are the bottleneck.
 const WORKERS_MAX: usize = 8;
-/// Fewer files than this are not worth another thread.
+/// Minimum number of files that are worth another thread.
 const FILES_PER_WORKER_MIN: usize = 4;
 
-/// What the workers of one search share.
+/// State shared by the workers of one search.
 struct Job {
     store: Arc<dyn FileStore>,
     query: SearchQuery,
     paths: Vec<StorePath>,
-    /// The place of the next file that nobody has taken.
+    /// Index of the next file to take.
     next: AtomicUsize,
-    /// Files from this place on are not wanted.
+    /// Files from this index on are not wanted.
     end: AtomicUsize,
-    tally: Mutex<Tally>,
+    tally: Mutex<MatchTally>,
 }
 
-/// Searches `paths` and gives what was found in their order.
+/// Searches `paths` and returns the matches in their order.
 pub(super) async fn search(
     store: &Arc<dyn FileStore>,
     paths: Vec<StorePath>,
@@ -44,7 +44,7 @@ pub(super) async fn search(
         };
         let workers: Vec<_> = (0..worker_count(job.paths.len())).map(|_| start()).collect();
         for worker in workers {
-            // It fails when the runtime is shutting down.
+            // This fails if the runtime is shutting down.
             worker.await.map_err(std::io::Error::other)?;
         }
     } else {
@@ -65,13 +65,13 @@ impl Job {
             query: query.clone(),
             next: AtomicUsize::new(0),
             end: AtomicUsize::new(paths.len()),
-            tally: Mutex::new(Tally::new(paths.len(), query.caps.matches_max)),
+            tally: Mutex::new(MatchTally::new(paths.len(), query.caps.matches_max)),
             paths,
         }
     }
 
     async fn work(&self) {
-        let pattern = Pattern::clone(&self.query.pattern);
+        let pattern = SearchPattern::clone(&self.query.pattern);
         loop {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
             let is_wanted = || place < self.end.load(Ordering::Relaxed);
@@ -86,14 +86,14 @@ impl Job {
         }
     }
 
-    /// What was found. Every worker is done.
+    /// Takes the results. All workers must be done.
     fn take_results(&self) -> SearchResults {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *tally, Tally::new(0, 0)).into_results(&self.paths)
+        std::mem::replace(&mut *tally, MatchTally::new(0, 0)).into_results(&self.paths)
     }
 }
 
-/// Stops the workers when nobody waits for them any more.
+/// Stops the workers when the search is dropped.
 struct StopOnDrop<'j>(&'j Job);
 
 impl Drop for StopOnDrop<'_> {

@@ -1,4 +1,4 @@
-//! The situations of the suite.
+//! Checks of the suite.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ type Checked = Result<(), Mismatch>;
 
 macro_rules! all {
     ($($name:ident),* $(,)?) => {
-        /// Every check, in the order of the file.
+        /// All checks, in the order of the file.
         pub(super) const ALL: &[Check] =
             &[$(Check { name: stringify!($name), run: |store| Box::pin($name(store)) }),*];
     };
@@ -355,7 +355,7 @@ async fn versions_tell_states_apart(store: Store) -> Checked {
     expect("another file", version("d/a").await == file, false)
 }
 
-/// An overlay over `store` with as much memory as it likes.
+/// Creates an overlay over `store` with an unlimited budget.
 fn overlay(store: &Store) -> (Overlay, Store) {
     let overlay = Overlay::new(Arc::clone(store), &Budget::new(u64::MAX));
     (overlay.clone(), Arc::new(overlay))
@@ -370,7 +370,7 @@ async fn a_commit_is_all_that_a_call_did(store: Store) -> Checked {
         expect(name, create(&store, name, name.as_bytes()).await, Ok(()))?;
     }
     let (call, files) = overlay(&store);
-    // Two names are swapped, a directory moves, and things happen inside of it before and after.
+    // Swap two names and move a directory, with changes inside of it before and after.
     expect("swap", rename(&files, "d/a", "t").await, Ok(()))?;
     expect("swap", rename(&files, "d/b", "d/a").await, Ok(()))?;
     expect("swap", rename(&files, "t", "d/b").await, Ok(()))?;
@@ -408,7 +408,7 @@ async fn the_first_to_commit_wins(store: Store) -> Checked {
     expect("other", replace(&others, "read", b"other").await, Ok(()))?;
     expect("beside", create(&others, "d/b", b"other").await, Ok(()))?;
     expect("first", commit(&other).await, Ok(2))?;
-    // Reading alone never conflicts.
+    // Reads without a write never conflict.
     expect("mine", create(&files, "d/c", b"mine").await, Ok(()))?;
     expect("second", commit(&call).await, Ok(1))?;
 
@@ -507,7 +507,7 @@ async fn read_until(store: Store, is_over: Arc<AtomicBool>) -> Checked {
     Ok(())
 }
 
-/// Paths of this file are well-formed; a slip shows as a path that nothing is at.
+/// Paths in this file are valid; an invalid one becomes the root, where the check fails.
 fn path(text: &str) -> StorePath {
     StorePath::directory(text).unwrap_or(StorePath::ROOT)
 }

@@ -9,7 +9,7 @@ const ROOT: &str = "the root directory cannot be moved, replaced or removed.";
 const NOT_EMPTY: &str = "this directory is not empty.";
 const BELOW_FILE: &str = "a parent path is already a file. Choose a different path.";
 
-/// Paths and what is there: content, or `None` for a directory.
+/// Entries by path: content of a file, or `None` for a directory.
 #[derive(Clone)]
 pub(super) struct Model {
     quota: Quota,

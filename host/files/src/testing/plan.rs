@@ -1,4 +1,4 @@
-//! Sequences of operations, carried out on a store and on the model.
+//! Sequences of operations, applied to a store and to the model.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::{
     StorePath, WriteMode,
 };
 
-/// Few enough paths that operations meet, deep enough for every limit of [`QUOTA`].
+/// Few enough paths that operations interact, and deep enough for every limit of [`QUOTA`].
 const PATHS: [&str; 12] =
     ["", "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "b/a/b", "a/b/a/b", "a/b/a/b/a", "a!"];
 
-/// Limits that a plan soon meets.
+/// Limits that a plan soon reaches.
 const QUOTA: Quota = Quota {
     bytes_max: 12,
     entries_max: 6,
@@ -22,7 +22,7 @@ const QUOTA: Quota = Quota {
     counts: QuotaCounts::Total,
 };
 
-/// What an operation gives, as text.
+/// Result of an operation, as text.
 pub(super) type Said = Result<String, String>;
 
 /// One operation of a plan.
@@ -31,56 +31,56 @@ pub(super) type Said = Result<String, String>;
 pub enum Operation {
     /// [`FileStore::write`].
     Write {
-        /// Where.
+        /// Path of the file.
         path: StorePath,
-        /// What.
+        /// New content.
         content: Vec<u8>,
-        /// How.
+        /// Behavior if the file exists.
         mode: WriteMode,
     },
     /// [`FileStore::create_directory`].
     CreateDirectory {
-        /// Where.
+        /// Path of the directory.
         path: StorePath,
     },
     /// [`FileStore::delete`].
     Delete {
-        /// Where.
+        /// Path of the file.
         path: StorePath,
     },
     /// [`FileStore::remove_directory`].
     RemoveDirectory {
-        /// Which.
+        /// Path of the directory.
         path: StorePath,
     },
     /// [`FileStore::rename`].
     Rename {
-        /// What.
+        /// Path to move.
         from: StorePath,
-        /// Where to.
+        /// New path.
         to: StorePath,
     },
-    /// [`FileStore::read`] and [`FileStore::read_range`] of everything.
+    /// [`FileStore::read`] and [`FileStore::read_range`] of the whole file.
     Read {
-        /// Where.
+        /// Path of the file.
         path: StorePath,
     },
     /// [`FileStore::stat`].
     Stat {
-        /// Where.
+        /// Path of the file or directory.
         path: StorePath,
     },
     /// [`FileStore::list`].
     List {
-        /// Where.
+        /// Path of the directory.
         path: StorePath,
-        /// How far.
+        /// Depth of the listing.
         scope: Scope,
     },
 }
 
 impl Operation {
-    /// The operation that three bytes stand for; every three bytes stand for one.
+    /// Decodes an operation from three bytes. Every combination is valid.
     #[must_use]
     pub fn from_bytes([kind, path, extra]: [u8; 3]) -> Self {
         let path_of = |number: u8| {
@@ -104,11 +104,11 @@ impl Operation {
     }
 }
 
-/// Carries out `plan` on an empty store from `fresh` and on a plain map, and at the end compares
-/// everything.
+/// Applies `plan` to an empty store from `fresh` and to a plain map, and compares everything at the
+/// end.
 ///
 /// # Errors
-/// The first operation about which the two differ.
+/// The first operation with different results.
 pub fn check_plan(
     fresh: impl FnOnce(&Quota) -> Arc<dyn FileStore>,
     plan: &[Operation],
@@ -121,11 +121,11 @@ pub fn check_plan(
     })
 }
 
-/// Carries out the first third of `plan` on an empty store and the rest on two overlays over it,
-/// one after the other, each of which is committed. At the end compares everything.
+/// Applies the first third of `plan` to an empty store and the rest to two overlays over it, one
+/// after the other, and commits each. Compares everything at the end.
 ///
 /// # Errors
-/// The first operation about which the store and the map differ, or a commit that fails.
+/// The first operation with different results, or a commit that fails.
 pub fn check_commits(
     fresh: impl FnOnce(&Quota) -> Arc<dyn FileStore>,
     plan: &[Operation],
@@ -159,7 +159,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Mismatch> {
         .map_err(|error| Mismatch(error.to_string()))
 }
 
-/// Operations that together see all there is.
+/// Returns operations that together read everything.
 fn everything() -> Vec<Operation> {
     let paths = PATHS.iter().filter_map(|text| StorePath::directory(text).ok());
     let list_all = Operation::List { path: StorePath::ROOT, scope: Scope::Recursive };
@@ -212,7 +212,7 @@ fn say<T>(result: Result<T, FileError>, show: impl FnOnce(T) -> String) -> Said 
     result.map(show).map_err(|error| error.to_string())
 }
 
-/// A listing as one line: names with a space between them, directories with a `/` at the end.
+/// Formats a listing as one line: names separated by spaces, directories with a `/` at the end.
 pub(super) fn show(listing: &Listing) -> String {
     let names = listing.entries.iter().map(|entry| match entry.kind {
         EntryKind::File => entry.name.clone(),
@@ -222,7 +222,7 @@ pub(super) fn show(listing: &Listing) -> String {
     names.chain(truncated).collect::<Vec<_>>().join(" ")
 }
 
-/// Random plans.
+/// Generates random plans.
 #[cfg(test)]
 pub(crate) fn plan() -> impl proptest::strategy::Strategy<Value = Vec<Operation>> {
     use proptest::prelude::*;

@@ -1,41 +1,41 @@
-//! Which tools of a server are admitted, and under which names (`MCP-11`, `MCP-12`).
+//! Admission of a server's tools, and their local names (`MCP-11`, `MCP-12`).
 
 use std::collections::BTreeSet;
 
 use crate::client::prefixed_name;
 
-/// What a person says about the tools of one server.
+/// Operator's rules for the tools of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// Remote names, as the server writes them; `None` admits all.
+    /// Remote names of the allowed tools, as the server writes them; `None` admits all.
     pub allowed_tools: Option<Vec<String>>,
-    /// Stands before the names here.
+    /// Prefix of the local names.
     pub prefix: Option<String>,
 }
 
-/// A tool that is admitted.
+/// Tool that is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
-    /// What the server calls it.
+pub struct AdmittedTool {
+    /// Name of the tool on the server.
     pub remote: String,
-    /// What it is called here.
+    /// Name of the tool in this host.
     pub local: String,
 }
 
-/// Two tools would have one name.
+/// Error for two tools that would get the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Duplicate tool name '{0}'. Tool names must be unique.")]
 pub struct DuplicateName(pub String);
 
 impl Admission {
-    /// The admitted ones of the tools that a server has, in its order.
+    /// Returns the admitted tools among those of a server, in the server's order.
     ///
     /// # Errors
-    /// The first name that two of them would have.
+    /// The first name that two of them would share.
     pub fn admit<'a>(
         &self,
         remote_names: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Vec<Admitted>, DuplicateName> {
+    ) -> Result<Vec<AdmittedTool>, DuplicateName> {
         let is_allowed = |name: &str| {
             self.allowed_tools
                 .as_ref()
@@ -47,12 +47,12 @@ impl Admission {
             if !taken.insert(local.clone()) {
                 return Err(DuplicateName(local));
             }
-            admitted.push(Admitted { remote: remote.to_owned(), local });
+            admitted.push(AdmittedTool { remote: remote.to_owned(), local });
         }
         Ok(admitted)
     }
 
-    /// The allowed names that the server does not have, for the log.
+    /// Returns the allowed names that the server does not have, for the log.
     #[must_use]
     pub fn missing(&self, remote_names: &[&str]) -> Vec<&str> {
         let allowed = self.allowed_tools.iter().flatten().map(String::as_str);

@@ -1,4 +1,4 @@
-//! What a server answers to `tools/call`.
+//! Results of `tools/call`.
 
 use serde_json::{Map, Value};
 
@@ -6,21 +6,21 @@ use super::call_error::CallError;
 use super::item::{Item, ItemKind, SelectionMode, kind};
 use super::limits::{ERROR_BYTES_MAX, ITEMS_MAX, RESULT_BYTES_MAX, cut};
 
-/// A `CallToolResult`.
+/// Parsed `CallToolResult`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallAnswer {
     /// Content blocks as the server wrote them.
     pub content: Vec<Value>,
-    /// Structured content; null counts as none.
+    /// Structured content. Null counts as absent.
     pub structured: Option<Value>,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     pub is_error: bool,
     /// `_meta` of the result.
     pub meta: Option<Map<String, Value>>,
 }
 
 impl CallAnswer {
-    /// Reads a result; `None` for something else.
+    /// Parses a result. Returns `None` for anything else.
     #[must_use]
     pub fn read(result: Value) -> Option<Self> {
         let Value::Object(mut members) = result else { return None };
@@ -51,11 +51,11 @@ impl CallAnswer {
         Some(Self { content, structured, is_error, meta })
     }
 
-    /// The items of a success.
+    /// Returns the items of a successful result.
     ///
     /// # Errors
-    /// [`CallError::Tool`] when the tool says that it failed (`MCP-18`), [`CallError::TooLarge`]
-    /// above the limits.
+    /// [`CallError::Tool`] if the tool reports a failure (`MCP-18`), [`CallError::TooLarge`] above
+    /// the limits.
     pub fn into_items(self, mode: SelectionMode) -> Result<Vec<Item>, CallError> {
         let too_large = CallError::TooLarge { bytes_max: RESULT_BYTES_MAX };
         if self.content.len() > ITEMS_MAX {
@@ -68,7 +68,7 @@ impl CallAnswer {
         if self.is_error { Err(CallError::Tool(self.error_text())) } else { Ok(items) }
     }
 
-    /// The text parts, joined by line feeds.
+    /// Joins the text blocks with line feeds.
     fn error_text(&self) -> String {
         let texts = self.content.iter().filter_map(|block| match kind(block) {
             ItemKind::Text(text) => Some(text),

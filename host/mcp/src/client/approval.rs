@@ -1,32 +1,32 @@
-//! Which tools of a server need a person's approval (`MCP-13`).
+//! Approval of tool calls by the user (`MCP-13`).
 
 use serde::{Deserialize, Serialize};
 
-/// One mode for all tools, or lists of names. What is in no list needs none.
+/// Approval mode for all tools, or lists of tool names. Tools that are in no list need no approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", untagged)]
 pub enum ApprovalMode {
-    /// For every tool.
+    /// Same mode for every tool.
     All(Always),
-    /// By name.
+    /// Lists of names.
     Lists {
-        /// These need it, whatever the other list says.
+        /// Tools that need approval, even if the other list also names them.
         #[serde(default)]
         always_require_approval: Vec<String>,
-        /// These do not.
+        /// Tools that need no approval.
         #[serde(default)]
         never_require_approval: Vec<String>,
     },
 }
 
-/// A mode for every tool.
+/// Approval mode for every tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Always {
     /// Each call needs approval.
     #[serde(alias = "always")]
     AlwaysRequire,
-    /// None does.
+    /// No call needs approval.
     #[serde(alias = "never")]
     NeverRequire,
 }
@@ -38,7 +38,7 @@ impl Default for ApprovalMode {
 }
 
 impl ApprovalMode {
-    /// Whether a tool needs approval that is known under these names, local and remote.
+    /// Returns true if a tool that is known under these names, local and remote, needs approval.
     #[must_use]
     pub fn requires(&self, names: &[&str]) -> bool {
         match self {

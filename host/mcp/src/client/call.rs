@@ -13,22 +13,22 @@ use super::limits::RESULT_BYTES_MAX;
 use super::question::Questions;
 use super::remote::Remote;
 use super::rounds;
-use super::task::{self, Creation, Waiting};
+use super::task::{self, AwaitedTask, Creation};
 use super::task_options::TaskOptions;
-use super::task_state::Created;
+use super::task_state::CreatedTask;
 
-/// What a tool says about tasks in its listing (`MCP-21`).
+/// Task support that a tool declares in its listing (`MCP-21`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// It is called as a task.
+    /// The tool must be called as a task.
     Required,
-    /// It is called plainly, whether it could be a task or not.
+    /// The tool is called plainly, even if it could be called as a task.
     #[default]
     Other,
 }
 
 impl TaskSupport {
-    /// Reads `execution.taskSupport`.
+    /// Parses `execution.taskSupport`.
     #[must_use]
     pub fn read(support: Option<&Value>) -> Self {
         if support.is_some_and(|support| support == "required") {
@@ -42,26 +42,26 @@ impl TaskSupport {
 /// Makes the calls of one connection.
 #[derive(Clone)]
 pub struct Calls {
-    /// The connection.
+    /// Connection to the server.
     pub remote: Arc<dyn Remote>,
-    /// How tasks are made and waited for.
+    /// Options for creating tasks and waiting for them.
     pub tasks: TaskOptions,
-    /// Which half of a result is used.
+    /// Selection of the part of a result that is used.
     pub selection: SelectionMode,
-    /// Who answers what the server asks.
+    /// Handlers for the server's questions.
     pub questions: Arc<Questions>,
-    /// Whether the connection is for tools at all (`MCP-20`).
+    /// True if the connection is used for tools (`MCP-20`).
     pub loads_tools: bool,
-    /// How long a server may work on a request of a call. Tasks have a limit of their own.
+    /// Maximum time that a server may work on the request of a call. Tasks have their own limit.
     pub wait: Option<Duration>,
 }
 
 impl Calls {
-    /// Calls `tool` with the parameters of `tools/call`: its name, its arguments, `_meta` if there
-    /// is any.
+    /// Calls `tool` with the parameters of `tools/call`: its name, its arguments, and optionally
+    /// `_meta`.
     ///
     /// # Errors
-    /// [`CallError`]; [`CallError::Cancelled`] when the caller gives up.
+    /// [`CallError`]; [`CallError::Cancelled`] if the caller cancels.
     pub async fn call(
         &self,
         tool: &str,
@@ -79,7 +79,7 @@ impl Calls {
         answer?.into_items(self.selection)
     }
 
-    /// Gets a prompt that was made a tool: the contents of its messages.
+    /// Gets a prompt that is offered as a tool, and returns the contents of its messages.
     ///
     /// # Errors
     /// As for [`Calls::call`].
@@ -103,7 +103,7 @@ impl Calls {
         CallAnswer { content, ..CallAnswer::default() }.into_items(SelectionMode::ContentOnly)
     }
 
-    /// Sends a request that is passed on, and returns its result as the server wrote it.
+    /// Sends a request that is passed through, and returns its result as the server wrote it.
     ///
     /// # Errors
     /// As for [`Calls::call`].
@@ -144,8 +144,8 @@ impl Calls {
         call: &CallContext,
     ) -> Result<CallAnswer, CallError> {
         let result = self.in_rounds(tool, "tools/call", parameters, call).await?;
-        // A server with the extension decides by itself that a call takes long.
-        if let Some(created) = Created::read(&result) {
+        // A server with the task extension decides itself to create a task.
+        if let Some(created) = CreatedTask::read(&result) {
             return self.wait(tool, created, call).await;
         }
         CallAnswer::read(result).ok_or_else(|| CallError::Other {
@@ -174,15 +174,15 @@ impl Calls {
     async fn wait(
         &self,
         tool: &str,
-        task: Created,
+        task: CreatedTask,
         call: &CallContext,
     ) -> Result<CallAnswer, CallError> {
         let (remote, options, questions) = (&self.remote, &self.tasks, self.questions.as_ref());
-        Waiting { remote, tool, task, options, questions, call }.run().await
+        AwaitedTask { remote, tool, task, options, questions, call }.run().await
     }
 }
 
-/// The result of `work`, which is dropped when the caller gives up.
+/// Returns the result of `work`, or drops it when the caller cancels.
 async fn unless_given_up<T>(
     call: &CallContext,
     work: impl Future<Output = Result<T, CallError>>,

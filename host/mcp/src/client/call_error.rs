@@ -1,5 +1,4 @@
-//! Every way in which a call of a remote tool fails, with the text that a model sees (`MCP-18` to
-//! `MCP-33`).
+//! Errors of remote tool calls, with the texts that the model sees (`MCP-18` to `MCP-33`).
 
 use cofferdam_tool::{ErrorType, Outcome, ToolError, ToolFailure};
 use serde_json::json;
@@ -7,22 +6,22 @@ use serde_json::json;
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::remote::RequestError;
 
-/// Why there is no result. The text is the message alone and holds no inner value.
+/// Error of a remote tool call. Its text contains only the message and no inner error.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum CallError {
-    /// The tool said so itself.
+    /// The tool itself reported a failure.
     #[error("{0}")]
     Tool(String),
     #[error("Failed to call tool '{tool}' - connection lost.")]
     ConnectionLost { tool: String },
     #[error("Failed to reconnect to MCP server.")]
     Reconnect { detail: String },
-    /// The server's own message.
+    /// The server answered with an error message.
     #[error("{message}")]
     Protocol { code: i64, message: String },
-    /// What exactly it was is for the log.
+    /// Any other error. The detail is only for the log.
     #[error("Failed to call tool '{tool}'.")]
     Other { tool: String, detail: String },
     #[error("Tools are not loaded for this server.")]
@@ -46,7 +45,7 @@ pub enum CallError {
     TaskEnded { tool: String, status: &'static str, message: String },
     #[error("MCP task '{task}' exceeded max_task_wait of {seconds}s.")]
     TaskWait { task: String, seconds: f64 },
-    /// `_meta` of the host is none (`MCP-7`, `MCP-8`).
+    /// The host's `_meta` is invalid (`MCP-7`, `MCP-8`).
     #[error("{0}")]
     Meta(#[from] super::MetaError),
     #[error("The result is larger than {bytes_max} bytes.")]
@@ -57,13 +56,13 @@ pub enum CallError {
     Flooded,
     #[error("The server did not answer within {seconds} seconds.")]
     NoAnswer { seconds: u64 },
-    /// The caller gave up (`MCP-34`).
+    /// The caller canceled the call (`MCP-34`).
     #[error("cancelled")]
     Cancelled,
 }
 
 impl CallError {
-    /// What a plain request failed with, when the connection still stands (`MCP-20`).
+    /// Converts the error of a plain request (`MCP-20`).
     pub(crate) fn of_request(tool: &str, error: RequestError) -> Self {
         match error {
             RequestError::Lost { .. } => Self::ConnectionLost { tool: tool.to_owned() },
@@ -77,8 +76,8 @@ impl CallError {
         Self::Protocol { code, message: cut(message, MESSAGE_BYTES_MAX).to_owned() }
     }
 
-    /// The outcome of a call that ended like this. What the tool or its task reported is a failure;
-    /// everything else is an error, under a type name that begins with `Mcp.`.
+    /// Returns the outcome of the failed call. Failures that the tool or its task reported become
+    /// failures; everything else becomes an error, with a type name that starts with `Mcp.`.
     #[must_use]
     pub fn into_outcome(self) -> Outcome {
         let name = match &self {
@@ -111,7 +110,7 @@ impl CallError {
             Self::Meta(_) => "Mcp.InvalidMeta",
         };
         let text = self.to_string();
-        // A model can tell the words of a server from those of the host.
+        // The model can tell a message of the server from one of the host.
         let value = match &self {
             Self::Protocol { .. } => json!({ "message": text, "source": "MCP server" }),
             _ => json!({ "message": text }),
@@ -123,7 +122,7 @@ impl CallError {
         })
     }
 
-    /// What the log may know beside the text.
+    /// Returns details for the log that the text does not contain.
     fn detail(&self) -> Option<String> {
         match self {
             Self::Reconnect { detail } | Self::Other { detail, .. } => Some(detail.clone()),

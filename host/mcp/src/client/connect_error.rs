@@ -1,4 +1,4 @@
-//! Why there is no connection to a server.
+//! Errors of connecting to a server.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,60 +10,60 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use super::{DuplicateName, ListingError};
 use crate::web::ClientError;
 
-/// Why a server cannot be used.
+/// Error returned when a server cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The program does not start.
+    /// The program cannot be started.
     #[error("the server does not start: {0}")]
     Start(#[source] std::io::Error),
-    /// The server and this client do not come together.
+    /// The handshake failed.
     #[error("{0}")]
     Handshake(#[source] HandshakeError),
-    /// The server takes too long.
+    /// The server did not answer in time.
     #[error("the server did not answer within {} ms", .0.as_millis())]
     TooLate(Duration),
-    /// HTTP is not possible at all.
+    /// The HTTP client cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The server wants credentials, and none are configured.
+    /// The server requires credentials, and none are configured.
     #[error("the server wants authorization and none is configured")]
     NeedsAuthorization,
-    /// Authorisation failed.
+    /// Authorization failed.
     #[error("no authorization: {0}")]
     Authorization(#[source] AuthorizationError),
-    /// The authorization server names an address that anybody on the way could read, or that is
-    /// none of HTTP.
+    /// The authorization server names an address that is neither `https` nor `http` on this
+    /// machine, so that others on the network could read the traffic.
     #[error(
         "no authorization: the {what} has to begin with `https`, or with `http` on this machine; \
          the server names `{address}`"
     )]
     UnsafeAddress {
-        /// Of which endpoint.
+        /// Kind of the endpoint.
         what: &'static str,
-        /// The beginning of the address.
+        /// Beginning of the address.
         address: String,
     },
-    /// Nobody came back from the authorization server.
+    /// The user did not return from the authorization server.
     #[error("no authorization: {0}")]
     Browser(String),
-    /// The server refuses what its own authorization server grants.
+    /// The server rejects the credentials that its own authorization server issues.
     #[error("the server refuses every authorization")]
     Unauthorized,
-    /// The server does not list its tools.
+    /// The server did not list its tools.
     #[error("the server does not list what it offers: {0}")]
     Listing(#[from] ListingError),
-    /// Two tools would have one name (`MCP-12`).
+    /// Two tools would get the same name (`MCP-12`).
     #[error(transparent)]
     DuplicateName(#[from] DuplicateName),
 }
 
-/// How the first messages went wrong.
+/// Error of the first messages on a connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", said(.0))]
 pub struct HandshakeError(pub(crate) Box<ClientInitializeError>);
 
-/// In words for people, who know no type of the SDK.
+/// Describes an error for users, without the SDK's type names.
 fn said(error: &ClientInitializeError) -> String {
     let error = match error {
         ClientInitializeError::ConnectionClosed(_) => {
@@ -77,12 +77,12 @@ fn said(error: &ClientInitializeError) -> String {
             format!("there is no connection: {}", innermost(error))
         }
         Some(other) => format!("the server does not answer as an MCP server: {other}"),
-        // A pipe to a program that is not there any more.
+        // The process behind the pipe has exited.
         None => format!("the server ended before it answered: {error}"),
     }
 }
 
-/// The cause without what it was the cause of.
+/// Returns the root cause of an error.
 fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -91,7 +91,7 @@ fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) 
     error
 }
 
-/// How authorisation went wrong, in the words of the SDK.
+/// Authorization error, with the message of the SDK.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct AuthorizationError(AuthError);

@@ -1,4 +1,4 @@
-//! A connection that is made anew when it is lost.
+//! Connection that is reopened when it is lost.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -28,19 +28,19 @@ use super::limits::FRAME_BYTES_MAX;
 use super::oauth::Authorizer;
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
-use super::running::Running;
-use super::settings::{Endpoint, Generation, HttpEndpoint, ServerSettings};
+use super::running::ActiveRequests;
+use super::settings::{Generation, HttpEndpoint, ServerEndpoint, ServerSettings};
 use super::stdio::StdioTransport;
 use super::{ConnectError, raw};
 
-/// How often one request may lead to new credentials. A server that is never content is not asked
-/// for ever.
+/// Maximum number of times that one request may lead to new credentials, so that a server which
+/// rejects all of them does not cause an endless loop.
 const AUTHORIZATIONS_MAX: usize = 3;
 
-/// What one server is reached by, now and later.
-pub(crate) struct Connection {
+/// Connection to one server, including the settings for reopening it.
+pub(crate) struct ServerConnection {
     name: String,
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     generation: Generation,
     questions: Arc<Questions>,
     may_elicit: bool,
@@ -48,22 +48,22 @@ pub(crate) struct Connection {
     changed: Arc<Notify>,
     http: Option<Http>,
     live: RwLock<Option<Arc<Live>>>,
-    /// The number of the present connection.
+    /// Number of the current connection.
     numbers: watch::Sender<u64>,
-    /// Held while a connection is made, so that it is made once.
+    /// Held while a connection is opened, so that it is opened only once.
     opening: Mutex<()>,
 }
 
-/// What outlives a connection over HTTP.
+/// State that outlives a single HTTP connection.
 struct Http {
     client: HttpClient,
     authorizer: Option<Authorizer>,
 }
 
-/// One connection.
+/// Single open connection.
 pub(crate) struct Live {
     number: u64,
-    running: Arc<Running>,
+    running: Arc<ActiveRequests>,
     service: RunningService<RoleClient, Handler>,
 }
 
@@ -77,15 +77,15 @@ impl Live {
     }
 }
 
-impl Connection {
-    /// Connects for the first time.
+impl ServerConnection {
+    /// Opens the first connection.
     pub(crate) async fn open(
         settings: &ServerSettings,
         questions: Arc<Questions>,
     ) -> Result<Self, ConnectError> {
         let http = match &settings.endpoint {
-            Endpoint::Command(_) => None,
-            Endpoint::Http(endpoint) => {
+            ServerEndpoint::Command(_) => None,
+            ServerEndpoint::Http(endpoint) => {
                 let client = HttpClient::new()?;
                 let authorizer = match endpoint.oauth() {
                     Some(oauth) => {
@@ -113,12 +113,13 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Fires when the server says that its lists have changed, and after each reconnection.
+    /// Returns a signal that fires when the server reports changed lists, and after each
+    /// reconnection.
     pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
 
-    /// Tells when there is another connection.
+    /// Returns a receiver of the current connection's number, which changes with each reconnection.
     pub(crate) fn numbers(&self) -> watch::Receiver<u64> {
         self.numbers.subscribe()
     }
@@ -128,18 +129,18 @@ impl Connection {
     }
 
     async fn connect(&self, number: u64) -> Result<(), ConnectError> {
-        let running = Arc::new(Running::default());
+        let running = Arc::new(ActiveRequests::default());
         let first = match self.generation {
-            Generation::Stateless => Opening::Stateless,
-            Generation::Handshake => Opening::Handshake,
-            Generation::Auto => Opening::Either,
+            Generation::Stateless => OpeningMode::Stateless,
+            Generation::Handshake => OpeningMode::Handshake,
+            Generation::Auto => OpeningMode::Either,
         };
         let service = match self.serve(&running, first).await {
-            // Some old servers answer the question about revisions with anything, or hang up.
+            // Some old servers respond to the discovery request with arbitrary data, or hang up.
             Err(ConnectError::Handshake(error))
-                if first == Opening::Either && is_confused(&error.0) =>
+                if first == OpeningMode::Either && is_confused(&error.0) =>
             {
-                self.serve(&running, Opening::Handshake).await?
+                self.serve(&running, OpeningMode::Handshake).await?
             }
             other => other?,
         };
@@ -152,8 +153,8 @@ impl Connection {
 
     async fn serve(
         &self,
-        running: &Arc<Running>,
-        opening: Opening,
+        running: &Arc<ActiveRequests>,
+        opening: OpeningMode,
     ) -> Result<Service, ConnectError> {
         let handler = || Handler {
             running: Arc::clone(running),
@@ -162,7 +163,7 @@ impl Connection {
             changed: Arc::clone(&self.changed),
         };
         match (&self.endpoint, &self.http) {
-            (Endpoint::Http(endpoint), Some(http)) => {
+            (ServerEndpoint::Http(endpoint), Some(http)) => {
                 http.client.forget_stream();
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
                 let service =
@@ -170,7 +171,7 @@ impl Connection {
                 http.client.stream_settled().await;
                 Ok(service)
             }
-            (Endpoint::Command(command), _) => {
+            (ServerEndpoint::Command(command), _) => {
                 let transport =
                     StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
@@ -179,7 +180,7 @@ impl Connection {
                     serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
                 in_time(self.connect_wait, serving).await?
             }
-            (Endpoint::Http(_), None) => Err(ConnectError::TooLate(self.connect_wait)),
+            (ServerEndpoint::Http(_), None) => Err(ConnectError::TooLate(self.connect_wait)),
         }
     }
 
@@ -189,7 +190,7 @@ impl Connection {
         method: &'static str,
         mut parameters: Map<String, Value>,
         call: &CallContext,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Value, RequestFailure> {
         if live.running.is_closed() {
             return Err(ServiceError::TransportClosed.into());
         }
@@ -209,7 +210,7 @@ impl Connection {
         };
         guard.is_answered = true;
         if live.running.is_flooded(&guard.id) {
-            return Err(Failed::Flooded);
+            return Err(RequestFailure::Flooded);
         }
         Ok(result.map(raw::reveal)?)
     }
@@ -217,9 +218,9 @@ impl Connection {
 
 type Service = RunningService<RoleClient, Handler>;
 
-/// Counts what a server sends by itself on one connection.
+/// Limits for unsolicited messages of the server on one connection.
 struct Bounds {
-    running: Arc<Running>,
+    running: Arc<ActiveRequests>,
     server: String,
 }
 
@@ -229,14 +230,14 @@ impl Bounds {
     }
 }
 
-/// Reason why one request has no result.
-enum Failed {
+/// Reason why a request has no result.
+enum RequestFailure {
     Service(ServiceError),
-    /// The server has sent too much while it worked on the request.
+    /// The server sent too many requests while it worked on this one.
     Flooded,
 }
 
-impl From<ServiceError> for Failed {
+impl From<ServiceError> for RequestFailure {
     fn from(error: ServiceError) -> Self {
         Self::Service(error)
     }
@@ -246,7 +247,7 @@ async fn in_time(
     wait: Duration,
     work: impl Future<Output = Result<Service, ClientInitializeError>>,
 ) -> Result<Result<Service, ConnectError>, ConnectError> {
-    // The handshake is a large future that is needed once.
+    // The handshake is a large future that is only needed once.
     let served = tokio::time::timeout(wait, Box::pin(work)).await;
     Ok(served.map_err(|_| ConnectError::TooLate(wait))?.map_err(ConnectError::from))
 }
@@ -256,7 +257,7 @@ async fn over_http(
     http: &Http,
     handler: impl Fn() -> Handler,
     bounds: &Bounds,
-    opening: Opening,
+    opening: OpeningMode,
     wait: Duration,
 ) -> Result<Service, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
@@ -291,15 +292,15 @@ async fn over_http(
     Err(ConnectError::Unauthorized)
 }
 
-/// How a connection begins.
+/// Handshake that opens a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
+enum OpeningMode {
     Stateless,
     Handshake,
     Either,
 }
 
-impl Opening {
+impl OpeningMode {
     fn lifecycle(self) -> ClientLifecycleMode {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         match self {
@@ -313,7 +314,7 @@ impl Opening {
     }
 }
 
-/// Whether a server may have misunderstood the question and not the client.
+/// Returns true if the error may be due to a server that does not understand the discovery request.
 fn is_confused(error: &ClientInitializeError) -> bool {
     matches!(
         error,
@@ -324,8 +325,8 @@ fn is_confused(error: &ClientInitializeError) -> bool {
     )
 }
 
-/// The request as the SDK sends it. A listing of tools is its own kind, for the transport reads the
-/// answer too.
+/// Builds the request as the SDK sends it. `tools/list` has its own type, because the transport
+/// parses its response too.
 fn request(method: &'static str, mut parameters: Map<String, Value>) -> ClientRequest {
     if method == "tools/list" {
         let cursor =
@@ -340,9 +341,10 @@ fn request(method: &'static str, mut parameters: Map<String, Value>) -> ClientRe
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(Value::Object(parameters))))
 }
 
-/// A request that is not answered yet. Dropped like that, the server is told that nobody waits.
+/// Request without a response so far. If it is dropped in this state, the server is notified that
+/// it is canceled.
 struct InFlight<'a> {
-    running: &'a Running,
+    running: &'a ActiveRequests,
     peer: &'a Peer<RoleClient>,
     id: RequestId,
     is_answered: bool,
@@ -367,7 +369,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// What of an error of the HTTP transport is known by type.
+/// Returns the typed error of the HTTP transport, if there is one.
 fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Error>> {
     match error {
         ServiceError::TransportSend(error) => error.error.downcast_ref(),
@@ -403,7 +405,7 @@ fn classified(error: ServiceError, connection: u64) -> RequestError {
 }
 
 #[async_trait]
-impl Remote for Connection {
+impl Remote for ServerConnection {
     async fn request(
         &self,
         method: &'static str,
@@ -415,14 +417,14 @@ impl Remote for Connection {
         for _ in 0..AUTHORIZATIONS_MAX {
             let error = match self.once(&live, method, parameters.clone(), call).await {
                 Ok(result) => return Ok(result),
-                Err(Failed::Service(error)) => error,
-                Err(Failed::Flooded) => return Err(RequestError::Flooded),
+                Err(RequestFailure::Service(error)) => error,
+                Err(RequestFailure::Flooded) => return Err(RequestError::Flooded),
             };
             let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);
             let (Some(challenge), Some(authorizer)) = (challenge, authorizer) else {
                 return Err(classified(error, live.number));
             };
-            // Nothing was done yet: a server looks at credentials first.
+            // The request has not been executed: servers check credentials first.
             let authorized = authorizer.authorize(challenge).await;
             authorized.map_err(|error| RequestError::Other(error.to_string()))?;
         }

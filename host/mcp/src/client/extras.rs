@@ -4,36 +4,36 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Stands for every tool.
+/// Key that applies to every tool.
 const EVERY_TOOL: &str = "*";
 
-/// The names of such arguments, for all tools and for single ones by their remote names. They are
+/// Names of extra arguments, for all tools and for single tools by their remote names. They are
 /// fixed when the connection is configured; no call can change them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "ExtrasForm")]
 pub struct Extras {
-    /// For every tool.
+    /// Extra arguments of every tool.
     pub all_tools: Vec<String>,
-    /// For the tool of that name.
+    /// Extra arguments of single tools, by tool name.
     pub per_tool: BTreeMap<String, Vec<String>>,
 }
 
-/// The forms that a person may write.
+/// Accepted forms in a configuration.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
-    All(Names),
-    PerTool(BTreeMap<String, Names>),
+enum ExtrasForm {
+    All(ArgumentNames),
+    PerTool(BTreeMap<String, ArgumentNames>),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Names {
+enum ArgumentNames {
     One(String),
     Several(Vec<String>),
 }
 
-impl Names {
+impl ArgumentNames {
     fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(name) => vec![name],
@@ -42,11 +42,13 @@ impl Names {
     }
 }
 
-impl From<Written> for Extras {
-    fn from(written: Written) -> Self {
+impl From<ExtrasForm> for Extras {
+    fn from(written: ExtrasForm) -> Self {
         match written {
-            Written::All(names) => Self { all_tools: names.into_vec(), per_tool: BTreeMap::new() },
-            Written::PerTool(tools) => {
+            ExtrasForm::All(names) => {
+                Self { all_tools: names.into_vec(), per_tool: BTreeMap::new() }
+            }
+            ExtrasForm::PerTool(tools) => {
                 let mut per_tool: BTreeMap<_, _> =
                     tools.into_iter().map(|(tool, names)| (tool, names.into_vec())).collect();
                 let all_tools = per_tool.remove(EVERY_TOOL).unwrap_or_default();
@@ -57,7 +59,7 @@ impl From<Written> for Extras {
 }
 
 impl Extras {
-    /// Whether `argument` is an extra of `tool`.
+    /// Returns true if `argument` is an extra argument of `tool`.
     #[must_use]
     pub fn has(&self, tool: &str, argument: &str) -> bool {
         let own = self.per_tool.get(tool).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Which arguments reach a server (`MCP-1` to `MCP-6`).
+//! Selection of the arguments that reach a server (`MCP-1` to `MCP-6`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::client::Extras;
 
-/// Names that mean something to hosts. A server that declares them wants what is not its business
-/// (`MCP-4`).
+/// Argument names with a meaning for hosts. They are never forwarded, even if a server declares
+/// them (`MCP-4`).
 const DENIED: [&str; 9] = [
     "chat_options",
     "tools",
@@ -19,28 +19,28 @@ const DENIED: [&str; 9] = [
     "response_format",
     META,
 ];
-/// Never an argument, not even as an extra.
+/// Name that is never forwarded, not even as an extra argument.
 const META: &str = "_meta";
 
-/// The arguments that the tools of one server declare. It is rebuilt whenever the server lists its
+/// Arguments that the tools of one server declare. It is rebuilt whenever the server lists its
 /// tools (`MCP-6`).
 #[derive(Debug, Clone, Default)]
 pub struct ToolTable {
     declared: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What is sent, and what is not.
+/// Result of [`ToolTable::forward`]: arguments to send, and names of dropped arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Forwarded {
-    /// The arguments of the request. They are as the model wrote them: nothing is converted or
-    /// filled in (`MCP-3`).
+pub struct ForwardedArguments {
+    /// Arguments of the request, exactly as the model wrote them: nothing is converted or filled in
+    /// (`MCP-3`).
     pub arguments: Map<String, Value>,
-    /// Names of arguments of the model that are not sent, for the record.
+    /// Names of the model's arguments that are not sent, for the record.
     pub dropped: Vec<String>,
 }
 
 impl ToolTable {
-    /// Notes what a tool declares, in the place of what it did before.
+    /// Records the arguments that a tool declares, and replaces earlier ones.
     pub fn set(&mut self, tool: &str, input_schema: &Value) {
         let properties = input_schema.get("properties").and_then(Value::as_object);
         let declared =
@@ -48,8 +48,8 @@ impl ToolTable {
         self.declared.insert(tool.to_owned(), declared);
     }
 
-    /// What of the model's arguments and of the host's own values goes to `tool`. The two are
-    /// separate: what a server declares never selects a value of the host (`MCP-2`).
+    /// Selects the arguments of the model, and the values of the host, that go to `tool`. The two
+    /// are separate: the declarations of a server never select a value of the host (`MCP-2`).
     #[must_use]
     pub fn forward(
         &self,
@@ -57,11 +57,11 @@ impl ToolTable {
         extras: &Extras,
         model_arguments: Map<String, Value>,
         host_values: &Map<String, Value>,
-    ) -> Forwarded {
+    ) -> ForwardedArguments {
         let is_declared =
             |name: &str| self.declared.get(tool).is_some_and(|names| names.contains(name));
         let is_extra = |name: &str| name != META && extras.has(tool, name);
-        let mut forwarded = Forwarded::default();
+        let mut forwarded = ForwardedArguments::default();
         for (name, value) in model_arguments {
             if is_extra(&name) || (is_declared(&name) && !DENIED.contains(&name.as_str())) {
                 forwarded.arguments.insert(name, value);

@@ -1,4 +1,5 @@
-//! What a server sends by itself: progress, log lines, questions, news of its lists.
+//! Handler for messages that a server sends on its own: progress, log lines, questions, and list
+//! changes.
 
 #![expect(
     deprecated,
@@ -27,30 +28,30 @@ use tokio::sync::Notify;
 use super::limits::{MESSAGE_BYTES_MAX, OWN_MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
 use super::raw::TOO_LARGE;
-use super::running::Running;
+use super::running::ActiveRequests;
 use crate::level;
 
-/// What a question is called that has no name of its own, before its number.
+/// Prefix of the names of questions without a name of their own, followed by a number.
 const ASKED: &str = "elicitation";
-/// The extension for tasks.
+/// Name of the extension for tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// What a server sends can be faster than the note about the request that it belongs to.
+/// Maximum wait for a request to be registered when a message that belongs to it arrives first.
 const OVERTAKEN: Duration = Duration::from_millis(20);
 
-/// Answers a server on one connection.
+/// Handles messages of a server on one connection.
 pub(crate) struct Handler {
-    pub(crate) running: Arc<Running>,
+    pub(crate) running: Arc<ActiveRequests>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) may_elicit: bool,
     pub(crate) changed: Arc<Notify>,
 }
 
-/// From one form of the same JSON to another.
+/// Converts a value to another type with the same JSON form.
 fn reread<T: DeserializeOwned>(value: impl Serialize) -> Option<T> {
     serde_json::from_value(serde_json::to_value(value).ok()?).ok()
 }
 
-/// What `find` finds, now or a moment later.
+/// Calls `find`, and once more after a short wait if it finds nothing.
 async fn found<T>(find: impl Fn() -> Option<T>) -> Option<T> {
     if let Some(found) = find() {
         return Some(found);
@@ -92,7 +93,7 @@ impl ClientHandler for Handler {
         let asking = elicit(&self.questions, vec![(format!("{ASKED}-{asked}"), parameters)], &call);
         let answer = tokio::select! {
             answers = asking => answers.into_iter().next_back(),
-            // The server has taken the question back, or the connection is gone.
+            // The server has withdrawn the question, or the connection is lost.
             () = context.ct.cancelled() => None,
         };
         answer.and_then(reread).map_or_else(declined, Ok)

@@ -1,9 +1,9 @@
-//! HTTP to a server, as rmcp's transport asks for it.
+//! HTTP client for servers, as required by rmcp's transport.
 //!
-//! Requests go to the configured address alone: a redirect is followed if it stays within the
-//! origin and keeps the request as it is, so that no header reaches anybody else. Nothing comes
-//! from the environment: no proxy, no certificate. Every body has a limit that is looked at before
-//! it is kept.
+//! Requests only go to the configured address: a redirect is followed only if it stays within the
+//! origin and preserves the request, so that headers reach no other server. Nothing is read from
+//! the environment, neither a proxy nor certificates. Every body has a limit that is checked before
+//! it is stored.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,31 +34,31 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
-/// How much of an answer that is an error is read, in bytes: a message of the protocol fits.
+/// Maximum number of bytes that are read of an error response, enough for a JSON-RPC error.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// Redirects within the origin that are followed.
+/// Maximum number of redirects within the origin.
 const REDIRECTS_MAX: usize = 5;
-/// How long the first call waits for the stream that a question may come on.
+/// Time that the first call waits for the stream on which questions may arrive.
 const STREAM_WAIT: Duration = Duration::from_secs(1);
 
-type Failed = StreamableHttpError<reqwest::Error>;
+type TransportError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// A client for one server.
+/// HTTP client for one server.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
     own_stream: Arc<OwnStream>,
 }
 
-/// The stream that a server of the handshake generation has for what belongs to no request. It is
-/// opened in the background, and what is sent before it is there is lost: some servers ask their
+/// Stream of a session-based server for messages that belong to no request. It is opened in the
+/// background, and messages that are sent before it is open are lost; some servers send their
 /// questions on it.
 #[derive(Default)]
 struct OwnStream {
-    /// Whether there is a session, and so such a stream.
+    /// True if there is a session and therefore such a stream.
     is_expected: AtomicBool,
-    /// Whether it is open, or was refused.
+    /// True once the stream is open or was refused.
     is_settled: watch::Sender<bool>,
 }
 
@@ -83,14 +83,14 @@ impl HttpClient {
         Ok(Self { client, own_stream: Arc::default() })
     }
 
-    /// To be called before a connection is made.
+    /// Resets the state of the stream. Must be called before a connection is opened.
     pub(crate) fn forget_stream(&self) {
         self.own_stream.is_expected.store(false, Ordering::Relaxed);
         self.own_stream.is_settled.send_replace(false);
     }
 
-    /// Waits until the server can send what belongs to no request, if it can at all, and not for
-    /// long.
+    /// Waits, for a limited time, until the server can send messages that belong to no request, if
+    /// there is a session.
     pub(crate) async fn stream_settled(&self) {
         if self.own_stream.is_expected.load(Ordering::Relaxed) {
             let mut settled = self.own_stream.is_settled.subscribe();
@@ -103,7 +103,7 @@ impl HttpClient {
         &self,
         request: RequestBuilder,
         event_bytes_max: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         let response = request.send().await?;
         if let Some(failed) = challenge(&response) {
             return Err(failed);
@@ -125,7 +125,7 @@ fn with_headers(
     token: Option<String>,
     headers: Headers,
 ) -> RequestBuilder {
-    // The transport's own headers come first, so that a configured one cannot stand in for them.
+    // Configured headers must not replace the transport's own.
     for (name, value) in headers {
         if name != SESSION && name != LAST_EVENT && name != ACCEPT {
             request = request.header(name, value);
@@ -140,8 +140,8 @@ fn with_headers(
     }
 }
 
-/// The challenge of an answer that asks for other credentials.
-fn challenge(response: &Response) -> Option<Failed> {
+/// Returns the challenge of a response that requires other credentials.
+fn challenge(response: &Response) -> Option<TransportError> {
     let challenge = response.headers().get(WWW_AUTHENTICATE)?.to_str().ok()?.to_owned();
     match response.status() {
         StatusCode::UNAUTHORIZED => {
@@ -161,8 +161,8 @@ fn is_of(response: &Response, media_type: &str) -> bool {
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
 }
 
-/// The body, if it is not larger than that.
-async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+/// Reads a body of at most `bytes_max` bytes.
+async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, TransportError> {
     let too_large = || StreamableHttpError::ResponseBodyTooLarge { max_size: bytes_max };
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     if announced.is_some_and(|length| length > bytes_max) {
@@ -179,7 +179,7 @@ async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, Failed> {
     Ok(body)
 }
 
-/// Returns the events of a response. Nothing follows an error.
+/// Returns the events of a response. An error ends the stream.
 fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let start = Some((response.bytes_stream(), EventReader::new(bytes_max)));
     let events = stream::unfold(start, |state| async {
@@ -210,8 +210,8 @@ fn sse(event: Event) -> Sse {
     }
 }
 
-/// An old server does not know `server/discover` and may say so in any form; the handshake can then
-/// begin (only the code of a JSON-RPC error is looked at, by whoever negotiates).
+/// Converts the HTTP error of a server that does not know `server/discover` to a JSON-RPC error,
+/// whose code lets the SDK fall back to the handshake. Old servers report this in any form.
 fn old_server(
     message: &ClientJsonRpcMessage,
     status: StatusCode,
@@ -242,7 +242,7 @@ impl StreamableHttpClient for HttpClient {
         session: Option<Arc<str>>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         self.post_message_with_max_sse_event_size(
             uri,
             message,
@@ -262,7 +262,7 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
         event_bytes_max: usize,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let has_session = session.is_some();
         let request = self.client.post(uri.as_ref());
         let request = with_headers(request, session, token, headers)
@@ -294,8 +294,8 @@ impl StreamableHttpClient for HttpClient {
         if is_of(&response, EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(events(response, event_bytes_max), session));
         }
-        // Notifications and answers are not answered; servers send all kinds of things instead of
-        // nothing.
+        // Notifications and responses get no response; some servers send arbitrary bodies instead
+        // of an empty one.
         if !matches!(message, ClientJsonRpcMessage::Request(_)) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -314,10 +314,11 @@ impl StreamableHttpClient for HttpClient {
         session: Arc<str>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), TransportError> {
         let request = with_headers(self.client.delete(uri.as_ref()), Some(session), token, headers);
-        // A server without this answers 405, and nobody is helped by any other error either.
-        request.send().await.map(drop).map_err(Failed::from)
+        // A server without sessions answers 405, and other errors are of no use to the caller
+        // either.
+        request.send().await.map(drop).map_err(TransportError::from)
     }
 
     async fn get_stream(
@@ -327,7 +328,7 @@ impl StreamableHttpClient for HttpClient {
         last_event: Option<String>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         self.get_stream_with_max_sse_event_size(
             uri,
             session,
@@ -347,7 +348,7 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
         event_bytes_max: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         let request = with_headers(self.client.get(uri.as_ref()), session, token, headers);
         let mut request = request.header(ACCEPT, EVENTS);
         if let Some(last_event) = last_event {
@@ -359,15 +360,14 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// What an answer means that is no success: an error of the protocol if it holds one, else its
-/// status alone.
+/// Interprets an unsuccessful response: as a JSON-RPC error if it contains one, else by its status.
 async fn refused(
     message: &ClientJsonRpcMessage,
     response: Response,
     session: Option<String>,
-) -> Result<StreamableHttpPostResponse, Failed> {
+) -> Result<StreamableHttpPostResponse, TransportError> {
     let (status, is_json) = (response.status(), is_of(&response, JSON));
-    let failed = || Failed::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")));
+    let failed = || TransportError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")));
     if status.is_redirection() {
         return Err(failed());
     }

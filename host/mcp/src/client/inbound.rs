@@ -1,8 +1,8 @@
-//! A transport that bounds what a server sends by itself, before the SDK keeps any of it.
+//! Transport that limits a server's own requests before the SDK stores them.
 //!
-//! The SDK starts a task for each request of a server and another one for each answer, as many as
-//! there are. So the requests are counted here, in front of it: few are worked on at a time, those
-//! above are answered with an error that costs nothing to make, and a server that goes on loses the
+//! The SDK starts a task for each request of a server, and another one for each response, without a
+//! limit. So requests are counted here, in front of the SDK: only a few are processed at a time,
+//! those above that limit get a cheap error response, and a server that sends too many loses the
 //! connection.
 
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use rmcp::service::{InboundStreamOrigin, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
 use super::limits::REQUESTS_IN_FLIGHT_MAX;
-use super::running::{Running, Verdict};
+use super::running::{ActiveRequests, Verdict};
 
 /// A connection of which each request of the server is counted.
 pub(super) struct Inbound<T> {
     pub(super) transport: T,
-    pub(super) running: Arc<Running>,
+    pub(super) running: Arc<ActiveRequests>,
     pub(super) server: String,
 }
 

@@ -1,4 +1,5 @@
-//! From a server's result to items, and from items to the output of a call (`MCP-16`, `MCP-17`).
+//! Conversion of a server's result to items, and of items to the output of a call (`MCP-16`,
+//! `MCP-17`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,51 +9,51 @@ use serde_json::{Map, Value, json};
 
 use super::answer::CallAnswer;
 
-/// The type of bytes that nobody named.
+/// Media type of binary data without a declared one.
 const UNKNOWN_BYTES: &str = "application/octet-stream";
-/// The text of nothing.
+/// Text of an empty result.
 const NOTHING: &str = "null";
 
 /// One item of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What it is.
+    /// Kind and contents of the item.
     pub kind: ItemKind,
-    /// `_meta` of the result that it is from.
+    /// `_meta` of the result that contains the item.
     pub meta: Option<Map<String, Value>>,
 }
 
-/// What an item is.
+/// Kinds of items.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ItemKind {
     /// Text.
     Text(String),
-    /// Structured content, which reads as compact JSON.
+    /// Structured content. Its text form is compact JSON.
     Structured(Value),
-    /// Bytes with a type.
+    /// Binary data.
     Data {
-        /// For example `image/png`.
+        /// Media type, such as `image/png`.
         media_type: String,
-        /// The bytes; none when the server's base64 was none.
+        /// Decoded bytes; empty if the server's base64 was invalid.
         data: Vec<u8>,
     },
-    /// The address of something.
+    /// Link to a resource.
     Uri {
-        /// Where it is.
+        /// Address of the resource.
         uri: String,
-        /// What the server calls it.
+        /// Name of the resource on the server.
         name: Option<String>,
-        /// For example `text/plain`.
+        /// Media type, such as `text/plain`.
         media_type: Option<String>,
     },
 }
 
-/// Which of a result's two halves is used (`MCP-17`).
+/// Selection between the content and the structured content of a result (`MCP-17`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelectionMode {
-    /// Structured content alone if there is any, else the content.
+    /// Only structured content if there is any, else the content.
     #[default]
     StructuredFirst,
     /// The content if there is any, else structured content.
@@ -66,7 +67,7 @@ pub enum SelectionMode {
 }
 
 impl SelectionMode {
-    /// The items of a result.
+    /// Returns the selected items of a result.
     #[must_use]
     pub fn items(self, answer: &CallAnswer) -> Vec<Item> {
         let content = || answer.content.iter().map(kind).collect::<Vec<_>>();
@@ -88,14 +89,15 @@ impl SelectionMode {
         kinds.into_iter().map(|kind| Item { kind, meta: answer.meta.clone() }).collect()
     }
 
-    /// Whether a value that the server declares a schema for is what a caller gets.
+    /// Returns true if callers get the structured content that the server's output schema
+    /// describes.
     pub(crate) fn is_structured(self) -> bool {
         matches!(self, Self::StructuredFirst | Self::StructuredOnly)
     }
 }
 
 impl Item {
-    /// How much of the host's memory the item takes, in bytes.
+    /// Returns the approximate memory that the item takes, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = match &self.kind {
             ItemKind::Text(text) => text.len(),
@@ -112,7 +114,7 @@ impl Item {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// The item as JSON: `type` is `text`, `data` or `uri`.
+    /// Returns the item as JSON, with the `type` `text`, `data` or `uri`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut item = match &self.kind {
@@ -134,9 +136,9 @@ impl Item {
     }
 }
 
-/// The output of a call. Structured content is a JSON value, so that it stays one for whoever is
-/// served it; where the text form of a value would be something else than its JSON (a text, null),
-/// it is the JSON as text.
+/// Returns the output of a call. Structured content stays a JSON value, so that clients also
+/// receive it as one. A string or null becomes its JSON form as text, because the text form of
+/// these values would differ from their JSON.
 #[must_use]
 pub fn into_output(items: Vec<Item>) -> Output {
     let content = |item: Item| match item.kind {
@@ -153,7 +155,7 @@ pub fn into_output(items: Vec<Item>) -> Output {
     Output::from_contents(items.into_iter().map(content).collect())
 }
 
-/// One block of MCP content. A block of a kind that nobody knows is shown as what it is.
+/// Converts one block of MCP content. A block of an unknown kind is shown as its JSON.
 pub(crate) fn kind(block: &Value) -> ItemKind {
     let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
     match block.get("type").and_then(Value::as_str) {

@@ -1,73 +1,74 @@
-//! What a server can make grow, and how far.
+//! Limits for everything that a server can make grow.
 
 use std::time::Duration;
 
-/// Tools of one server. A model cannot choose among more, and what is above this is there to fill
-/// memory.
+/// Maximum number of tools of one server. A model cannot choose among more, so further ones would
+/// only fill memory.
 pub(crate) const TOOLS_MAX: usize = 1000;
-/// Prompts of one server, which become tools as well.
+/// Maximum number of prompts of one server, which become tools as well.
 pub(crate) const PROMPTS_MAX: usize = 200;
-/// Resources of one server, and as many templates.
+/// Maximum number of resources of one server, and of resource templates.
 pub(crate) const RESOURCES_MAX: usize = 1000;
-/// The address of a resource.
+/// Maximum length of a resource's address.
 pub(crate) const ADDRESS_BYTES_MAX: usize = 2048;
-/// Pages of one listing. Servers send 50 to 100 tools in one; a cursor that never ends does not get
-/// further.
+/// Maximum number of pages of one listing. Servers send 50 to 100 tools per page; the limit stops a
+/// cursor that never ends.
 pub(crate) const PAGES_MAX: usize = 100;
-/// All schemas and descriptions of one server together, in bytes of JSON.
+/// Maximum total size of one server's schemas and descriptions, in bytes of JSON.
 pub(crate) const LISTING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// One schema, in bytes of JSON: as much as a plugin may declare twice over, for nobody here wrote
-/// it.
+/// Maximum size of one schema, in bytes of JSON: twice the limit for plugins, because the user of a
+/// server cannot change its schemas.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 128 * 1024;
-/// Levels of one schema; further than any declaration goes.
+/// Maximum nesting depth of one schema, deeper than any real declaration.
 pub(crate) const SCHEMA_LEVELS_MAX: usize = 64;
-/// One description. Hosts cut at 2 KiB; the rest of a longer one is left out.
+/// Maximum length of one description. Hosts cut at 2 KiB; anything beyond this limit is left out.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
-/// A title is a few words.
+/// Maximum length of a title, which is a few words.
 pub(crate) const TITLE_BYTES_MAX: usize = 256;
-/// The message of an error of the protocol. It goes to a model, and a stack trace should not.
+/// Maximum length of an error message. It goes to the model, and a stack trace should not.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
-/// The words of a tool about its own failure: the output of a compiler fits.
+/// Maximum length of a tool's own failure message: enough for the output of a compiler.
 pub(crate) const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// One message of the protocol, in bytes: a result of some MiB in base64, with room. Nothing longer
-/// is read.
+/// Maximum size of one JSON-RPC message, in bytes: enough for a result of several MiB in base64.
+/// Longer messages are not read.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Items of one result.
+/// Maximum number of items in one result.
 pub(crate) const ITEMS_MAX: usize = 4096;
-/// What of one result is kept, in bytes of the items. A screenshot passes, a video does not.
+/// Maximum total size of the items of one result, in bytes: enough for a screenshot, but not for a
+/// video.
 pub(crate) const RESULT_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// A request or a notification of a server, in bytes: a form with its schema, a conversation to go
-/// on with.
+/// Maximum size of a server's request or notification, in bytes: enough for a form with its schema,
+/// or a conversation for sampling.
 pub(crate) const OWN_MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Requests of a server that wait for their answer at a time, for each call.
+/// Maximum number of a server's unanswered requests, per call.
 pub(crate) const REQUESTS_IN_FLIGHT_MAX: u32 = 8;
-/// Requests of a server in quick succession, for each call. One that sends more loses the
-/// connection.
+/// Maximum number of a server's requests in quick succession, per call. A server that sends more
+/// loses the connection.
 pub(crate) const REQUESTS_MAX: u32 = 100;
-/// The time after which a server may send one request more.
+/// Interval after which a server may send one more request.
 pub(crate) const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
-/// Questions for the user in one call, apart from those that come in rounds.
+/// Maximum number of questions for the user in one call, apart from those that come in rounds.
 pub(crate) const QUESTIONS_PER_CALL_MAX: u32 = 50;
-/// Log lines of one call that are shown, each of `MESSAGE_BYTES_MAX` at most.
+/// Maximum number of log lines of one call that are shown, each of at most `MESSAGE_BYTES_MAX`.
 pub(crate) const LOG_LINES_MAX: u32 = 1000;
-/// Log lines of one call that are shown in one second.
+/// Maximum number of log lines of one call that are shown per second.
 pub(crate) const LOG_LINES_PER_SECOND_MAX: u32 = 50;
-/// How often a server may ask for more before it answers, as the SDKs have it.
+/// Maximum number of rounds in which a server may ask for more input, as in the SDKs.
 pub(crate) const ROUNDS_MAX: usize = 10;
-/// Questions of one round.
+/// Maximum number of questions in one round.
 pub(crate) const QUESTIONS_MAX: usize = 16;
-/// An id of a task, which is sent back with every poll.
+/// Maximum length of a task id, which is sent with every poll.
 pub(crate) const TASK_ID_BYTES_MAX: usize = 1024;
-/// Opening a connection, its handshake included.
+/// Maximum time to open a connection, including its handshake.
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(30);
-/// One page of a listing.
+/// Maximum time for one page of a listing.
 pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(30);
-/// `tasks/cancel` (`MCP-35`).
+/// Maximum time for `tasks/cancel` (`MCP-35`).
 pub(crate) const CANCEL_WAIT: Duration = Duration::from_secs(5);
-/// Between two reloads of the list of tools, however often a server says that it has changed.
+/// Minimum time between two reloads of the tools, however often a server reports changes.
 pub(crate) const RELOAD_SPACING: Duration = Duration::from_secs(1);
 
-/// The text, or as many of its first bytes as are allowed.
+/// Returns a prefix of the text of at most `bytes_max` bytes.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }

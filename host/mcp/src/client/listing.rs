@@ -1,4 +1,4 @@
-//! The tools and prompts that a server lists, as far as they are kept.
+//! Tools and prompts that a server lists, within the limits.
 
 use std::borrow::Cow;
 
@@ -15,77 +15,78 @@ use super::limits::{
 use super::remote::{Remote, RequestError};
 use super::schema::{PromptArgument, input_schema};
 
-/// Where the one thing that the SDK's type for tools has no field for is carried past it.
+/// Key in `_meta` that carries `execution` past the SDK's type for tools, which has no field for
+/// it.
 pub(crate) const EXECUTION: &str = "cofferdam/execution";
 
-/// What is kept of a server's lists.
+/// Tools and prompts of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Listing {
-    /// Its tools, in its order.
+pub struct ServerListing {
+    /// Tools, in the server's order.
     pub tools: Vec<ToolListed>,
-    /// Its prompts, in its order.
+    /// Prompts, in the server's order.
     pub prompts: Vec<PromptListed>,
-    /// What is left out, with the reasons.
+    /// Descriptions of the entries that were left out, with the reasons.
     pub left_out: Vec<String>,
 }
 
-/// A tool as a server lists it.
+/// Tool as a server lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolListed {
-    /// What the server calls it.
+    /// Name on the server.
     pub name: String,
-    /// A short name for people.
+    /// Short name for display.
     pub title: Option<String>,
-    /// What it does, in the server's words.
+    /// Description, in the server's words.
     pub description: String,
-    /// The schema of its arguments (`MCP-14`).
+    /// Schema of the arguments (`MCP-14`).
     pub input_schema: Value,
-    /// The schema of its structured content.
+    /// Schema of the structured content.
     pub output_schema: Option<Value>,
-    /// Hints.
+    /// Behavior hints.
     pub annotations: Annotations,
-    /// Whether it is called as a task.
+    /// Task support of the tool.
     pub support: TaskSupport,
-    /// Its own `_meta`, which goes back with each call.
+    /// `_meta` of the tool, which is sent back with each call.
     pub meta: Option<Map<String, Value>>,
 }
 
-/// A prompt as a server lists it.
+/// Prompt as a server lists it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PromptListed {
-    /// What the server calls it.
+    /// Name on the server.
     pub name: String,
-    /// A short name for people.
+    /// Short name for display.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it does.
+    /// Description, in the server's words.
     #[serde(default)]
     pub description: Option<String>,
-    /// What it takes.
+    /// Arguments of the prompt.
     #[serde(default)]
     pub arguments: Option<Vec<PromptArgument>>,
 }
 
-/// Why there is no list.
+/// Error of listing a server's tools and prompts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListingError {
     /// The request failed.
     #[error("{0}")]
     Request(#[from] RequestError),
-    /// The answer has no list in it.
+    /// The response contains no list.
     #[error("the answer to {0} has no list in it")]
     Malformed(&'static str),
-    /// The server took too long.
+    /// The server did not answer in time.
     #[error("no answer to {0} within {seconds} seconds", seconds = LISTING_WAIT.as_secs())]
     TooLate(&'static str),
 }
 
-impl Listing {
-    /// Asks for what the server offers.
+impl ServerListing {
+    /// Fetches the lists of a server.
     ///
     /// # Errors
-    /// [`ListingError`] when a page does not come. What is wrong with single tools leaves them out.
+    /// [`ListingError`] if a page cannot be fetched. Invalid single entries are left out instead.
     pub async fn fetch(
         remote: &dyn Remote,
         tools: bool,
@@ -125,9 +126,9 @@ impl Listing {
     }
 }
 
-impl Listing {
-    /// The listing without the secrets that `redactor` hides. What has one in its name is left out:
-    /// it could not be called.
+impl ServerListing {
+    /// Removes the secrets that `redactor` hides. A tool or prompt with a secret in its name is
+    /// left out, because it could not be called.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let Self { mut tools, mut prompts, left_out } = self;
@@ -167,7 +168,7 @@ impl Listing {
     }
 }
 
-/// All entries of a paged list, within the limits.
+/// Returns all entries of a paged list, within the limits.
 pub(super) async fn pages(
     remote: &dyn Remote,
     method: &'static str,
@@ -206,10 +207,10 @@ pub(super) async fn pages(
 }
 
 impl ToolListed {
-    /// Reads one entry of a listing.
+    /// Parses one entry of a listing.
     ///
     /// # Errors
-    /// Why the tool is left out, for the log.
+    /// The reason why the tool is left out, for the log.
     pub fn read(tool: Value) -> Result<Self, String> {
         let Value::Object(mut members) = tool else {
             return Err("a tool that is no object".to_owned());
@@ -227,7 +228,7 @@ impl ToolListed {
         if input_schema.get("type").is_some_and(|kind| kind != "object") {
             return Err(format!("`{name}`: its arguments are no object"));
         }
-        // Without an output schema a tool is as good as with one.
+        // A tool is just as usable without an output schema.
         let output_schema =
             members.remove("outputSchema").filter(|schema| check_schema(schema).is_ok());
         let mut meta = match members.remove("_meta") {
@@ -264,8 +265,8 @@ impl ToolListed {
     }
 }
 
-/// Whether a schema is an object of a bearable size. What it says is not looked at: nobody here
-/// decodes by it.
+/// Checks that a schema is an object of acceptable size and depth. Its contents are not checked,
+/// because this host does not decode arguments by it.
 fn check_schema(schema: &Value) -> Result<(), &'static str> {
     if !schema.is_object() {
         return Err("is no object");
@@ -276,7 +277,7 @@ fn check_schema(schema: &Value) -> Result<(), &'static str> {
     if schema.to_string().len() > SCHEMA_BYTES_MAX { Err("is too large") } else { Ok(()) }
 }
 
-/// Whether a value has at most that many levels. It never goes deeper than that itself.
+/// Returns true if a value has at most `levels` levels. The recursion never goes deeper than that.
 pub(crate) fn is_flatter(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else { return false };
     match value {

@@ -2,23 +2,23 @@
 
 use serde_json::{Map, Value};
 
-/// Why there is no `_meta`.
+/// Error for invalid `_meta` of the host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetaError {
-    /// The host's own is something else.
+    /// The value is not a map.
     #[error("MCP tool metadata provided via _meta must be a map.")]
     NotAMap,
-    /// A key of it is none.
+    /// A key is invalid.
     #[error("Invalid MCP _meta key name: '{0}'.")]
     Key(String),
 }
 
-/// The metadata of the host, of the trace and of the tool's listing together; what comes later
-/// wins. `None` when there is no source at all.
+/// Merges the metadata of the host, of the trace and of the tool's listing; later sources override
+/// earlier ones. Returns `None` if there is no source at all.
 ///
 /// # Errors
-/// When the host's metadata is no map or has a key that is none.
+/// If the host's metadata is not a map or contains an invalid key.
 pub fn joined_meta(
     host: Option<&Value>,
     trace: Option<&Map<String, Value>>,

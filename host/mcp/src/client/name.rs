@@ -1,16 +1,17 @@
-//! What a remote tool is called here (`MCP-9`, `MCP-10`).
+//! Local names of remote tools (`MCP-9`, `MCP-10`).
 
-/// What a prefix loses at its end, and a name at its start.
+/// Characters that are trimmed from the end of a prefix and the start of a name.
 const SEPARATORS: [char; 3] = ['_', '.', '-'];
 
-/// The name with `-` for every character that a name cannot hold (`MCP-9`).
+/// Returns the name with `-` in place of every character that a name cannot contain (`MCP-9`).
 #[must_use]
 pub fn local_name(remote: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || SEPARATORS.contains(&c);
     remote.chars().map(|c| if fits(c) { c } else { '-' }).collect()
 }
 
-/// The name with the prefix of its server (`MCP-10`). A prefix of which nothing is left is none.
+/// Returns the name with the prefix of its server (`MCP-10`). A prefix that is empty after trimming
+/// is ignored.
 #[must_use]
 pub fn prefixed_name(remote: &str, prefix: Option<&str>) -> String {
     let name = local_name(remote);

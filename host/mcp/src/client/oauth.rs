@@ -1,9 +1,9 @@
-//! Authorisation at servers that ask for it, on rmcp's state machine: discovery, PKCE, `resource`,
-//! `iss`, registration, more scopes when a server asks for them.
+//! Authorization at servers that require it, on top of rmcp's state machine: discovery, PKCE,
+//! `resource`, `iss`, client registration, and additional scopes on request.
 //!
-//! Nothing is asked for before a server has refused a request. Tokens go to the server's origin as
-//! any other header does. Addresses that a server names are looked up here and nowhere else: they
-//! have to be public, so that no server can have the host knock at doors of its own network.
+//! Authorization only starts after a server has rejected a request. Tokens are sent to the server's
+//! origin like any other header. Addresses that a server names are resolved only in this module,
+//! and must be public, so that no server can make the host probe its own network.
 
 mod fetch;
 mod loopback;
@@ -28,84 +28,84 @@ use super::http::HttpClient;
 use super::limits::cut;
 use super::settings::{HttpEndpoint, is_loopback};
 
-/// What authorization servers show people.
+/// Client name that authorization servers display.
 const CLIENT_NAME: &str = "Cofferdam";
 
-/// As much of a refused address as is shown.
+/// Maximum number of bytes of a refused address that are shown.
 const ADDRESS_BYTES_MAX: usize = 200;
 
-/// Sends a person to an authorization server and waits for the answer.
+/// Sends the user to an authorization server and waits for the response.
 #[async_trait]
 pub trait Browser: Send + Sync {
-    /// Where the person is sent back to. Asked once before each visit.
+    /// Returns the address that the user is redirected back to. Called once before each visit.
     ///
     /// # Errors
-    /// Why nobody can be sent back.
+    /// A message if no redirect is possible.
     async fn redirect_uri(&self) -> Result<String, String>;
 
-    /// Opens or shows `address`, and returns the whole address that the person was sent back to.
+    /// Opens or shows `address`, and returns the full address that the user was redirected to.
     ///
     /// # Errors
-    /// Why there is none: nobody is there, or took too long.
+    /// A message if the user did not come back, or not in time.
     async fn visit(&self, address: &str) -> Result<String, String>;
 }
 
-/// How to authorise.
+/// Settings for authorization.
 #[derive(Clone)]
 pub struct OAuthSettings {
-    /// As whom.
+    /// Identity of the client.
     pub client: OAuthClient,
-    /// What is asked for beside what the server names.
+    /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
-    /// Where tokens are kept.
+    /// Storage for tokens.
     pub store: Arc<dyn CredentialStore>,
-    /// Whether authorization servers may be at private addresses, as inside of a company.
+    /// True if authorization servers may have private addresses, as within a company network.
     pub allows_private_addresses: bool,
 }
 
 impl OAuthSettings {
-    /// Forgets the tokens for one server.
+    /// Deletes the tokens for one server.
     pub(crate) fn forget(&self, server: &Url) -> std::io::Result<()> {
         self.store.clear(&store::key(server))
     }
 }
 
-/// Who asks for authorisation.
+/// Identity that requests authorization.
 #[derive(Clone)]
 pub enum OAuthClient {
-    /// A person, at a browser.
+    /// A user in front of a browser.
     Person {
-        /// Sends the person there.
+        /// Browser that opens the authorization page.
         browser: Arc<dyn Browser>,
-        /// The id that was registered beforehand, with its secret if it has one.
+        /// Client id that was registered beforehand, with its secret if it has one.
         registered: Option<(String, Option<String>)>,
-        /// The address (https) of a document about this client, for authorization servers that read
-        /// such.
+        /// Address (https) of a metadata document about this client, for authorization servers that
+        /// support such documents.
         metadata_url: Option<String>,
     },
-    /// The host itself, without any person.
+    /// The host itself, without a user.
     Host {
-        /// Its id.
+        /// Client id.
         id: String,
-        /// Its secret.
+        /// Client secret.
         secret: String,
     },
 }
 
-/// The state of authorisation at one server.
+/// Authorization state for one server.
 pub(crate) struct Authorizer {
     url: Url,
     settings: OAuthSettings,
     fetch: Arc<Fetch>,
     client: AuthClient<HttpClient>,
-    /// How often there were new credentials.
+    /// Number of times that new credentials were obtained.
     count: AtomicU64,
-    /// Held while a person is asked, so that they are asked once.
+    /// Held while the user is asked, so that the user is asked only once.
     asking: Mutex<()>,
 }
 
 impl Authorizer {
-    /// Begins with the credentials of an earlier time, if there are any.
+    /// Creates the state, with stored credentials if there are any.
     pub(crate) async fn new(
         endpoint: &HttpEndpoint,
         settings: OAuthSettings,
@@ -114,8 +114,8 @@ impl Authorizer {
         let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
         let url = endpoint.url().clone();
         let mut manager = manager(&url, &settings, &fetch).await?;
-        // What is stored may be of no use by now. The server says so, and then the way is the same
-        // as without.
+        // Stored credentials may no longer be valid. The server then rejects them, and
+        // authorization proceeds as without them.
         if let Err(error) = manager.initialize_from_store().await {
             tracing::debug!(%error, "stored credentials are not used");
         }
@@ -130,12 +130,13 @@ impl Authorizer {
         })
     }
 
-    /// A client that sends the current token, and refreshes it.
+    /// Returns a client that sends the current token and refreshes it.
     pub(crate) fn client(&self) -> AuthClient<HttpClient> {
         self.client.clone()
     }
 
-    /// Gets new credentials by what a server said when it refused the present ones.
+    /// Obtains new credentials according to the challenge with which the server rejected the
+    /// current ones.
     pub(crate) async fn authorize(&self, challenge: &str) -> Result<(), ConnectError> {
         let seen = self.count.load(Ordering::Acquire);
         let _asking = self.asking.lock().await;
@@ -202,7 +203,8 @@ impl Authorizer {
         }
     }
 
-    /// What the server wants now, what it granted before, and what a person configured.
+    /// Combines the scopes that were granted before, those that the server wants now, and the
+    /// configured ones.
     fn scopes(&self, wanted: Vec<String>, granted: Vec<String>) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let all = granted.into_iter().chain(wanted).chain(self.settings.scopes.iter().cloned());
@@ -222,8 +224,8 @@ async fn manager(
     Ok(manager)
 }
 
-/// Refuses an address of an authorization server that is neither encrypted nor on this machine: a
-/// user is sent there, and so are codes and tokens.
+/// Rejects an address of an authorization server that is neither encrypted nor on this machine,
+/// because the user, codes and tokens are sent there.
 fn check_address(what: &'static str, address: &str) -> Result<(), ConnectError> {
     let is_safe = Url::parse(address)
         .is_ok_and(|url| url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url));

@@ -1,4 +1,4 @@
-//! What of a server's listing is offered here, and what it stands for.
+//! Definitions that are offered from a server's listing, and the remote items behind them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
 use super::listing::is_flatter;
-use super::passed::{self, Passed};
+use super::passed::{self, PassedItems};
 use super::review::{LeftOut, Statements, statement};
 use super::{
-    Admission, DuplicateName, Listing, PromptListed, SelectionMode, TaskSupport, ToolListed,
+    Admission, DuplicateName, PromptListed, SelectionMode, ServerListing, TaskSupport, ToolListed,
     ToolTable, prefixed_name, prompt_schema,
 };
 
-/// Levels of a schema that goes to the compiler of results.
+/// Maximum nesting depth of an output schema that is compiled.
 const OUTPUT_LEVELS_MAX: usize = 32;
 
-/// The tools of one server as they are offered, until it lists them anew (`MCP-6`).
+/// Tools of one server as they are offered, until the server lists them again (`MCP-6`).
 pub(crate) struct Offer {
     pub(crate) definitions: Arc<[Arc<ToolDefinition>]>,
-    /// What each remote tool declares.
+    /// Arguments that each remote tool declares.
     pub(crate) arguments: ToolTable,
-    entries: BTreeMap<ToolName, Arc<Entry>>,
+    entries: BTreeMap<ToolName, Arc<OfferEntry>>,
     prompts: Vec<PromptListed>,
-    /// Items that are passed on as they are.
-    pub(crate) passed: Arc<Passed>,
+    /// Items that are passed through unchanged.
+    pub(crate) passed: Arc<PassedItems>,
 }
 
-/// What a local name stands for.
-pub(crate) struct Entry {
+/// Remote item behind a local name.
+pub(crate) struct OfferEntry {
     pub(crate) remote: String,
     pub(crate) kind: Kind,
     /// `_meta` of its listing.
     pub(crate) meta: Option<Map<String, Value>>,
-    /// What the server states there about the flow of data (`LBL-5`).
+    /// Labels for data flow that the server states in the listing (`LBL-5`).
     pub(crate) labels: StatedLabels,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 }
 
 impl Offer {
-    /// Nothing at all.
+    /// Returns an offer without any tools.
     pub(crate) fn empty() -> Self {
         Self {
             definitions: Arc::from([]),
@@ -58,31 +58,32 @@ impl Offer {
         }
     }
 
-    /// Makes definitions of what is admitted. What cannot be one is left out and logged.
+    /// Creates definitions for the admitted items. Items without a valid definition are left out
+    /// and logged.
     pub(crate) fn new(
         server: &str,
-        listing: Listing,
+        listing: ServerListing,
         admission: &Admission,
         selection: SelectionMode,
         offers_prompts: bool,
     ) -> Result<Self, DuplicateName> {
-        let Listing { tools, prompts, left_out } = listing;
+        let ServerListing { tools, prompts, left_out } = listing;
         for reason in left_out {
             tracing::warn!(server, reason, "a server's listing is used in part");
         }
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         for missing in admission.missing(&names) {
-            tracing::warn!(server, tool = missing, "an allowed tool is none that the server has");
+            tracing::warn!(server, tool = missing, "an allowed tool is missing on the server");
         }
         let admitted = admission.admit(names)?;
         let mut offered = Self::empty();
         let mut definitions = Vec::new();
-        // The names that are admitted are a selection in the order of the tools.
+        // The admitted names are a subsequence of the tools.
         let mut tools = tools.into_iter();
         for admitted in admitted {
             let Some(tool) = tools.find(|tool| tool.name == admitted.remote) else { break };
             offered.arguments.set(&tool.name, &tool.input_schema);
-            let entry = Entry {
+            let entry = OfferEntry {
                 remote: tool.name.clone(),
                 kind: Kind::Tool(tool.support),
                 labels: tool.meta.as_ref().map(StatedLabels::from_meta).unwrap_or_default(),
@@ -103,7 +104,7 @@ impl Offer {
             }
             let labels = StatedLabels::default();
             let entry =
-                Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
+                OfferEntry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
             offered.add(server, entry, local, |name| of_prompt(name, prompt), &mut definitions);
         }
         offered.prompts = prompts;
@@ -111,8 +112,12 @@ impl Offer {
         Ok(offered)
     }
 
-    /// Returns the statements of the server about what it offers.
-    pub(crate) fn statements(&self, instructions: Option<String>, passed: &Passed) -> Statements {
+    /// Returns the server's statements about what it offers.
+    pub(crate) fn statements(
+        &self,
+        instructions: Option<String>,
+        passed: &PassedItems,
+    ) -> Statements {
         let resources = passed.words();
         let mut statements = Statements { instructions, resources, ..Statements::default() };
         for definition in self.definitions.iter() {
@@ -127,8 +132,8 @@ impl Offer {
         statements
     }
 
-    /// The offer without what is left out.
-    pub(crate) fn without(mut self, left_out: &LeftOut, mut passed: Passed) -> Self {
+    /// Removes the statements that are left out.
+    pub(crate) fn without(mut self, left_out: &LeftOut, mut passed: PassedItems) -> Self {
         self.prompts.retain(|prompt| !left_out.prompts.contains(&prompt.name));
         passed.prompts = self.prompts.iter().map(passed::prompt).collect();
         passed.leave_words_out(&left_out.resources);
@@ -146,15 +151,15 @@ impl Offer {
         self
     }
 
-    /// What a name stands for.
-    pub(crate) fn entry(&self, name: &ToolName) -> Option<Arc<Entry>> {
+    /// Returns the remote item behind a local name.
+    pub(crate) fn entry(&self, name: &ToolName) -> Option<Arc<OfferEntry>> {
         self.entries.get(name).cloned()
     }
 
     fn add(
         &mut self,
         server: &str,
-        entry: Entry,
+        entry: OfferEntry,
         local: String,
         definition: impl FnOnce(ToolName) -> ToolDefinition,
         definitions: &mut Vec<Arc<ToolDefinition>>,
@@ -170,7 +175,7 @@ impl Offer {
 }
 
 fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDefinition {
-    // A schema for what nobody gets would only mislead.
+    // A schema for a value that callers do not get would be misleading.
     let declared = tool.output_schema.filter(|_| selection.is_structured());
     let declared = declared.filter(|schema| is_flatter(schema, OUTPUT_LEVELS_MAX));
     let output = declared.and_then(|schema| {

@@ -1,20 +1,20 @@
-//! Identities of tools of remote servers.
+//! Identities of remote tools.
 
 use cofferdam_tool::ToolDefinition;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::settings::Endpoint;
+use super::settings::ServerEndpoint;
 
-/// Returns a digest over the address of a server and everything that it says about a tool:
-/// `sha256:` and 64 hexadecimal digits. A server that moves, or changes what a tool says or takes,
-/// has another one.
-pub(crate) fn origin_digest(endpoint: &Endpoint, tool: &ToolDefinition) -> String {
+/// Returns a digest of the server's address and everything that it states about a tool: `sha256:`
+/// and 64 hexadecimal digits. The digest changes if the server moves, or changes a tool's
+/// definition.
+pub(crate) fn origin_digest(endpoint: &ServerEndpoint, tool: &ToolDefinition) -> String {
     let address = match endpoint {
-        Endpoint::Http(endpoint) => json!({"url": endpoint.url().as_str()}),
-        // Without the environment: it may hold secrets.
-        Endpoint::Command(command) => json!({
+        ServerEndpoint::Http(endpoint) => json!({"url": endpoint.url().as_str()}),
+        // The environment is excluded because it may contain secrets.
+        ServerEndpoint::Command(command) => json!({
             "program": command.program,
             "arguments": command.arguments,
             "directory": command.directory,
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn another_address_or_definition_is_another_origin() {
-        let endpoint = |url: &str| Endpoint::Http(HttpEndpoint::new(url).unwrap());
+        let endpoint = |url: &str| ServerEndpoint::Http(HttpEndpoint::new(url).unwrap());
         let tool = |description: &str| ToolDefinition {
             name: ToolName::new("t").unwrap(),
             title: None,

@@ -1,7 +1,6 @@
-//! Resources, templates and prompts of a server, for those who pass them on as such.
+//! Resources, templates and prompts of a server, for callers that pass them through.
 //!
-//! They are made anew from what the server lists: only fields that are known here, within limits
-//! and without secrets.
+//! They are rebuilt from the server's lists: only known fields, within limits and without secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +16,19 @@ use super::limits::{
 use super::listing::{ListingError, pages};
 use super::remote::Remote;
 
-/// Items that a server lists beside its tools.
+/// Items that a server lists in addition to its tools.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Passed {
-    /// Its resources.
+pub struct PassedItems {
+    /// Resources.
     pub resources: Vec<Resource>,
-    /// Its templates of resources.
+    /// Resource templates.
     pub templates: Vec<ResourceTemplate>,
-    /// Its prompts.
+    /// Prompts.
     pub prompts: Vec<Prompt>,
 }
 
-impl Passed {
-    /// Asks for resources and templates.
+impl PassedItems {
+    /// Fetches resources and templates.
     pub(crate) async fn fetch(
         remote: &dyn Remote,
         redactor: Option<&Redactor>,
@@ -40,7 +39,7 @@ impl Passed {
             pages(remote, "resources/list", "resources", RESOURCES_MAX, &mut room, left_out)
                 .await?;
         let (method, member) = ("resources/templates/list", "resourceTemplates");
-        // Not every server with resources knows templates.
+        // Not every server with resources supports templates.
         let templates =
             match pages(remote, method, member, RESOURCES_MAX, &mut room, left_out).await {
                 Ok(templates) => templates,
@@ -67,8 +66,8 @@ impl Passed {
     }
 }
 
-impl Passed {
-    /// Returns the titles and descriptions of resources and templates, by address, of those that
+impl PassedItems {
+    /// Returns the titles and descriptions of resources and templates by address, for those that
     /// have any.
     pub(crate) fn words(&self) -> BTreeMap<String, Value> {
         let resources =
@@ -86,7 +85,7 @@ impl Passed {
         words.collect()
     }
 
-    /// Takes away the titles and descriptions of what is at these addresses.
+    /// Removes the titles and descriptions of the items at these addresses.
     pub(crate) fn leave_words_out(&mut self, addresses: &BTreeSet<String>) {
         for item in self.resources.iter_mut().filter(|item| addresses.contains(&item.uri)) {
             (item.title, item.description) = (None, None);
@@ -102,7 +101,7 @@ fn text(value: &Value, name: &str, bytes_max: usize) -> Option<String> {
     value.get(name).and_then(Value::as_str).map(|text| cut(text, bytes_max).to_owned())
 }
 
-/// An address; one that is too long is none.
+/// Returns an address, unless it is too long or has no scheme.
 fn address(value: &Value, name: &str) -> Option<String> {
     let address = value.get(name).and_then(Value::as_str)?;
     let is_fit = address.len() <= ADDRESS_BYTES_MAX && address.contains(':');
@@ -130,7 +129,8 @@ fn template(value: &Value) -> Option<ResourceTemplate> {
     Some(template)
 }
 
-/// A prompt as it is passed on. Its secrets are taken out already.
+/// Converts a listed prompt to the form in which it is passed through. Its secrets have already
+/// been removed.
 pub(crate) fn prompt(listed: &PromptListed) -> Prompt {
     let arguments = listed.arguments.iter().flatten().map(|argument| {
         let mut passed = PromptArgument::new(argument.name.as_str());

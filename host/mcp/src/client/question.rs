@@ -1,8 +1,8 @@
-//! Who answers what a server asks.
+//! Answers to a server's questions.
 //!
-//! Questions for a person go to the one whose call the server is working on, and are declined if
-//! there is nobody. Sampling is for the embedding program to decide (`MCP-36`). There are no roots:
-//! where a caller works is not a server's business.
+//! Questions for a user go to the caller that the server is working for, and are declined without
+//! one. The embedding program decides about sampling (`MCP-36`). The list of roots is empty: a
+//! server need not know the caller's working directories.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use cofferdam_tool::redact::Redactor;
 use serde_json::{Map, Value, json};
 
 use super::limits::{OWN_MESSAGE_BYTES_MAX, QUESTIONS_MAX};
-use super::sampling::{Sampling, SamplingRefused};
+use super::sampling::{SamplingLimits, SamplingRefused};
 
-/// How much of a server's key is a part of a question's name.
+/// Maximum number of characters of a server's key in a question's name.
 const KEY_CHARS_MAX: usize = 32;
 
-/// What may be asked on one connection.
+/// Handlers for the questions on one connection.
 #[derive(Debug, Default)]
 pub struct Questions {
     /// Messages of a model.
-    pub sampling: Sampling,
-    /// Hides the secrets that the server was given, in everything that it says.
+    pub sampling: SamplingLimits,
+    /// Removes the secrets that the server was given from everything that it says.
     pub redactor: Option<Arc<Redactor>>,
 }
 
 impl Questions {
-    /// A string of the server without secrets.
+    /// Removes secrets from a string of the server.
     pub(crate) fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.redactor {
             Some(redactor) => redactor.text(text),
@@ -36,7 +36,7 @@ impl Questions {
         }
     }
 
-    /// Answers a request for a message of a model.
+    /// Answers a sampling request.
     pub(crate) async fn sample(
         &self,
         parameters: Map<String, Value>,
@@ -44,7 +44,7 @@ impl Questions {
         self.sampling.answer(self.cleaned(parameters)).await
     }
 
-    /// Parameters of a request of the server without secrets.
+    /// Removes secrets from the parameters of a server's request.
     fn cleaned(&self, parameters: Map<String, Value>) -> Map<String, Value> {
         let Some(redactor) = &self.redactor else { return parameters };
         match redactor.value(Value::Object(parameters)) {
@@ -54,19 +54,19 @@ impl Questions {
     }
 }
 
-/// A question that has no answer, not even a refusal that the protocol has a form for.
+/// Error for a question without an answer, where the protocol has no form to decline it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the server asked for something that it does not get: {0}")]
 pub(crate) struct NotAnswered(pub(crate) String);
 
-/// One question of a server.
-enum Asked {
+/// Question of a server.
+enum ServerQuestion {
     Elicitation(Map<String, Value>),
     Sampling(Map<String, Value>),
     Roots,
 }
 
-impl Asked {
+impl ServerQuestion {
     fn read(request: &Value) -> Result<Self, NotAnswered> {
         let parameters = match request.get("params") {
             Some(Value::Object(parameters)) => parameters.clone(),
@@ -81,9 +81,9 @@ impl Asked {
     }
 }
 
-/// The answers to the questions of one round of a call, by the server's own keys. What goes to a
-/// person goes there all at once. The number of the round is a part of the questions' names: a
-/// server may use a key twice.
+/// Answers the questions of one round of a call, by the server's own keys. All questions for the
+/// user are asked at once. Question names include the number of the round, because a server may
+/// reuse a key.
 pub(crate) async fn answers(
     questions: &Questions,
     asked: Option<&Map<String, Value>>,
@@ -96,40 +96,43 @@ pub(crate) async fn answers(
         return Err(NotAnswered(format!("questions of {bytes} bytes")));
     }
     let asked = asked.into_iter().flatten();
-    let asked: Vec<_> =
-        asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
+    let asked: Vec<_> = asked
+        .map(|(key, request)| Ok((key, ServerQuestion::read(request)?)))
+        .collect::<Result<_, _>>()?;
     if asked.len() > QUESTIONS_MAX {
         return Err(NotAnswered(format!("{} answers at once", asked.len())));
     }
     let for_person = asked.iter().enumerate().filter_map(|(index, (key, asked))| match asked {
-        Asked::Elicitation(parameters) => Some((name(round, index, key), parameters.clone())),
+        ServerQuestion::Elicitation(parameters) => {
+            Some((name(round, index, key), parameters.clone()))
+        }
         _ => None,
     });
     let mut of_person = elicit(questions, for_person.collect(), call).await.into_iter();
     let mut answers = Map::new();
     for (key, asked) in asked {
         let answer = match asked {
-            Asked::Elicitation(_) => of_person.next().unwrap_or_else(declined),
-            Asked::Sampling(parameters) => {
+            ServerQuestion::Elicitation(_) => of_person.next().unwrap_or_else(declined),
+            ServerQuestion::Sampling(parameters) => {
                 let answer = questions.sample(parameters).await;
                 answer.map_err(|refused| NotAnswered(refused.to_string()))?
             }
-            Asked::Roots => no_roots(),
+            ServerQuestion::Roots => no_roots(),
         };
         answers.insert(key.clone(), answer);
     }
     Ok(answers)
 }
 
-/// The name of a question: what its key has of letters and digits, and what tells it from the
-/// others of its call.
+/// Returns the name of a question: the letters and digits of its key, after numbers that
+/// distinguish it from the other questions of the call.
 fn name(round: usize, index: usize, key: &str) -> String {
     let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let key: String = key.chars().filter(fits).take(KEY_CHARS_MAX).collect();
     format!("{round}-{index}-{key}")
 }
 
-/// The answers of a person, as many as there are questions, which have names.
+/// Asks the user the named questions. Returns one answer per question.
 pub(crate) async fn elicit(
     of_connection: &Questions,
     questions: Vec<(String, Map<String, Value>)>,
@@ -141,8 +144,8 @@ pub(crate) async fn elicit(
     let is_form = |question: &(String, Map<String, Value>)| {
         question.1.get("mode").is_none_or(|mode| mode == "form")
     };
-    // A page of somebody's choice is not opened for a server; it was not told that it could ask for
-    // that either.
+    // The host does not open web pages (URL mode) for a server, and has not announced support for
+    // it.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
     let questions = questions.into_iter().map(|(name, parameters)| Question {
@@ -157,7 +160,7 @@ pub(crate) async fn elicit(
     }
 }
 
-/// The answer, if it has the form of one.
+/// Returns the answer if it has a valid form, otherwise a cancellation.
 fn checked(answer: Value) -> Value {
     let action = answer.get("action").and_then(Value::as_str);
     if matches!(action, Some("accept" | "decline" | "cancel")) { answer } else { cancelled() }

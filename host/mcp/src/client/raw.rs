@@ -1,10 +1,10 @@
-//! Past the SDK's types, where they know less than a server may say.
+//! Preserves message fields that the SDK's types do not have.
 //!
-//! Results are read by trying one type after the other, and what fits a type loses what the type
-//! has no field for: `execution` of a tool, the interval of an earlier task, content of a new kind.
-//! So a result that this client reads itself is wrapped before the SDK sees it, in an object that
-//! fits no type and comes out as it went in. Listings of tools are the exception: the transport has
-//! to see them, for they say which arguments become headers.
+//! The SDK parses results by trying one type after the other, and a result that fits a type loses
+//! every field that the type lacks: `execution` of a tool, the interval of an earlier task, content
+//! of a new kind. So results that this client parses itself are wrapped before the SDK sees them,
+//! in an object that fits no type and passes unchanged. Lists of tools are the exception: the
+//! transport has to see them, because they determine which arguments become headers.
 
 use rmcp::model::{CustomResult, ServerJsonRpcMessage, ServerResult};
 use serde_json::{Map, Value, json};
@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 use super::limits::OWN_MESSAGE_BYTES_MAX;
 use super::listing::EXECUTION;
 
-/// The only member of a wrapped result.
+/// Single member of a wrapped result.
 const WRAPPED: &str = "cofferdam/result";
-/// Members of results that this client reads itself.
+/// Members of results that this client parses itself.
 const OWN: [&str; 11] = [
     "content",
     "structuredContent",
@@ -28,13 +28,13 @@ const OWN: [&str; 11] = [
     "resources",
     "resourceTemplates",
 ];
-/// Results of calls that are no results yet.
+/// Types of preliminary results.
 const OWN_KINDS: [&str; 2] = ["task", "input_required"];
 
-/// The method that stands in place of that of a request or notification which is too large.
+/// Method that replaces the method of a request or notification which is too large.
 pub(crate) const TOO_LARGE: &str = "cofferdam/too-large";
 
-/// Reads one message of a server that has this length in bytes.
+/// Parses one message of a server with a length of `bytes`.
 pub(crate) fn message(
     mut message: Value,
     bytes: usize,
@@ -43,10 +43,10 @@ pub(crate) fn message(
     serde_json::from_value(message)
 }
 
-/// The text of a message as the SDK is to read it. What is no message is left for the SDK to
-/// refuse.
+/// Returns the text of a message as the SDK should read it. Invalid messages are left for the SDK
+/// to reject.
 pub(crate) fn text(text: String) -> String {
-    // Nothing else is changed, and most events are neither.
+    // Only large messages and results are changed, and most events are neither.
     if text.len() <= OWN_MESSAGE_BYTES_MAX && !text.contains("\"result\"") {
         return text;
     }
@@ -64,7 +64,7 @@ fn prepare(message: &mut Value, bytes: usize) {
         && let Some(members) = message.as_object_mut()
         && members.contains_key("method")
     {
-        // The id stays, so that a request can be answered.
+        // The id is kept so that a request can be answered.
         members.remove("params");
         members.insert("method".to_owned(), TOO_LARGE.into());
         return;
@@ -78,13 +78,13 @@ fn prepare(message: &mut Value, bytes: usize) {
     if is_own_kind || OWN.iter().any(|name| members.contains_key(*name)) {
         *result = json!({ WRAPPED: result.take() });
     } else if let Some(Value::Array(tools)) = members.get_mut("tools") {
-        // One tool that does not fit would spoil all of them.
+        // A single invalid tool would make the SDK reject the whole list.
         tools.retain(|tool| tool.get("name").is_some_and(Value::is_string));
         tools.iter_mut().filter_map(Value::as_object_mut).for_each(fit);
     }
 }
 
-/// Makes a tool one that the SDK's type reads without loss.
+/// Changes a tool so that the SDK's type reads it without loss.
 fn fit(tool: &mut Map<String, Value>) {
     let schema = tool.entry("inputSchema").or_insert(Value::Null);
     if schema.is_null() {
@@ -102,7 +102,7 @@ fn fit(tool: &mut Map<String, Value>) {
     }
 }
 
-/// The result as the server wrote it.
+/// Returns the result as the server wrote it.
 pub(crate) fn reveal(result: ServerResult) -> Value {
     match result {
         ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => {

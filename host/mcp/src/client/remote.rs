@@ -1,4 +1,4 @@
-//! A connection as the rules for calls see it.
+//! Interface of a connection for the call rules.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value};
 
-/// A server that can be asked.
+/// Connection to a server.
 ///
-/// Dropping a request's future gives it up; an implementation tells the server so.
+/// Dropping the future of a request cancels it; implementations notify the server.
 #[async_trait]
 pub trait Remote: Send + Sync {
     /// Sends one request and returns its result as the server wrote it. Progress, log lines and
-    /// questions that belong to it go to the one whose call it is.
+    /// questions that belong to it go to the caller of `call`.
     ///
     /// # Errors
-    /// [`RequestError`], of which [`RequestError::Lost`] alone means that the connection is gone.
+    /// [`RequestError`]. Only [`RequestError::Lost`] means that the connection is lost.
     async fn request(
         &self,
         method: &'static str,
@@ -23,59 +23,59 @@ pub trait Remote: Send + Sync {
         call: &CallContext,
     ) -> Result<Value, RequestError>;
 
-    /// Connects anew after a request has lost the connection of that number. Several calls may lose
-    /// one connection: the first makes a new one, and the others find it there.
+    /// Reconnects after a request has lost the connection with the number `lost`. Several calls may
+    /// lose the same connection: the first one reconnects, and the others use the new connection.
     ///
     /// # Errors
-    /// [`ReconnectFailed`] when there is no connection afterwards.
+    /// [`ReconnectFailed`] if there is no connection afterwards.
     async fn reconnect(&self, lost: u64) -> Result<(), ReconnectFailed>;
 
-    /// Waits between two requests of one call. A script lets the time pass in its own way.
+    /// Waits between two requests of one call. Scripted servers override it to control time.
     async fn pause(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
     }
 }
 
-/// Why a request has no result.
+/// Error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The stream was closed before the answer came.
+    /// The stream was closed before the response arrived.
     #[error("the connection was lost")]
     Lost {
-        /// The number of the connection.
+        /// Number of the connection.
         connection: u64,
     },
     /// The server answered with an error.
     #[error("error {code}: {message}")]
     Protocol {
-        /// Its code.
+        /// Error code.
         code: i64,
-        /// In the server's words.
+        /// Message of the server.
         message: String,
-        /// The number of the connection.
+        /// Number of the connection.
         connection: u64,
     },
     /// The server sent too many requests of its own while it worked on this one, and the connection
-    /// was ended.
+    /// was closed.
     #[error("the server sent too many requests")]
     Flooded,
-    /// Anything else; the text is for the log.
+    /// Any other error; the text is for the log.
     #[error("{0}")]
     Other(String),
 }
 
-/// There is no connection, and none could be made.
+/// Error returned when reconnecting fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot reconnect: {0}")]
 pub struct ReconnectFailed(pub String);
 
-/// A server that has forgotten a session says so in words alone; this is the one place where a text
-/// decides (`MCP-19`).
+/// Text by which a server reports an unknown session. There is no error code for it, so this is the
+/// only place where a message text matters (`MCP-19`).
 const SESSION_ENDED: &str = "session terminated";
 
 impl RequestError {
-    /// The connection that is gone, if it is.
+    /// Returns the number of the lost connection, if the connection is lost.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         match self {

@@ -1,30 +1,29 @@
-//! Consent to what a server says about its tools.
+//! Review of what a server states about its tools.
 //!
-//! A server can change its words after a user has looked at them. So everything that a model would
-//! read is shown to a [`Review`] first, at each load of the lists, and what that does not accept is
-//! left out.
+//! A server can change its statements after the user has reviewed them. So everything that a model
+//! would read is passed to a [`Review`] each time the lists are loaded, and statements that it does
+//! not accept are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value, json};
 
-/// Statements of a server that a model reads, in a form that can be kept and compared. Secrets are
-/// taken out.
+/// Statements of a server that a model reads, in a form that can be stored and compared. Secrets
+/// are removed.
 ///
-/// The `_meta` of a tool is not among them: it goes back to the server with each call, and no model
-/// reads it. Labels that it states count as those of a third party.
+/// The `_meta` of a tool is not included: it goes back to the server with each call, and no model
+/// reads it. Labels in it count as stated by a third party.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statements {
-    /// Instructions for all its tools together.
+    /// Instructions for all tools of the server.
     pub instructions: Option<String>,
-    /// Definitions of the tools that are admitted, by the server's own names.
+    /// Definitions of the admitted tools, by their remote names.
     pub tools: BTreeMap<String, Value>,
-    /// Definitions of the prompts that are offered as tools, by the server's own names.
+    /// Definitions of the prompts that are offered as tools, by their remote names.
     pub prompts: BTreeMap<String, Value>,
-    /// Titles and descriptions of its resources and templates, by their addresses, of those that
-    /// have any. Addresses and names are not among the statements: they come and go with the data
-    /// of a server.
+    /// Titles and descriptions of resources and templates, by address, for those that have any.
+    /// Addresses and names are not included, because they come and go with the server's data.
     pub resources: BTreeMap<String, Value>,
 }
 
@@ -33,18 +32,19 @@ pub struct Statements {
 pub struct LeftOut {
     /// True if the instructions are left out.
     pub instructions: bool,
-    /// Tools that are left out, by the server's own names.
+    /// Tools that are left out, by their remote names.
     pub tools: BTreeSet<String>,
-    /// Prompts that are left out, by the server's own names.
+    /// Prompts that are left out, by their remote names.
     pub prompts: BTreeSet<String>,
-    /// Addresses of the resources and templates that are passed on without title and description.
+    /// Addresses of the resources and templates that are passed through without title and
+    /// description.
     pub resources: BTreeSet<String>,
 }
 
 /// Decides which statements of one server are used.
 pub trait Review: Send + Sync {
-    /// Finds what is not used of `statements`. Called whenever the server has listed what it
-    /// offers.
+    /// Returns the part of `statements` that is not used. Called whenever the server has listed
+    /// what it offers.
     fn left_out(&self, statements: &Statements) -> LeftOut;
 }
 
@@ -59,7 +59,7 @@ impl LeftOut {
     }
 }
 
-/// A definition without the name that it has here.
+/// Returns the JSON form of a definition without its local name.
 pub(super) fn statement(definition: &ToolDefinition) -> Value {
     let mut members = Map::new();
     members.insert("description".to_owned(), definition.description.as_str().into());

@@ -1,4 +1,4 @@
-//! Calls that a server answers with questions before it answers them (revision 2026-07-28).
+//! Calls that a server answers with questions first (revision 2026-07-28).
 
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value};
@@ -10,9 +10,8 @@ use super::question::{Questions, answers};
 use super::remote::Remote;
 use super::task_options::poll_delay;
 
-/// Sends a request until the server answers with something else than questions. Each round sends
-/// the request anew, with the answers of that round alone and with the server's state exactly as it
-/// came.
+/// Sends a request until the server returns something other than questions. Each round repeats the
+/// request with only the answers of that round, and with the server's state unchanged.
 pub(crate) async fn ask(
     remote: &dyn Remote,
     questions: &Questions,
@@ -37,7 +36,7 @@ pub(crate) async fn ask(
         parameters.remove("inputResponses");
         parameters.remove("requestState");
         if responses.is_empty() {
-            // The server wants to be asked again later, no more.
+            // The server only wants to be asked again later.
             remote.pause(poll_delay(None)).await;
         } else {
             parameters.insert("inputResponses".to_owned(), Value::Object(responses));

@@ -1,5 +1,5 @@
-//! Calls that wait for a server on one connection, and how much the server may send while they
-//! wait.
+//! Requests in flight on one connection, and limits for the messages that the server sends
+//! meanwhile.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,38 +16,36 @@ use super::limits::{
     REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
 };
 
-/// Requests of ours that a server has not answered yet, and its own requests while it works on
-/// them.
+/// Unanswered requests of the host, and the server's own requests while it works on them.
 #[derive(Default)]
-pub(crate) struct Running {
-    state: Mutex<State>,
-    /// Cancelled when the server has sent more than it may: the connection ends.
+pub(crate) struct ActiveRequests {
+    state: Mutex<RequestState>,
+    /// Fires when the server has sent too much: the connection ends.
     closed: CancellationToken,
 }
 
 #[derive(Default)]
-struct State {
-    calls: HashMap<RequestId, Waiting>,
+struct RequestState {
+    calls: HashMap<RequestId, PendingRequest>,
     /// Requests of the server that belong to no single call.
     shared: Requests,
-    /// Requests of the server that are not answered yet, with the request of ours that they are
-    /// counted for.
+    /// Unanswered requests of the server, each with the host's request that it is counted for.
     unanswered: HashMap<RequestId, Option<RequestId>>,
-    /// Requests of ours during which the server has sent too much.
+    /// Requests of the host during which the server has sent too much.
     flooded: HashSet<RequestId>,
 }
 
-/// A request of ours that waits for its answer.
-struct Waiting {
+/// Unanswered request of the host.
+struct PendingRequest {
     token: ProgressToken,
     call: CallContext,
     /// Number of questions so far.
     asked: u32,
     requests: Requests,
-    lines: Lines,
+    lines: LogLines,
 }
 
-/// Requests of a server that are counted together: a bucket of tokens that fills up again slowly.
+/// Requests of a server that are counted together, with a token bucket that refills slowly.
 struct Requests {
     in_flight: u32,
     left: u32,
@@ -61,7 +59,7 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Takes a token, of which there are `REQUESTS_MAX` for each of `calls`.
+    /// Takes a token. The bucket holds `REQUESTS_MAX` tokens for each of `calls`.
     fn take(&mut self, calls: u32, now: Instant) -> bool {
         let elapsed = now.saturating_duration_since(self.filled);
         let intervals =
@@ -77,16 +75,16 @@ impl Requests {
     }
 }
 
-/// Log lines of one call.
+/// Counters for the log lines of one call.
 #[derive(Default)]
-struct Lines {
+struct LogLines {
     second: Option<Instant>,
     in_second: u32,
     shown: u32,
     left_out: u64,
 }
 
-impl Lines {
+impl LogLines {
     /// Returns whether one more line is shown.
     fn take(&mut self, now: Instant) -> bool {
         let is_same =
@@ -108,35 +106,35 @@ impl Lines {
 /// Verdict about a request of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is answered.
+    /// The request is handled.
     Admitted,
-    /// It is answered with an error: too many wait for their answer.
+    /// The request gets an error response, because too many are unanswered.
     Busy,
-    /// The server does not stop: the connection ends.
+    /// The server has exhausted its limit: the connection ends.
     Closed,
 }
 
-impl Running {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ActiveRequests {
+    fn state(&self) -> MutexGuard<'_, RequestState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request of ours, and the call that it is made for.
+    /// Registers a request of the host, and the call that it belongs to.
     pub(super) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
-        let waiting = Waiting {
+        let waiting = PendingRequest {
             token,
             call,
             asked: 0,
             requests: Requests::default(),
-            lines: Lines::default(),
+            lines: LogLines::default(),
         };
         let mut state = self.state();
-        // Each call brings room for requests that belong to no single one.
+        // Each call also adds tokens for requests that belong to no single call.
         state.shared.left = state.shared.left.saturating_add(REQUESTS_MAX);
         state.calls.insert(id, waiting);
     }
 
-    /// Forgets a request of ours, and tells its caller how many log lines were left out.
+    /// Removes a request of the host, and reports to its caller how many log lines were left out.
     pub(super) fn remove(&self, id: &RequestId) {
         let removed = self.state().calls.remove(id);
         if let Some(waiting) = removed {
@@ -144,7 +142,7 @@ impl Running {
         }
     }
 
-    /// Returns whether the server has sent too much while it worked on this request of ours.
+    /// Returns whether the server has sent too much while it worked on this request.
     pub(super) fn is_flooded(&self, id: &RequestId) -> bool {
         self.state().flooded.remove(id)
     }
@@ -154,7 +152,7 @@ impl Running {
         self.closed.is_cancelled()
     }
 
-    /// Waits until [`Running::is_closed`].
+    /// Waits until [`ActiveRequests::is_closed`].
     pub(super) fn closed(&self) -> WaitForCancellationFuture<'_> {
         self.closed.cancelled()
     }
@@ -162,7 +160,7 @@ impl Running {
     /// Counts a request of the server.
     pub(super) fn admit(&self, id: &RequestId, origin: Option<&InboundStreamOrigin>) -> Verdict {
         let mut state = self.state();
-        let State { calls, shared, unanswered, flooded } = &mut *state;
+        let RequestState { calls, shared, unanswered, flooded } = &mut *state;
         let now = Instant::now();
         let of_call = match origin {
             Some(InboundStreamOrigin::OutboundRequest(of)) if calls.contains_key(of) => {
@@ -179,7 +177,7 @@ impl Running {
         if !requests.take(counts_for, now) {
             match of_call {
                 Some(of) => drop(flooded.insert(of)),
-                // Nobody can tell for which of them it was.
+                // The request cannot be attributed to a single call.
                 None => flooded.extend(calls.keys().cloned()),
             }
             drop(state);
@@ -195,10 +193,10 @@ impl Running {
         Verdict::Admitted
     }
 
-    /// Notes that a request of the server was answered, or taken back.
+    /// Records that a request of the server was answered or withdrawn.
     pub(super) fn answered(&self, id: &RequestId) {
         let mut state = self.state();
-        let State { calls, shared, unanswered, .. } = &mut *state;
+        let RequestState { calls, shared, unanswered, .. } = &mut *state;
         let requests = match unanswered.remove(id) {
             None => return,
             Some(None) => shared,
@@ -219,9 +217,9 @@ impl Running {
             .map(|waiting| waiting.call.clone())
     }
 
-    /// Finds the call that a question belongs to, and how many were asked of it before. A transport
-    /// that keeps streams apart knows it; otherwise there has to be a single call, or several of
-    /// one session. A question is never put to another caller.
+    /// Returns the call that a question belongs to, and the number of its earlier questions. A
+    /// transport that separates streams knows the call; otherwise there must be a single call, or
+    /// several of one session. A question never goes to another caller.
     pub(super) fn asking(
         &self,
         origin: Option<&InboundStreamOrigin>,
@@ -230,7 +228,7 @@ impl Running {
         let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             state.calls.get_mut(id)?
         } else {
-            // Requests that belong to no call have no id of one.
+            // Requests that belong to no call have an empty call id.
             let mut running =
                 state.calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
             let first = running.next()?;
@@ -245,8 +243,8 @@ impl Running {
         (asked < QUESTIONS_PER_CALL_MAX).then(|| (waiting.call.clone(), asked))
     }
 
-    /// Finds the call that a log line belongs to: that of the stream, or the only one. `Some(None)`
-    /// is a line that is left out.
+    /// Returns the call that a log line belongs to: the call of the stream, or the only call.
+    /// `Some(None)` means that the line is left out.
     pub(super) fn logging(
         &self,
         origin: Option<&InboundStreamOrigin>,
@@ -288,8 +286,8 @@ mod tests {
         RequestId::Number(number)
     }
 
-    fn running(calls: &[i64]) -> Running {
-        let running = Running::default();
+    fn running(calls: &[i64]) -> ActiveRequests {
+        let running = ActiveRequests::default();
         for call in calls {
             running.add(id(*call), ProgressToken(id(*call)), CallContext::new("c"));
         }
@@ -349,8 +347,8 @@ mod tests {
 
     #[test]
     fn log_lines_are_limited_per_second_and_per_call() {
-        let (mut lines, start) = (Lines::default(), Instant::now());
-        let shown = |lines: &mut Lines, now| (0..1000).filter(|_| lines.take(now)).count();
+        let (mut lines, start) = (LogLines::default(), Instant::now());
+        let shown = |lines: &mut LogLines, now| (0..1000).filter(|_| lines.take(now)).count();
         assert_eq!(shown(&mut lines, start), usize::try_from(LOG_LINES_PER_SECOND_MAX).unwrap());
         assert_eq!(lines.left_out, 1000 - u64::from(LOG_LINES_PER_SECOND_MAX));
         for second in 1..100 {

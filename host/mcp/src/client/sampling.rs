@@ -1,4 +1,4 @@
-//! Messages of a model for a server (`MCP-36`).
+//! Sampling: model messages for a server (`MCP-36`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,53 +6,53 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-/// Most tokens of one message. What asks for more gets as many.
+/// Maximum tokens of one message. Requests for more are reduced to it.
 const TOKENS_MAX: u64 = 4096;
-/// Most messages on one connection. Reconnecting does not start anew: that would be for the server
-/// to decide.
+/// Maximum number of messages for one server. Reconnecting does not reset the count, because the
+/// server can force a reconnection.
 const REQUESTS_MAX: u32 = 25;
 
-/// Makes messages for servers: part of the embedding program, which answers for what they cost and
-/// reveal.
+/// Creates messages for servers. Implemented by the embedding program, which is responsible for the
+/// cost and for what the messages reveal.
 #[async_trait]
 pub trait SamplingHandler: Send + Sync {
     /// Answers `sampling/createMessage` with a result of that request. `maxTokens` is at most 4096.
     ///
     /// # Errors
-    /// Why there is none; the text goes to the server.
+    /// The reason for the refusal; the text goes to the server.
     async fn create_message(&self, parameters: Map<String, Value>) -> Result<Value, String>;
 }
 
-/// Whether and how often a server gets messages.
+/// Sampling handler of one server, with its budget.
 #[derive(Default)]
-pub struct Sampling {
+pub struct SamplingLimits {
     handler: Option<Arc<dyn SamplingHandler>>,
     requests: AtomicU32,
 }
 
-/// Why a server gets no message.
+/// Error of a sampling request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingRefused {
-    /// Nobody makes any.
+    /// No handler is configured.
     #[error("sampling is not allowed")]
     NoHandler,
-    /// It had all that it may have.
+    /// The budget is exhausted.
     #[error("sampling is allowed {REQUESTS_MAX} times on one connection")]
     UsedUp,
-    /// The handler gave none.
+    /// The handler returned an error.
     #[error("{0}")]
     Failed(String),
 }
 
-impl Sampling {
-    /// Messages are made by `handler`; without one every request is refused.
+impl SamplingLimits {
+    /// Creates a budget for `handler`. Without a handler, every request is refused.
     #[must_use]
     pub fn new(handler: Option<Arc<dyn SamplingHandler>>) -> Self {
         Self { handler, requests: AtomicU32::new(0) }
     }
 
-    /// Whether a server is told that it may ask.
+    /// Returns whether the host announces sampling to the server.
     #[must_use]
     pub fn is_offered(&self) -> bool {
         self.handler.is_some()
@@ -61,7 +61,7 @@ impl Sampling {
     /// Answers one request.
     ///
     /// # Errors
-    /// [`SamplingRefused`]; only what the handler was asked counts.
+    /// [`SamplingRefused`]. Only requests that reach the handler count against the budget.
     pub async fn answer(
         &self,
         mut parameters: Map<String, Value>,
@@ -78,7 +78,7 @@ impl Sampling {
     }
 }
 
-impl std::fmt::Debug for Sampling {
+impl std::fmt::Debug for SamplingLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sampling").field("is_offered", &self.is_offered()).finish_non_exhaustive()
     }

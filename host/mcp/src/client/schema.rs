@@ -1,22 +1,22 @@
-//! Schemas of remote tools and of prompts that become tools (`MCP-14`, `MCP-15`).
+//! Schemas of remote tools, and of prompts that become tools (`MCP-14`, `MCP-15`).
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// An argument of a prompt, as a server lists it.
+/// Argument of a prompt, as a server lists it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PromptArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What it is for.
+    /// Description of the argument.
     pub description: Option<String>,
-    /// Whether it has to be given.
+    /// True if the argument is required.
     pub required: Option<bool>,
 }
 
-/// The input schema of a tool as it is used here: none is `{}`, and an object has `properties`
-/// (`MCP-14`).
+/// Returns the input schema of a tool as the host uses it: a missing schema becomes `{}`, and an
+/// object schema always has `properties` (`MCP-14`).
 #[must_use]
 pub fn input_schema(listed: Option<&Value>) -> Value {
     let mut schema = match listed {
@@ -31,7 +31,7 @@ pub fn input_schema(listed: Option<&Value>) -> Value {
     schema
 }
 
-/// The schema of a prompt that becomes a tool: every argument is a text (`MCP-15`).
+/// Returns the schema of a prompt that becomes a tool: every argument is a string (`MCP-15`).
 #[must_use]
 pub fn prompt_schema(arguments: &[PromptArgument]) -> Value {
     let property = |argument: &PromptArgument| {

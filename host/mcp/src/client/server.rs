@@ -1,4 +1,4 @@
-//! A remote server as a source of tools.
+//! Remote server as a source of tools.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -18,51 +18,52 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::connection::{Connection, Live};
+use super::connection::{Live, ServerConnection};
 use super::limits::{DESCRIPTION_BYTES_MAX, RELOAD_SPACING, cut};
 use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
-use super::settings::{Endpoint, ServerSettings};
+use super::settings::{ServerEndpoint, ServerSettings};
 use super::{
-    CallError, Calls, ConnectError, Item, ItemKind, Listing, Passed, Questions, Sampling,
-    into_output, joined_meta,
+    CallError, Calls, ConnectError, Item, ItemKind, PassedItems, Questions, SamplingLimits,
+    ServerListing, into_output, joined_meta,
 };
 
-/// Between two attempts to be told of changes.
+/// Time between two attempts to subscribe to changes.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// A connected server. Dropping it ends the connection, and the process if there is one.
+/// Connected server. Dropping it closes the connection, and ends the process if there is one.
 pub struct RemoteServer {
-    inner: Arc<Inner>,
+    inner: Arc<ServerState>,
     _stop: DropGuard,
 }
 
-struct Inner {
+struct ServerState {
     settings: ServerSettings,
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
     calls: Calls,
     offer: RwLock<Arc<Offer>>,
     versions: watch::Sender<u64>,
     /// Instructions of the server.
     instructions: Option<String>,
-    /// Instructions that are accepted.
+    /// Instructions that the review has accepted.
     accepted_instructions: OnceLock<String>,
 }
 
 impl RemoteServer {
-    /// Connects and lists what the server offers.
+    /// Connects to a server and lists what it offers.
     ///
     /// # Errors
-    /// [`ConnectError`]; a server that cannot be used is not kept, and its process is gone.
+    /// [`ConnectError`]. The connection to an unusable server is closed and its process ended.
     pub async fn connect(settings: ServerSettings) -> Result<Self, ConnectError> {
         let redactor = settings.redactor.clone().filter(|redactor| !redactor.is_empty());
-        let questions = Questions { sampling: Sampling::new(settings.sampling.clone()), redactor };
+        let questions =
+            Questions { sampling: SamplingLimits::new(settings.sampling.clone()), redactor };
         let questions = Arc::new(questions);
-        let connection = Arc::new(Connection::open(&settings, Arc::clone(&questions)).await?);
+        let connection = Arc::new(ServerConnection::open(&settings, Arc::clone(&questions)).await?);
         let info = connection.live().and_then(|live| live.server());
         let instructions = info.and_then(|info| info.instructions.clone());
         let instructions = instructions.map(|text| questions.clean(&text).into_owned());
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(ServerState {
             calls: Calls {
                 remote: Arc::clone(&connection) as _,
                 tasks: settings.tasks,
@@ -89,40 +90,40 @@ impl RemoteServer {
         Ok(Self { inner, _stop: stop.drop_guard() })
     }
 
-    /// Counts the reloads of the server's tools: whoever has built something of them builds it
-    /// anew.
+    /// Returns a counter that increases with each reload of the server's tools, for callers that
+    /// derive state from them.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.versions.subscribe()
     }
 
-    /// Lists anew what the server offers, so that it is reviewed again.
+    /// Lists again what the server offers, so that it is reviewed again.
     ///
     /// # Errors
-    /// [`ConnectError`] when there is no list; everything stays as it was.
+    /// [`ConnectError`] if the lists cannot be fetched. The offer then stays unchanged.
     pub async fn review_again(&self) -> Result<(), ConnectError> {
         self.inner.reload().await
     }
 
-    /// Returns the items that the server lists beside its tools, as of its last load.
+    /// Returns the items that the server lists in addition to its tools, as of the last load.
     #[must_use]
-    pub fn passed(&self) -> Arc<Passed> {
+    pub fn passed(&self) -> Arc<PassedItems> {
         Arc::clone(&self.inner.offer().passed)
     }
 
     /// Reads a resource of the server.
     ///
     /// # Errors
-    /// [`CallError`], in words that may be shown.
+    /// [`CallError`], with a text that may be shown.
     pub async fn read_resource(&self, uri: &str, call: &CallContext) -> Result<Value, CallError> {
         let parameters = Map::from_iter([("uri".to_owned(), uri.into())]);
         self.inner.pass(uri, "resources/read", parameters, call).await
     }
 
-    /// Gets a prompt of the server as it is.
+    /// Gets a prompt of the server unchanged.
     ///
     /// # Errors
-    /// [`CallError`], in words that may be shown.
+    /// [`CallError`], with a text that may be shown.
     pub async fn get_prompt(
         &self,
         prompt: &str,
@@ -136,7 +137,7 @@ impl RemoteServer {
         self.inner.pass(prompt, "prompts/get", Map::from_iter(parameters), call).await
     }
 
-    /// The revision of the protocol that is spoken at present.
+    /// Returns the protocol revision of the current connection.
     #[must_use]
     pub fn protocol_version(&self) -> Option<String> {
         let info = self.inner.connection.live()?.server()?;
@@ -149,9 +150,9 @@ fn spawn_until(stop: &CancellationToken, work: impl Future<Output = ()> + Send +
     tokio::spawn(async move { stop.run_until_cancelled(work).await });
 }
 
-/// Loads anew whenever there is reason to, one load after the other and not more often than the
-/// spacing.
-async fn reload(server: Weak<Inner>, changed: Arc<Notify>) {
+/// Reloads the lists after each change, one reload at a time and at most one per
+/// [`RELOAD_SPACING`].
+async fn reload(server: Weak<ServerState>, changed: Arc<Notify>) {
     loop {
         changed.notified().await;
         let Some(inner) = server.upgrade() else { return };
@@ -163,9 +164,12 @@ async fn reload(server: Weak<Inner>, changed: Arc<Notify>) {
     }
 }
 
-/// Asks to be told of changes, on connections where they are only told to those who ask (revision
-/// 2026-07-28).
-async fn listen(server: Weak<Inner>, mut numbers: watch::Receiver<u64>, changed: Arc<Notify>) {
+/// Subscribes to changes on connections whose revision requires it (2026-07-28).
+async fn listen(
+    server: Weak<ServerState>,
+    mut numbers: watch::Receiver<u64>,
+    changed: Arc<Notify>,
+) {
     loop {
         numbers.mark_unchanged();
         let live = server.upgrade().and_then(|inner| inner.connection.live());
@@ -207,22 +211,22 @@ async fn hear(live: &Live, changed: &Notify) {
     }
 }
 
-impl Inner {
+impl ServerState {
     async fn reload(&self) -> Result<(), ConnectError> {
         let settings = &self.settings;
         let info = self.connection.live().and_then(|live| live.server());
         let capabilities = info.map(|info| info.capabilities.clone()).unwrap_or_default();
         let has_prompts = capabilities.prompts.is_some();
         let remote = self.connection.as_ref();
-        let mut listing = Listing::fetch(remote, settings.loads_tools, has_prompts).await?;
+        let mut listing = ServerListing::fetch(remote, settings.loads_tools, has_prompts).await?;
         let passed = match capabilities.resources {
-            Some(_) => Passed::fetch(remote, self.redactor(), &mut listing.left_out).await,
-            None => Ok(Passed::default()),
+            Some(_) => PassedItems::fetch(remote, self.redactor(), &mut listing.left_out).await,
+            None => Ok(PassedItems::default()),
         };
-        // Tools are worth having without resources.
+        // Tools are useful without resources.
         let passed = passed.unwrap_or_else(|error| {
             listing.left_out.push(format!("all resources: {error}"));
-            Passed::default()
+            PassedItems::default()
         });
         let listing = match self.redactor() {
             Some(redactor) => listing.redacted(redactor),
@@ -239,7 +243,7 @@ impl Inner {
         let left_out =
             settings.review.as_ref().map(|review| review.left_out(&statements)).unwrap_or_default();
         if let Some(instructions) = statements.instructions.filter(|_| !left_out.instructions) {
-            // They do not change as long as the server is connected.
+            // Instructions do not change while the server is connected.
             let _ = self.accepted_instructions.set(instructions);
         }
         let offer = offer.without(&left_out, passed);
@@ -248,7 +252,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Sends a request that is passed on. Secrets are taken out of what comes back.
+    /// Sends a request that is passed through, and removes secrets from the response.
     async fn pass(
         &self,
         what: &str,
@@ -275,7 +279,7 @@ impl Inner {
         Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes the call; what was dropped of the arguments is noted in the record.
+    /// Makes a call, and records the arguments that were dropped.
     async fn call(
         &self,
         call: &ToolCall<'_>,
@@ -312,7 +316,7 @@ impl Inner {
                 let (sent, dropped): (Vec<_>, Vec<_>) =
                     arguments.into_iter().partition(|(name, _)| is_declared(name));
                 record.dropped = dropped.into_iter().map(|(name, _)| name).collect();
-                // Prompts take texts alone.
+                // Prompts only take string arguments.
                 let sent =
                     sent.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
                         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -325,14 +329,14 @@ impl Inner {
     }
 
     fn contact(&self) -> Option<HostContact> {
-        let Endpoint::Http(endpoint) = &self.settings.endpoint else { return None };
+        let ServerEndpoint::Http(endpoint) = &self.settings.endpoint else { return None };
         let (host, port) = (endpoint.url().host_str()?, endpoint.url().port_or_known_default()?);
         Some(HostContact { host: host.to_owned(), port, requests: 1 })
     }
 }
 
-/// The outcome of a success. A value that the tool has declared a schema for has to satisfy it
-/// (`RES-22`).
+/// Returns the outcome of a successful call. If the tool declares an output schema, its value must
+/// satisfy it (`RES-22`).
 fn outcome(tool: &ToolDefinition, items: Vec<Item>) -> Outcome {
     let structured = items.iter().find_map(|item| match &item.kind {
         ItemKind::Structured(value) => Some(value),
@@ -389,7 +393,7 @@ impl ToolSource for RemoteServer {
         let result = self.inner.call(&call, context, &mut record).await;
         let outcome = match result {
             Ok(items) => {
-                // All items of a result have its `_meta`.
+                // All items of a result share its `_meta`.
                 let meta = items.first().and_then(|item| item.meta.as_ref());
                 record.label = meta.and_then(Label::from_meta);
                 outcome(call.tool, items)

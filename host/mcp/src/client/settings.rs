@@ -1,4 +1,4 @@
-//! How a remote server is reached and what is taken from it.
+//! Settings of a remote server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,48 +13,47 @@ use super::{
     StdioCommand, TaskOptions,
 };
 
-/// Everything that a person says about one server. A connection is made with it; no call can change
+/// Everything that the user says about one server. A connection is made with it; no call can change
 /// it.
 #[derive(Clone)]
 pub struct ServerSettings {
-    /// What people call the server.
+    /// Display name of the server.
     pub name: String,
-    /// Where it is.
-    pub endpoint: Endpoint,
-    /// Which of its tools are admitted, under which names.
+    /// Endpoint.
+    pub endpoint: ServerEndpoint,
+    /// Admission of its tools, and their local names.
     pub admission: Admission,
-    /// Which calls a person has to approve.
+    /// Calls that need approval.
     pub approval: ApprovalMode,
     /// Arguments that are forwarded although the server does not declare them.
     pub extras: Extras,
-    /// How tasks are made and waited for.
+    /// Options of tasks.
     pub tasks: TaskOptions,
-    /// Which half of a result is used.
+    /// Half of a result to use.
     pub selection: SelectionMode,
-    /// Whether its tools are offered.
+    /// True if its tools are offered.
     pub loads_tools: bool,
-    /// Whether its prompts are offered as tools.
+    /// True if its prompts are offered as tools.
     pub loads_prompts: bool,
-    /// Whether it may ask a person, by way of whoever makes the call.
+    /// True if it may ask the user, by way of the caller.
     pub may_elicit: bool,
-    /// Who makes messages of a model for it; without one it gets none.
+    /// Handler of sampling requests; without one the server's requests are refused.
     pub sampling: Option<Arc<dyn SamplingHandler>>,
-    /// Which generation of the protocol is spoken.
+    /// Generation of the protocol.
     pub generation: Generation,
     /// Decides which definitions and instructions of the server are used; without one, all are.
     pub review: Option<Arc<dyn Review>>,
     /// Hides the secrets that the server is given, should it show them.
     pub redactor: Option<Arc<Redactor>>,
-    /// How long the first messages of a connection may take.
+    /// Maximum time of the first messages of a connection.
     pub connect_wait: Duration,
-    /// How long one call may take, unless it is a task; the longest that a person would look at a
-    /// screen.
+    /// Maximum time of a call that is not a task.
     pub call_wait: Duration,
 }
 
-/// Where a server is.
+/// Endpoint of a server.
 #[derive(Debug, Clone)]
-pub enum Endpoint {
+pub enum ServerEndpoint {
     /// A process that is started for this connection.
     Command(StdioCommand),
     /// An address.
@@ -81,7 +80,7 @@ pub enum Generation {
     Stateless,
 }
 
-/// Why an address cannot be used.
+/// Error returned for an invalid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidEndpoint {
@@ -94,8 +93,8 @@ pub enum InvalidEndpoint {
     /// Names and passwords belong in headers.
     #[error("the address holds a name or a password; pass a header instead")]
     Credentials,
-    /// Anybody on the way could read along.
-    #[error("secrets are sent over https alone, or to this machine")]
+    /// Others on the network could read along.
+    #[error("secrets are sent only over https, or to this machine")]
     SecretOverPlainHttp,
 }
 
@@ -115,7 +114,7 @@ impl HttpEndpoint {
         Ok(Self { url, headers: Vec::new(), oauth: None })
     }
 
-    /// Adds headers to every request. They go to the origin of the address and to nobody else.
+    /// Adds headers to every request. They go to the origin of the address only.
     ///
     /// # Errors
     /// [`InvalidEndpoint::SecretOverPlainHttp`] for an address that is neither encrypted nor on
@@ -142,7 +141,7 @@ impl HttpEndpoint {
         Ok(self)
     }
 
-    /// Forgets the tokens that are kept for this server. Whoever gave them is not told.
+    /// Forgets the tokens that are kept for this server. The authorization server is not informed.
     ///
     /// # Errors
     /// When they may still be there.
@@ -174,7 +173,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Whether an address is on this machine, by its text alone.
+/// Returns whether an address is on this machine, by its text alone.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -185,10 +184,10 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 }
 
 impl ServerSettings {
-    /// The settings for a server that a person has said nothing else about: all its tools under
-    /// their own names, its prompts as tools, no approval, questions to whoever calls, no sampling.
+    /// The settings for a server without further configuration: all its tools under their own
+    /// names, its prompts as tools, no approval, questions to the caller, no sampling.
     #[must_use]
-    pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
+    pub fn new(name: impl Into<String>, endpoint: ServerEndpoint) -> Self {
         Self {
             name: name.into(),
             endpoint,

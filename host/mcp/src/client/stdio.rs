@@ -1,9 +1,9 @@
-//! A server that is a process of this machine.
+//! Server that runs as a process on this machine.
 //!
-//! It gets an environment of its own making: what is configured, and nothing of the host's. It runs
-//! in a process group, which ends with the connection: the whole group is killed when the transport
-//! is dropped, also when the server never answered. A process that has left its group is not
-//! followed. What the server prints to standard error goes to the log, in short lines.
+//! Its environment consists of the configured variables only and inherits nothing from the host. It
+//! runs in a process group that ends with the connection: the whole group is killed when the
+//! transport is dropped, even if the server never answered. A process that has left its group is
+//! not tracked. Standard error of the server goes to the log, in short lines.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,8 +25,9 @@ use tokio::sync::Mutex;
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
 
-/// Variables of the host that a server may be given without being asked for: programs are found and
-/// started by them. Whoever reads the environment passes them on as [`StdioCommand::env`].
+/// Host variables that a server may receive without explicit configuration, because programs need
+/// them to find and start other programs. The code that reads the environment passes them in
+/// [`StdioCommand::env`].
 pub const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -41,24 +42,24 @@ pub const INHERITED: [&str; 12] = [
     "TZ",
     "SYSTEMROOT",
 ];
-/// A line of standard error, in bytes. What is longer is logged in pieces.
+/// Maximum length of a logged line of standard error, in bytes. Longer lines are logged in pieces.
 const LOG_LINE_BYTES_MAX: u64 = 4096;
-/// Lines that are logged; those after them are read and forgotten.
+/// Maximum number of lines that are logged; further lines are read and discarded.
 const LOG_LINES_MAX: usize = 10_000;
-/// How long a server has to end by itself after its input was closed.
+/// Time for a server to exit on its own after its input is closed.
 const END_WAIT: Duration = Duration::from_secs(2);
 
-/// How a server is started.
+/// Command that starts a server.
 #[derive(Clone, Default)]
 pub struct StdioCommand {
-    /// The program, an absolute path or a name that is found by the `PATH` of
+    /// Program: an absolute path, or a name that is looked up in the `PATH` of
     /// [`StdioCommand::env`].
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Its whole environment. Values may be secrets and are never shown.
+    /// Complete environment. Values may be secrets and are never shown.
     pub env: Vec<(String, String)>,
-    /// Where it runs; where the host runs if absent.
+    /// Working directory; the host's if absent.
     pub directory: Option<PathBuf>,
 }
 
@@ -72,7 +73,7 @@ impl std::fmt::Debug for StdioCommand {
     }
 }
 
-/// A running server.
+/// Transport to a running server.
 pub(crate) struct StdioTransport {
     input: Arc<Mutex<Option<ChildStdin>>>,
     output: BufReader<ChildStdout>,
@@ -80,7 +81,7 @@ pub(crate) struct StdioTransport {
     group: Group,
 }
 
-/// The process and its descendants.
+/// Process with its descendants.
 struct Group {
     child: Child,
     #[cfg(unix)]
@@ -125,9 +126,9 @@ impl StdioTransport {
         Ok(Self { input, output: BufReader::new(output), line: Vec::new(), group })
     }
 
-    /// The next line; `None` at the end, or when a line is too long to be one.
+    /// Returns the next line, or `None` at the end of the output or if a line is too long.
     async fn next_line(&mut self) -> Option<&[u8]> {
-        // What was read of a line stays when the future is dropped.
+        // A partially read line is kept when the future is dropped.
         if self.line.last() == Some(&b'\n') {
             self.line.clear();
         }
@@ -160,7 +161,7 @@ impl Transport<RoleClient> for StdioTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let line = self.next_line().await?;
-            // Servers print to standard output what they should not; that is passed over.
+            // Some servers print other text to standard output; it is skipped.
             let read = serde_json::from_slice::<Value>(line)
                 .and_then(|read| raw::message(read, line.len()));
             match read {
@@ -172,7 +173,7 @@ impl Transport<RoleClient> for StdioTransport {
 
     async fn close(&mut self) -> io::Result<()> {
         self.input.lock().await.take();
-        // The end of its input is how a server is told; the group is killed in any case.
+        // Closing its input tells the server to exit; the group is killed in any case.
         let _ = tokio::time::timeout(END_WAIT, self.group.child.wait()).await;
         self.group.kill();
         Ok(())
@@ -180,7 +181,7 @@ impl Transport<RoleClient> for StdioTransport {
 }
 
 impl Group {
-    /// Kills what is left of the group, once: its id may be another's later.
+    /// Kills the rest of the group, once: its id may be reused later.
     fn kill(&mut self) {
         #[cfg(unix)]
         if let Some(group) = self.id.take() {
@@ -196,7 +197,7 @@ impl Drop for Group {
     }
 }
 
-/// Reads standard error to its end.
+/// Logs standard error until its end.
 async fn log(errors: impl AsyncRead + Unpin, server: String) {
     let (mut errors, mut line, mut lines) = (BufReader::new(errors), Vec::new(), 0_usize);
     loop {

@@ -1,4 +1,4 @@
-//! The life of a task, from the call that creates it to its result (`MCP-21` to `MCP-35`).
+//! Life cycle of a task, from the call that creates it to its result (`MCP-21` to `MCP-35`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use serde_json::{Map, Value, json};
 use super::answer::CallAnswer;
 use super::call_error::CallError;
 use super::limits::{CANCEL_WAIT, MESSAGE_BYTES_MAX, cut};
-use super::plain::{Twice, twice};
+use super::plain::{ResendOutcome, twice};
 use super::question::{self, Questions};
 use super::remote::{Remote, RequestError};
 use super::task_options::{TaskOptions, poll_delay};
-use super::task_state::{Created, Draft, State, Status};
+use super::task_state::{CreatedTask, Status, TaskDialect, TaskState};
 
-/// Codes of servers that have no tasks, or not for this tool (`MCP-24`).
+/// Error codes of servers without task support, or without it for this tool (`MCP-24`).
 const NOT_AS_A_TASK: [i64; 2] = [-32601, -32602];
-/// The code of a poll that should be made again, and when.
+/// Error code for a poll that should be repeated after [`POLL_AGAIN_DELAY`].
 const POLL_AGAIN: i64 = 408;
 const POLL_AGAIN_DELAY: Duration = Duration::from_millis(500);
-/// What is said of a task that wants more than its arguments.
+/// Error message for a task that requires more than its arguments.
 const NO_INPUT: &str = "MCP task requires additional input and cannot continue.";
 
-/// What came of asking for a task.
+/// Result of creating a task.
 pub(crate) enum Creation {
-    /// There is one.
-    Task(Created),
+    /// The server created a task.
+    Task(CreatedTask),
     /// The server did the work at once.
     Answer(CallAnswer),
-    /// The plain call is to be made.
+    /// The tool must be called without a task.
     Plain,
 }
 
-/// Asks for a task. This is never sent twice: the server may have started it.
+/// Creates a task. This request is never repeated, because the server may have started the task.
 pub(crate) async fn create(
     remote: &dyn Remote,
     tool: &str,
@@ -55,43 +55,43 @@ pub(crate) async fn create(
         }
         Err(error) => return Err(CallError::of_request(tool, error)),
     };
-    if let Some(created) = Created::read(&result) {
+    if let Some(created) = CreatedTask::read(&result) {
         return Ok(Creation::Task(created));
     }
     let answer = CallAnswer::read(result);
     answer.map(Creation::Answer).ok_or_else(|| CallError::Unparseable { tool: tool.to_owned() })
 }
 
-/// A task that is waited for.
-pub(crate) struct Waiting<'a> {
+/// Wait for the result of a task.
+pub(crate) struct AwaitedTask<'a> {
     pub(crate) remote: &'a Arc<dyn Remote>,
     pub(crate) tool: &'a str,
-    pub(crate) task: Created,
+    pub(crate) task: CreatedTask,
     pub(crate) options: &'a TaskOptions,
     pub(crate) questions: &'a Questions,
     pub(crate) call: &'a CallContext,
 }
 
-/// How waiting ended without a result, and whether the task is then cancelled.
-struct End {
+/// Error that ends the wait, and whether to cancel the remote task.
+struct WaitEnd {
     error: CallError,
     cancels: bool,
 }
 
-impl End {
+impl WaitEnd {
     fn with_cancel(error: CallError) -> Self {
         Self { error, cancels: true }
     }
 }
 
-impl From<CallError> for End {
+impl From<CallError> for WaitEnd {
     fn from(error: CallError) -> Self {
         Self { error, cancels: false }
     }
 }
 
-impl Waiting<'_> {
-    /// Waits for the result, in all for as long as the options allow.
+impl AwaitedTask<'_> {
+    /// Waits for the result, at most for the total time that the options allow.
     pub(crate) async fn run(self) -> Result<CallAnswer, CallError> {
         let mut on_drop = CancelOnDrop {
             remote: Arc::clone(self.remote),
@@ -100,11 +100,11 @@ impl Waiting<'_> {
         let end = tokio::select! {
             biased;
             () = self.call.given_up() => {
-                Err(End { error: CallError::Cancelled, cancels: self.options.cancels_remote_task() })
+                Err(WaitEnd { error: CallError::Cancelled, cancels: self.options.cancels_remote_task() })
             }
             end = self.within_time() => end,
         };
-        // The task is either at its end or cancelled here, where the answer can be waited for.
+        // The task has ended or is canceled below, where the response can be awaited.
         on_drop.task = None;
         match end {
             Ok(answer) => Ok(answer),
@@ -117,26 +117,26 @@ impl Waiting<'_> {
         }
     }
 
-    async fn within_time(&self) -> Result<CallAnswer, End> {
+    async fn within_time(&self) -> Result<CallAnswer, WaitEnd> {
         let Some(wait) = self.options.max_task_wait() else { return self.follow().await };
         tokio::time::timeout(wait, self.follow()).await.unwrap_or_else(|_| {
             let seconds = wait.as_secs_f64();
-            Err(End::with_cancel(CallError::TaskWait { task: self.task.id.clone(), seconds }))
+            Err(WaitEnd::with_cancel(CallError::TaskWait { task: self.task.id.clone(), seconds }))
         })
     }
 
-    async fn follow(&self) -> Result<CallAnswer, End> {
+    async fn follow(&self) -> Result<CallAnswer, WaitEnd> {
         let mut round = 0_usize;
         loop {
             let state = self.poll().await?;
             match (state.status, self.task.draft) {
                 (Status::Working, _) => self.remote.pause(poll_delay(state.interval_ms)).await,
-                (Status::Completed, Draft::Asked) => return self.fetch().await,
-                (Status::Completed, Draft::Offered) => {
+                (Status::Completed, TaskDialect::Asked) => return self.fetch().await,
+                (Status::Completed, TaskDialect::Offered) => {
                     let result = state.payload.get("result").cloned().unwrap_or_default();
-                    return self.answer(result).map_err(End::from);
+                    return self.answer(result).map_err(WaitEnd::from);
                 }
-                (Status::InputRequired, Draft::Offered) => {
+                (Status::InputRequired, TaskDialect::Offered) => {
                     self.supply(&state, round).await?;
                     round = round.saturating_add(1);
                     self.remote.pause(poll_delay(state.interval_ms)).await;
@@ -146,43 +146,45 @@ impl Waiting<'_> {
         }
     }
 
-    async fn poll(&self) -> Result<State, End> {
+    async fn poll(&self) -> Result<TaskState, WaitEnd> {
         loop {
             match self.ask("tasks/get", self.parameters()).await {
                 Ok(result) => {
-                    return State::read(&self.task.id, result).ok_or_else(|| {
-                        End::with_cancel(CallError::MalformedPoll { task: self.task.id.clone() })
+                    return TaskState::read(&self.task.id, result).ok_or_else(|| {
+                        WaitEnd::with_cancel(CallError::MalformedPoll {
+                            task: self.task.id.clone(),
+                        })
                     });
                 }
-                Err(Twice::Failed(RequestError::Protocol { code: POLL_AGAIN, .. })) => {
+                Err(ResendOutcome::Failed(RequestError::Protocol { code: POLL_AGAIN, .. })) => {
                     self.remote.pause(POLL_AGAIN_DELAY).await;
                 }
-                Err(end) => return Err(End::with_cancel(self.failed(end).error)),
+                Err(end) => return Err(WaitEnd::with_cancel(self.failed(end).error)),
             }
         }
     }
 
-    async fn fetch(&self) -> Result<CallAnswer, End> {
+    async fn fetch(&self) -> Result<CallAnswer, WaitEnd> {
         match self.ask("tasks/result", self.parameters()).await {
-            Ok(result) => self.answer(result).map_err(End::from),
+            Ok(result) => self.answer(result).map_err(WaitEnd::from),
             Err(end) => Err(self.failed(end)),
         }
     }
 
-    /// Answers what a task of the extension asks.
-    async fn supply(&self, state: &State, round: usize) -> Result<(), End> {
+    /// Answers the questions of a task of the extension.
+    async fn supply(&self, state: &TaskState, round: usize) -> Result<(), WaitEnd> {
         let asked = state.payload.get("inputRequests").and_then(Value::as_object);
         let responses =
             question::answers(self.questions, asked, round, self.call).await.map_err(|_| {
                 let message = NO_INPUT.to_owned();
                 let (tool, status) = (self.tool.to_owned(), state.status.word());
-                End::with_cancel(CallError::TaskEnded { tool, status, message })
+                WaitEnd::with_cancel(CallError::TaskEnded { tool, status, message })
             })?;
         let mut parameters = self.parameters();
         parameters.insert("inputResponses".to_owned(), Value::Object(responses));
         match self.ask("tasks/update", parameters).await {
             Ok(_) => Ok(()),
-            Err(end) => Err(End::with_cancel(self.failed(end).error)),
+            Err(end) => Err(WaitEnd::with_cancel(self.failed(end).error)),
         }
     }
 
@@ -190,7 +192,7 @@ impl Waiting<'_> {
         &self,
         method: &'static str,
         parameters: Map<String, Value>,
-    ) -> Result<Value, Twice> {
+    ) -> Result<Value, ResendOutcome> {
         twice(self.remote.as_ref(), method, &parameters, self.call).await
     }
 
@@ -198,15 +200,17 @@ impl Waiting<'_> {
         Map::from_iter([("taskId".to_owned(), Value::from(self.task.id.as_str()))])
     }
 
-    /// A lost connection leaves a task behind that is cancelled if it can be reached; a refused
-    /// fetch does not (`MCP-31`).
-    fn failed(&self, end: Twice) -> End {
+    /// Converts the error of a request. After a lost connection the task is canceled if it can be
+    /// reached; after a refused fetch it is not (`MCP-31`).
+    fn failed(&self, end: ResendOutcome) -> WaitEnd {
         match end {
-            Twice::Lost => {
-                End::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
+            ResendOutcome::Lost => {
+                WaitEnd::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
             }
-            Twice::Reconnect(detail) => End::with_cancel(CallError::Reconnect { detail }),
-            Twice::Failed(error) => CallError::of_request(self.tool, error).into(),
+            ResendOutcome::Reconnect(detail) => {
+                WaitEnd::with_cancel(CallError::Reconnect { detail })
+            }
+            ResendOutcome::Failed(error) => CallError::of_request(self.tool, error).into(),
         }
     }
 
@@ -215,10 +219,10 @@ impl Waiting<'_> {
         CallAnswer::read(result).ok_or_else(malformed)
     }
 
-    /// The text for a task that ended without a result (`MCP-32`).
-    fn ended(&self, state: State) -> CallError {
+    /// Returns the error for a task that ended without a result (`MCP-32`).
+    fn ended(&self, state: TaskState) -> CallError {
         let status = state.status.word();
-        // The extension reports the error of a failed task beside its status.
+        // The extension reports the error of a failed task next to its status.
         let error = state
             .payload
             .get("error")
@@ -234,10 +238,10 @@ impl Waiting<'_> {
     }
 }
 
-/// Tells the server that nobody waits any more, and does not mind whether it hears that (`MCP-35`).
+/// Cancels the task on the server. Errors are only logged (`MCP-35`).
 async fn cancel(remote: &dyn Remote, task: &str) {
     let parameters = Map::from_iter([("taskId".to_owned(), Value::from(task))]);
-    // The caller may have given up: the request belongs to nobody.
+    // The caller may be gone, so the request belongs to no call.
     let nobody = CallContext::default();
     match tokio::time::timeout(CANCEL_WAIT, remote.request("tasks/cancel", parameters, &nobody))
         .await

@@ -1,13 +1,13 @@
-//! Settings of long-running tasks (`MCP-22`, `MCP-27`).
+//! Options of long-running tasks (`MCP-22`, `MCP-27`).
 
 use std::time::Duration;
 
-/// Between two polls, whatever a server says.
+/// Limits of the time between two polls, whatever a server requests.
 const DELAY_MIN: Duration = Duration::from_millis(500);
 const DELAY_MAX: Duration = Duration::from_millis(5000);
 
-/// How tasks on a server are made and waited for. They cannot be changed in place: a connection is
-/// made with them.
+/// Options for creating tasks on a server and waiting for them. They are fixed when the connection
+/// is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskOptions {
     default_ttl: Option<Duration>,
@@ -15,7 +15,7 @@ pub struct TaskOptions {
     cancel_remote_task_on_local_cancellation: bool,
 }
 
-/// A time that is not above zero.
+/// Error for a duration that is not positive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{option} must be greater than zero.")]
 pub struct TaskOptionsError {
@@ -33,10 +33,10 @@ impl Default for TaskOptions {
 }
 
 impl TaskOptions {
-    /// Options with times in seconds.
+    /// Creates options from durations in seconds.
     ///
     /// # Errors
-    /// The first time that is not above zero, or that no clock can hold.
+    /// The first duration that is not positive or not representable.
     pub fn new(
         default_ttl_s: Option<f64>,
         max_task_wait_s: Option<f64>,
@@ -49,19 +49,19 @@ impl TaskOptions {
         })
     }
 
-    /// How long a server is asked to keep a task.
+    /// Returns the time that the server is asked to keep a task.
     #[must_use]
     pub fn default_ttl(&self) -> Option<Duration> {
         self.default_ttl
     }
 
-    /// How long a task is waited for, everything after its creation included.
+    /// Returns the maximum time to wait for a task after its creation.
     #[must_use]
     pub fn max_task_wait(&self) -> Option<Duration> {
         self.max_task_wait
     }
 
-    /// Whether the task of a caller who gives up is cancelled.
+    /// Returns true if a task is canceled when its caller cancels.
     #[must_use]
     pub fn cancels_remote_task(&self) -> bool {
         self.cancel_remote_task_on_local_cancellation
@@ -77,7 +77,8 @@ fn above_zero(
     duration.map(Some).ok_or(TaskOptionsError { option })
 }
 
-/// How long to wait before the next poll, by what the server says in milliseconds (`MCP-27`).
+/// Returns the delay before the next poll, based on the server's interval in milliseconds
+/// (`MCP-27`).
 #[must_use]
 pub fn poll_delay(server_interval_ms: Option<i64>) -> Duration {
     let named = server_interval_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);

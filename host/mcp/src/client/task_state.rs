@@ -1,34 +1,33 @@
-//! What a server says about a task, in the form of the earlier draft and of the extension.
+//! Task messages of a server, in the form of the earlier draft and of the extension.
 
 use serde_json::{Map, Value};
 
 use super::limits::TASK_ID_BYTES_MAX;
 
-/// Which rules a server's tasks follow.
+/// Task protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Draft {
-    /// The caller asks for a task, and fetches its result with `tasks/result` (revision
-    /// 2025-11-25).
+pub(crate) enum TaskDialect {
+    /// The caller requests a task and fetches its result with `tasks/result` (revision 2025-11-25).
     Asked,
-    /// The server makes one, and its last state holds the result (the extension).
+    /// The server creates a task, and its final state contains the result (the extension).
     Offered,
 }
 
-/// A task that was created.
+/// Task that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Created {
+pub(crate) struct CreatedTask {
     pub(crate) id: String,
-    pub(crate) draft: Draft,
+    pub(crate) draft: TaskDialect,
 }
 
-impl Created {
-    /// Reads the answer to a call; `None` if it is no task. Either form may come from either kind
-    /// of server.
+impl CreatedTask {
+    /// Parses the response to a call. Returns `None` if it is not a task. Each form may come from
+    /// servers of both generations.
     pub(crate) fn read(result: &Value) -> Option<Self> {
         let (task, draft) = match result.get("task") {
-            Some(task) => (task, Draft::Asked),
+            Some(task) => (task, TaskDialect::Asked),
             None if result.get("resultType").is_some_and(|kind| kind == "task") => {
-                (result, Draft::Offered)
+                (result, TaskDialect::Offered)
             }
             None => return None,
         };
@@ -37,13 +36,13 @@ impl Created {
     }
 }
 
-/// The state of a task.
+/// State of a task.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct TaskState {
     pub(crate) status: Status,
     pub(crate) message: Option<String>,
     pub(crate) interval_ms: Option<i64>,
-    /// What the extension puts beside the status.
+    /// All members of the response, including those that the extension adds to the status.
     pub(crate) payload: Map<String, Value>,
 }
 
@@ -68,9 +67,9 @@ impl Status {
     }
 }
 
-impl State {
-    /// Reads the answer to `tasks/get` about the task of that id; `None` for anything else
-    /// (`MCP-30`).
+impl TaskState {
+    /// Parses the response to `tasks/get` for the task with this id. Returns `None` for anything
+    /// else (`MCP-30`).
     pub(crate) fn read(id: &str, result: Value) -> Option<Self> {
         let Value::Object(payload) = result else { return None };
         if payload.get("taskId").and_then(Value::as_str) != Some(id) {
@@ -92,7 +91,7 @@ impl State {
     }
 }
 
-/// A number of milliseconds, also one with a fraction.
+/// Returns a whole number of milliseconds and drops any fraction.
 fn whole(value: &Value) -> Option<i64> {
     #[expect(
         clippy::cast_possible_truncation,

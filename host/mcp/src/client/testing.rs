@@ -1,7 +1,7 @@
-//! Scripts that stand for servers, and the conformance rows that are played with them.
+//! Scripted servers, and the conformance rows that run against them.
 //!
-//! A row is answered with everything that the operation gave; what of it a row looks at is the
-//! runner's business.
+//! A row returns everything that the operation produced; the runner compares the parts that the row
+//! expects.
 
 mod script;
 
@@ -16,15 +16,14 @@ use tokio_util::sync::CancellationToken;
 pub use self::script::Scripted;
 use self::script::Step;
 use super::{
-    CallAnswer, CallError, Calls, Item, Questions, Sampling, SamplingHandler, SelectionMode,
+    CallAnswer, CallError, Calls, Item, Questions, SamplingHandler, SamplingLimits, SelectionMode,
     TaskOptions, TaskSupport, into_output,
 };
 
-/// Plays a row of the operations `result`, `plain_call`, `task_call`, `sampling` or
-/// `no_conversion`.
+/// Runs a row of the operations `result`, `plain_call`, `task_call`, `sampling` or `no_conversion`.
 ///
 /// # Errors
-/// What of the row cannot be understood.
+/// The part of the row that is not understood.
 pub fn play(row: &Value) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -52,7 +51,7 @@ fn result(row: &Value) -> Result<Value, String> {
     Ok(mode.items(&answer).iter().map(Item::to_json).collect())
 }
 
-/// The result that a row means.
+/// Returns the result that a row refers to.
 fn fixture(name: &str) -> Result<Value, String> {
     let link = json!({"type": "resource_link", "uri": "file:///a.txt", "name": "a.txt"});
     let with_type = |mut block: Value, media_type: &str| {
@@ -102,7 +101,7 @@ fn parameters(tool: &str) -> Map<String, Value> {
     Map::from_iter([("name".to_owned(), tool.into()), ("arguments".to_owned(), json!({}))])
 }
 
-/// How a call ended, in the words of rows.
+/// Returns the outcome of a call in the terms of the rows.
 fn ended(result: Result<Vec<Item>, CallError>) -> (&'static str, Value) {
     match result {
         Ok(items) => ("text", into_output(items).text().into()),
@@ -155,7 +154,7 @@ async fn task_call(row: &Value) -> Result<Value, String> {
     let mut script = Scripted::new(steps.iter().flat_map(Step::read).collect());
     script.calls_plainly = true;
     script.sleeps_really = wait.is_some();
-    // What nobody limits ends by the caller.
+    // Without a time limit, the caller ends the call.
     let cancellation = CancellationToken::new();
     script.on_hang = wait.is_none().then(|| cancellation.clone());
     let script = Arc::new(script);
@@ -189,7 +188,7 @@ async fn sampling(row: &Value) -> Result<Value, String> {
     let requests =
         row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is no number")?;
     let handler = (row.get("handler") == Some(&Value::Bool(true))).then(|| Arc::new(Echo) as _);
-    let sampling = Sampling::new(handler);
+    let sampling = SamplingLimits::new(handler);
     let (mut answered, mut tokens) = (0, None);
     for _ in 0..requests {
         let asked = row.get("max_tokens").cloned().unwrap_or_else(|| 100.into());
@@ -206,7 +205,7 @@ async fn sampling(row: &Value) -> Result<Value, String> {
     )
 }
 
-/// Arguments of a server's tool, through its schema and to the request.
+/// Passes arguments through the tool's schema to the request.
 fn no_conversion(row: &Value) -> Result<Value, String> {
     let declared =
         row.get("inputSchema").or_else(|| row.get("schema")).cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Calls against scripts, against a server that is this test program itself, and against HTTP
-//! servers that misbehave.
+//! Calls against scripts, against a server in this test program, and against HTTP servers that
+//! misbehave.
 
 mod hostile;
 mod http;

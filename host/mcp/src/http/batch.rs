@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use serde_json::value::RawValue;
 
 use super::sessions::session_id;
-use super::{Body, Endpoint, refusal};
+use super::{Body, HttpService, refusal};
 use crate::server::{BATCH_MAX, BATCH_REVISION};
 
 /// Returns whether a request holds a batch.
@@ -17,7 +17,7 @@ pub(super) fn is_batch(parts: &Parts, body: &[u8]) -> bool {
     parts.method == Method::POST && body.trim_ascii_start().first() == Some(&b'[')
 }
 
-impl Endpoint {
+impl HttpService {
     /// Answers each message of a batch as if it had come by itself; the answers follow one another
     /// as events.
     pub(super) async fn batch(&self, parts: Parts, body: &[u8], principal: &str) -> Response<Body> {

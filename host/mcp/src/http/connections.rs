@@ -1,9 +1,10 @@
-//! Shares of the connections: a client that holds many cannot keep others out.
+//! Limits of connections per address and per principal, so that a client with many connections
+//! cannot keep others out.
 //!
-//! A connection is silent until a request on it has been authenticated. Silent ones are bounded
-//! together and per address, and the oldest gives way to a new one; so does, when all places are
-//! taken, the one that has been idle longest. Connections with a request in flight are never closed
-//! to make room.
+//! A connection is silent until a request on it has been authenticated. The number of silent
+//! connections is limited in total and per address, and a new one evicts the oldest. When the
+//! server is full, a new connection evicts the one that has been idle longest. Connections with an
+//! authenticated request in flight are never closed to make room.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,57 +17,57 @@ use tokio_util::sync::CancellationToken;
 /// All open connections of one listener.
 pub(super) struct Connections {
     max: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, HttpConnection>,
 }
 
-struct Connection {
+struct HttpConnection {
     address: IpAddr,
-    /// The principal of its last request that was authenticated.
+    /// Principal of its last authenticated request.
     principal: Option<Arc<str>>,
     in_flight: usize,
     since: Instant,
     closed: CancellationToken,
 }
 
-/// One connection's place, which is free again when it is dropped.
-pub(super) struct Place {
+/// Slot of one connection, released on drop.
+pub(super) struct ConnectionPermit {
     connections: Arc<Connections>,
     number: u64,
-    /// Cancelled when the connection has to make room.
+    /// Fires when the connection has to make room.
     pub(super) closed: CancellationToken,
 }
 
-/// A request in flight on a connection.
-pub(super) struct InFlight(Arc<Place>);
+/// Request in flight on a connection.
+pub(super) struct InFlight(Arc<ConnectionPermit>);
 
 impl Connections {
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max: max.max(1), open: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Most connections without an authenticated request.
+    /// Returns the maximum number of connections without an authenticated request.
     fn silent_max(&self) -> usize {
         (self.max / 2).max(1)
     }
 
-    /// Most of those from one address.
+    /// Returns the maximum number of connections without an authenticated request from one address.
     fn silent_per_address_max(&self) -> usize {
         (self.max / 4).max(1)
     }
 
-    /// Most connections of one principal.
+    /// Returns the maximum number of connections of one principal.
     fn per_principal_max(&self) -> usize {
         (self.max / 2).max(1)
     }
 
-    /// Waits until a new connection can be given a place.
+    /// Waits until a new connection can get a slot.
     pub(super) async fn has_room(&self) {
         loop {
             let freed = self.freed.notified();
@@ -77,11 +78,12 @@ impl Connections {
         }
     }
 
-    /// A place for a connection that was accepted; older ones are closed for it if need be.
-    pub(super) fn place(self: &Arc<Self>, address: IpAddr) -> Arc<Place> {
+    /// Assigns a slot to an accepted connection, and closes older connections if necessary.
+    pub(super) fn place(self: &Arc<Self>, address: IpAddr) -> Arc<ConnectionPermit> {
         let mut open = self.open();
-        let is_silent = |connection: &Connection| connection.principal.is_none();
-        let here = |connection: &Connection| is_silent(connection) && connection.address == address;
+        let is_silent = |connection: &HttpConnection| connection.principal.is_none();
+        let here =
+            |connection: &HttpConnection| is_silent(connection) && connection.address == address;
         while open.count(here) >= self.silent_per_address_max() && open.close_longest_idle(here) {}
         while open.count(is_silent) >= self.silent_max() && open.close_longest_idle(is_silent) {}
         while open.connections.len() >= self.max
@@ -89,7 +91,7 @@ impl Connections {
         {}
         let (number, closed) = (open.next, CancellationToken::new());
         open.next += 1;
-        let connection = Connection {
+        let connection = HttpConnection {
             address,
             principal: None,
             in_flight: 0,
@@ -97,25 +99,26 @@ impl Connections {
             closed: closed.clone(),
         };
         open.connections.insert(number, connection);
-        Arc::new(Place { connections: Arc::clone(self), number, closed })
+        Arc::new(ConnectionPermit { connections: Arc::clone(self), number, closed })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn count(&self, which: impl Fn(&Connection) -> bool) -> usize {
+impl OpenConnections {
+    fn count(&self, which: impl Fn(&HttpConnection) -> bool) -> usize {
         self.connections.values().filter(|connection| which(connection)).count()
     }
 
     fn has_room(&self, max: usize) -> bool {
-        self.connections.len() < max || self.connections.values().any(Connection::can_close)
+        self.connections.len() < max || self.connections.values().any(HttpConnection::can_close)
     }
 
-    /// Closes the one of some connections that has been idle longest. False if there is none.
-    fn close_longest_idle(&mut self, which: impl Fn(&Connection) -> bool) -> bool {
+    /// Closes the connection that has been idle longest among those that `which` selects. Returns
+    /// false if no such connection exists.
+    fn close_longest_idle(&mut self, which: impl Fn(&HttpConnection) -> bool) -> bool {
         let idle = self
             .connections
             .iter()
@@ -132,20 +135,21 @@ impl Open {
     }
 }
 
-impl Connection {
-    /// A request without a valid token does not protect its connection.
+impl HttpConnection {
+    /// Returns true if the connection may be closed to make room. A request without a valid token
+    /// does not protect its connection.
     fn can_close(&self) -> bool {
         self.in_flight == 0 || self.principal.is_none()
     }
 }
 
-impl Place {
-    /// Counts a request that is now known to be from a principal. `None` if the principal has too
-    /// many connections already.
+impl ConnectionPermit {
+    /// Counts an authenticated request of a principal. Returns `None` if the principal already has
+    /// too many connections.
     pub(super) fn begin(self: &Arc<Self>, principal: &str) -> Option<InFlight> {
         let most = self.connections.per_principal_max();
         let mut open = self.connections.open();
-        let of_principal = |connection: &Connection| {
+        let of_principal = |connection: &HttpConnection| {
             connection.principal.as_deref().is_some_and(|name| name == principal)
         };
         let is_new =
@@ -175,7 +179,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.connections.open().connections.remove(&self.number);
         self.connections.freed.notify_one();

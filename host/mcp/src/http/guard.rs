@@ -1,4 +1,4 @@
-//! Who a request is from.
+//! Authentication of requests.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::jwt::{Checked, OAuth, Tokens};
+use super::jwt::{OAuth, TokenVerdict, Tokens};
 use super::rate::{Counter, Rate};
 use super::{METADATA_PATH, is_local};
 use crate::server::{Principal, ToolPattern};
@@ -18,22 +18,22 @@ const FAILURES: Rate = Rate { per_second: 20.0, burst: 50.0 };
 /// Longest token that is looked at, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// Who may call.
+/// Access rules.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Owners of tokens of the server's own.
     pub tokens: Vec<TokenAccess>,
     /// Owners of tokens that an authorization server issued.
     pub oauth: Option<OAuth>,
-    /// Whether anybody on this machine may call. Then every program that runs here can, and a page
-    /// in a browser is held back by the `Origin` check alone.
+    /// True if every program on this machine may call. Then every program that runs here can, and a
+    /// page in a browser is held back by the `Origin` check alone.
     pub is_open: bool,
 }
 
-/// What the owner of a token may use.
+/// Rights of a token's owner.
 #[derive(Debug, Clone)]
 pub struct TokenAccess {
-    /// What the owner is called.
+    /// Name of the owner.
     pub name: String,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
@@ -41,25 +41,25 @@ pub struct TokenAccess {
     pub sources: Option<BTreeSet<String>>,
     /// Patterns for the names of the tools that may be used; `None` means all of the sources.
     pub tools: Option<Vec<ToolPattern>>,
-    /// Whether the owner may give grants.
+    /// True if the owner may give grants.
     pub decides: bool,
 }
 
-/// Why an endpoint is not opened.
+/// Error returned for invalid access rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidAccess {
     /// The listener has no address.
     #[error("the listener has no address")]
     NoAddress,
-    /// Anybody could call from other machines.
+    /// Every program of other machines could call.
     #[error(
         "{0} can be reached from other machines, so a token or OAuth is needed; listen on \
          127.0.0.1 to do without"
     )]
     OpenToOthers(SocketAddr),
-    /// Nobody could call.
-    #[error("nobody could call: there is neither a token nor OAuth")]
+    /// No caller is possible.
+    #[error("no client could call: there is neither a token nor OAuth")]
     ClosedToAll,
     /// The OAuth section cannot be used.
     #[error("OAuth: {0}")]
@@ -77,7 +77,7 @@ pub(super) struct Guard {
 
 /// A request that is not let in.
 #[derive(Debug)]
-pub(super) struct Denied {
+pub(super) struct DeniedRequest {
     pub(super) status: StatusCode,
     pub(super) message: &'static str,
     pub(super) challenge: Option<String>,
@@ -114,7 +114,7 @@ impl Guard {
     }
 
     /// The one whom a request is from.
-    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Principal, DeniedRequest> {
         let principal = match self.identify(headers).await {
             Ok(principal) => principal,
             // Guessing is slowed down for all guessers together, and costs those with a token
@@ -133,9 +133,9 @@ impl Guard {
         self.rate.admits(principal, Instant::now())
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, DeniedRequest> {
         let token = match bearer(headers) {
-            // Whoever it is has not shown that they started the server.
+            // The caller has not shown that they started the server.
             Bearer::None if self.access.is_open => return Ok(Principal::new("anybody", None)),
             Bearer::None => return Err(self.unauthorized("a bearer token is needed", None)),
             Bearer::Malformed => {
@@ -160,17 +160,17 @@ impl Guard {
             return Err(self.unauthorized("the token is not valid", Some("invalid_token")));
         };
         match tokens.check(token).await {
-            Checked::Valid(principal) => Ok(principal),
-            Checked::Invalid => {
+            TokenVerdict::Valid(principal) => Ok(principal),
+            TokenVerdict::Invalid => {
                 Err(self.unauthorized("the token is not valid", Some("invalid_token")))
             }
-            Checked::TooNarrow => {
+            TokenVerdict::TooNarrow => {
                 let mut denied =
                     self.unauthorized("the token lacks a scope", Some("insufficient_scope"));
                 denied.status = StatusCode::FORBIDDEN;
                 Err(denied)
             }
-            Checked::Unknown => Err(Denied {
+            TokenVerdict::Unknown => Err(DeniedRequest {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 message: "the issuer's keys cannot be fetched",
                 challenge: None,
@@ -178,7 +178,7 @@ impl Guard {
         }
     }
 
-    fn unauthorized(&self, message: &'static str, error: Option<&str>) -> Denied {
+    fn unauthorized(&self, message: &'static str, error: Option<&str>) -> DeniedRequest {
         let mut challenge = "Bearer".to_owned();
         let mut separator = ' ';
         let mut add = |name: &str, value: &str| {
@@ -194,11 +194,11 @@ impl Guard {
                 add("scope", &oauth.scopes.join(" "));
             }
         }
-        Denied { status: StatusCode::UNAUTHORIZED, message, challenge: Some(challenge) }
+        DeniedRequest { status: StatusCode::UNAUTHORIZED, message, challenge: Some(challenge) }
     }
 
-    fn too_many(&self) -> Denied {
-        Denied {
+    fn too_many(&self) -> DeniedRequest {
+        DeniedRequest {
             status: StatusCode::TOO_MANY_REQUESTS,
             message: "too many requests",
             challenge: None,

@@ -1,4 +1,4 @@
-//! The head of a request: to whom it is addressed, and which answers it takes.
+//! Checks of the head of a request: its target host, and the media types that it accepts.
 
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, header};
@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderValue, Request, header};
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// Says why a request's address is not one (RFC 9112, section 3.2): `Host` has to be there once,
-/// and an absolute target has to name the host that `Host` names. Whether that is this server is
-/// checked with it.
+/// Checks the target of a request (RFC 9112, section 3.2): there must be exactly one `Host` header,
+/// and an absolute target must name the same host. The check that `Host` names this server thus
+/// covers both.
 pub(super) fn check_address<B>(request: &Request<B>) -> Result<(), &'static str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
@@ -29,7 +29,7 @@ pub(super) fn check_address<B>(request: &Request<B>) -> Result<(), &'static str>
     }
 }
 
-/// Writes out what `*/*` and a missing `Accept` mean: both kinds of answers.
+/// Replaces `*/*`, and adds a missing `Accept`, with both media types of responses.
 pub(super) fn widen_accept(headers: &mut HeaderMap) {
     let takes_both = match headers.contains_key(header::ACCEPT) {
         false => true,
@@ -43,7 +43,7 @@ pub(super) fn widen_accept(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a client takes answers of a media type. The most specific range counts.
+/// Returns whether a client accepts responses of a media type. The most specific range decides.
 fn takes(headers: &HeaderMap, wanted: &str) -> bool {
     let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let kind = wanted.split('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Tokens of an authorization server: this server is the resource server of OAuth, and never passes
-//! a token on.
+//! Tokens of an authorization server: this server is an OAuth resource server, and never passes a
+//! token on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::PATH;
 use crate::server::Principal;
 use crate::web;
 
-/// How long keys are used before they are fetched again.
+/// Time after which keys are fetched again.
 const KEYS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// How soon an unknown key lets them be fetched again.
+/// Minimum age of the keys before an unknown key id triggers another fetch.
 const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
-/// Longest document of an issuer, in bytes.
+/// Maximum size of an issuer's document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// Signatures that are taken. None of them is made with a key that this server would have to keep.
+/// Accepted signature algorithms. All are asymmetric, so this server stores no signing key.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -35,24 +35,24 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
-/// An issuer whose tokens are taken.
+/// Issuer whose tokens are accepted.
 #[derive(Debug, Clone)]
 pub struct OAuth {
-    /// The issuer, as its tokens name it (`iss`).
+    /// Issuer, as its tokens name it (`iss`).
     pub issuer: Url,
-    /// This server's own address, as tokens for it name it (`aud`).
+    /// Address of this server, as tokens for it name it (`aud`).
     pub resource: Url,
-    /// Where the issuer's keys are, if its metadata does not say.
+    /// Address of the issuer's keys, for issuers whose metadata does not contain it.
     pub keys: Option<Url>,
     /// Scopes that a token must have.
     pub scopes: Vec<String>,
-    /// What subjects may use; those that are not named may use `others`.
+    /// Access of individual subjects; all others get `others`.
     pub subjects: BTreeMap<String, SubjectAccess>,
-    /// What everybody else may use.
+    /// Access of all other subjects.
     pub others: SubjectAccess,
 }
 
-/// The plugins, stores and servers whose tools may be used; `None` means all.
+/// Plugins, stores and servers whose tools a subject may use; `None` means all.
 #[derive(Debug, Clone, Default)]
 pub struct SubjectAccess(pub Option<BTreeSet<String>>);
 
@@ -77,13 +77,13 @@ impl OAuth {
     }
 }
 
-/// What became of a token.
-pub(super) enum Checked {
+/// Result of checking a token.
+pub(super) enum TokenVerdict {
     Valid(Principal),
     Invalid,
-    /// It is valid and lacks a scope.
+    /// The token is valid but lacks a scope.
     TooNarrow,
-    /// The issuer's keys are not to be had.
+    /// The issuer's keys cannot be fetched.
     Unknown,
 }
 
@@ -116,7 +116,7 @@ impl Tokens {
                 .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
             if url.scheme() != "https" && !is_local {
                 return Err(format!(
-                    "{url} must be an https address: whoever can change its keys can issue tokens"
+                    "{url} must be an https address: an attacker who changes its keys can issue tokens"
                 ));
             }
         }
@@ -124,19 +124,19 @@ impl Tokens {
         Ok(Self { oauth, client, keys: RwLock::new(None) })
     }
 
-    pub(super) async fn check(&self, token: &str) -> Checked {
-        let Ok(head) = decode_header(token) else { return Checked::Invalid };
+    pub(super) async fn check(&self, token: &str) -> TokenVerdict {
+        let Ok(head) = decode_header(token) else { return TokenVerdict::Invalid };
         if !ALGORITHMS.contains(&head.alg) {
-            return Checked::Invalid;
+            return TokenVerdict::Invalid;
         }
-        let Some(keys) = self.keys(head.kid.as_deref()).await else { return Checked::Unknown };
+        let Some(keys) = self.keys(head.kid.as_deref()).await else { return TokenVerdict::Unknown };
         let jwk = match &head.kid {
             Some(kid) => keys.find(kid),
-            // Without a name there must be no choice.
+            // Without a key id, the key must be unambiguous.
             None => keys.keys.first().filter(|_| keys.keys.len() == 1),
         };
         let Some(key) = jwk.and_then(|jwk| DecodingKey::from_jwk(jwk).ok()) else {
-            return Checked::Invalid;
+            return TokenVerdict::Invalid;
         };
         let mut rules = Validation::new(head.alg);
         rules.set_issuer(&[
@@ -149,17 +149,18 @@ impl Tokens {
         ]);
         rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         rules.validate_nbf = true;
-        let Ok(token) = decode::<Claims>(token, &key, &rules) else { return Checked::Invalid };
+        let Ok(token) = decode::<Claims>(token, &key, &rules) else { return TokenVerdict::Invalid };
         let has = scopes(&token.claims);
         if self.oauth.scopes.iter().any(|scope| !has.contains(scope.as_str())) {
-            return Checked::TooNarrow;
+            return TokenVerdict::TooNarrow;
         }
         let subject = token.claims.sub;
         let access = self.oauth.subjects.get(&subject).unwrap_or(&self.oauth.others);
-        Checked::Valid(Principal::new(format!("oauth:{subject}"), access.0.clone()))
+        TokenVerdict::Valid(Principal::new(format!("oauth:{subject}"), access.0.clone()))
     }
 
-    /// The issuer's keys; fetched anew when they are old, or when one is asked for that they lack.
+    /// Returns the issuer's keys. Fetches them again when they are old, or when `kid` is not among
+    /// them.
     async fn keys(&self, kid: Option<&str>) -> Option<Arc<JwkSet>> {
         let fits = |keys: &Keys| {
             let age = keys.since.elapsed();
@@ -170,7 +171,7 @@ impl Tokens {
             return Some(Arc::clone(&keys.set));
         }
         let mut keys = self.keys.write().await;
-        // Another request may have fetched them while this one waited.
+        // Another request may have fetched them in the meantime.
         if let Some(keys) = keys.as_ref().filter(|keys| fits(keys)) {
             return Some(Arc::clone(&keys.set));
         }
@@ -180,7 +181,7 @@ impl Tokens {
                 *keys = Some(Keys { set: Arc::clone(&set), since: Instant::now() });
                 Some(set)
             }
-            // Keys that were good an hour ago are better than locking everybody out.
+            // Outdated keys are better than locking every client out.
             None => keys.as_ref().map(|keys| Arc::clone(&keys.set)),
         }
     }
@@ -193,7 +194,8 @@ impl Tokens {
         serde_json::from_slice(&self.get(keys).await?).ok()
     }
 
-    /// Where the issuer says that its keys are, in either of the two documents in use.
+    /// Returns the address of the keys from the issuer's metadata, in either of the two documents
+    /// in use.
     async fn discover(&self) -> Option<Url> {
         let issuer = &self.oauth.issuer;
         let path = issuer.path().trim_end_matches('/');
@@ -226,7 +228,7 @@ impl Tokens {
     }
 }
 
-/// The scopes of a token, in either of the two claims in use.
+/// Returns the scopes of a token, from either of the two claims in use.
 fn scopes(claims: &Claims) -> BTreeSet<&str> {
     let texts = match &claims.scp {
         Some(Value::Array(scopes)) => scopes.iter().filter_map(Value::as_str).collect(),

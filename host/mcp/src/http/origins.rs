@@ -1,20 +1,20 @@
-//! Pages of other sites that may call: what the Fetch standard asks of a server before a browser
-//! lets them (CORS).
+//! Web pages of other origins that may call: responses to browsers according to the Fetch standard
+//! (CORS).
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use url::{Origin, Url};
 
-/// Headers of an answer that a page may read.
+/// Response headers that a page may read.
 const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 /// Methods that a page may use.
 const METHODS: &str = "GET, POST, DELETE";
-/// Seconds for which a browser may keep the answer to a preflight.
+/// Seconds that a browser may cache the response to a preflight request.
 const AGE_MAX: &str = "600";
 const REQUEST_PRIVATE_NETWORK: &str = "access-control-request-private-network";
 const ALLOW_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 
-/// The configured origins.
+/// Configured origins.
 pub(super) struct Origins(Vec<Origin>);
 
 impl Origins {
@@ -22,7 +22,7 @@ impl Origins {
         Self(origins.iter().filter_map(|origin| parse(origin)).collect())
     }
 
-    /// The value of `Origin`, if it is that of a page that may call.
+    /// Returns the value of `Origin` if it is a configured origin.
     pub(super) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut values = headers.get_all(header::ORIGIN).iter();
         let (value, another) = (values.next()?, values.next());
@@ -36,21 +36,21 @@ fn parse(text: &str) -> Option<Origin> {
     origin.is_tuple().then_some(origin)
 }
 
-/// Returns whether a browser asks if a request may follow.
+/// Returns whether a request is a CORS preflight.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ORIGIN)
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Adds to an answer to a preflight what a page of an allowed origin may send.
+/// Fills in the response to a preflight request of an allowed origin.
 pub(super) fn permit<B>(asked: &HeaderMap, response: &mut Response<B>) {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(AGE_MAX));
-    // Names of headers give a page nothing that its origin does not: they are `Authorization` and
-    // those of MCP, of which some are made of names of arguments.
+    // Allowing all header names gives a page nothing that its origin does not: the names are
+    // `Authorization` and those of MCP, some of which are derived from argument names.
     if let Some(names) =
         asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|names| are_names(names))
     {
@@ -71,7 +71,7 @@ fn are_names(names: &HeaderValue) -> bool {
     names.split(',').all(|name| HeaderName::from_bytes(name.trim().as_bytes()).is_ok())
 }
 
-/// Lets a page of an allowed origin read an answer, whatever it says.
+/// Lets a page of an allowed origin read a response, whatever it contains.
 pub(super) fn expose<B>(origin: HeaderValue, response: &mut Response<B>) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

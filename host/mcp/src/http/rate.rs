@@ -1,19 +1,19 @@
-//! How often somebody may call.
+//! Rate limits per principal.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Most names that are counted at the same time. Names come from tokens that were checked, so that
-/// this is never reached by guessing.
+/// Maximum number of principals that are tracked at the same time. Names come from verified tokens,
+/// so guessing cannot exhaust it.
 const NAMES_MAX: usize = 10_000;
 
-/// A steady rate and what may come at once.
+/// Sustained rate and burst size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// Requests per second in the long run; 0 means no limit.
+    /// Sustained requests per second; 0 means no limit.
     pub per_second: f64,
-    /// Requests that may come at once after a pause.
+    /// Number of requests that may arrive at once after a pause.
     pub burst: f64,
 }
 
@@ -23,7 +23,7 @@ impl Default for Rate {
     }
 }
 
-/// Counts requests by name: a bucket of tokens each.
+/// Counts requests by name, with one token bucket each.
 pub(super) struct Counter {
     rate: Rate,
     buckets: Mutex<HashMap<String, Bucket>>,
@@ -39,7 +39,7 @@ impl Counter {
         Self { rate, buckets: Mutex::default() }
     }
 
-    /// Counts one request, and says whether it may go on.
+    /// Counts one request. Returns whether it is within the rate.
     pub(super) fn admits(&self, name: &str, now: Instant) -> bool {
         let Rate { per_second, burst } = self.rate;
         if per_second <= 0.0 {
@@ -51,7 +51,7 @@ impl Counter {
         };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= NAMES_MAX {
-            // A full bucket is as good as none.
+            // A full bucket is equivalent to a missing one.
             buckets.retain(|_, bucket| refilled(bucket) < burst);
         }
         let has_room = buckets.len() < NAMES_MAX;

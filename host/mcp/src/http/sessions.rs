@@ -1,4 +1,4 @@
-//! Sessions of the handshake era and whose they are.
+//! Sessions of the session-based revisions, and their owners.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::Mutex;
 
-/// Most sessions.
+/// Maximum number of sessions.
 const SESSIONS_MAX: usize = 1000;
-/// Most sessions of one principal.
+/// Maximum number of sessions of one principal.
 const PER_PRINCIPAL_MAX: usize = SESSIONS_MAX / 4;
-/// The header that names a session.
+/// Header that names a session.
 const SESSION_ID: &str = "mcp-session-id";
 
-/// The owners of sessions.
+/// Owners of sessions.
 pub(super) struct Sessions {
     sessions: Arc<LocalSessionManager>,
     owners: Mutex<HashMap<String, Arc<str>>>,
 }
 
-/// The session that a request or an answer names.
+/// Returns the session that a request or a response names.
 pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_ID)?.to_str().ok()
 }
@@ -31,14 +31,14 @@ impl Sessions {
         Self { sessions, owners: Mutex::default() }
     }
 
-    /// Returns whether a session that a request names may be used by the principal. One that nobody
-    /// has is the SDK's to refuse.
+    /// Returns whether the principal may use a session that a request names. A session without an
+    /// owner is left to the SDK to reject.
     pub(super) async fn may_use(&self, id: &str, principal: &str) -> bool {
         self.owners.lock().await.get(id).is_none_or(|owner| **owner == *principal)
     }
 
-    /// Gives a session that was just opened to a principal, or closes it: then false, the principal
-    /// or the server has too many.
+    /// Assigns a newly opened session to a principal. If the principal or the server has too many
+    /// sessions, closes it and returns false.
     pub(super) async fn open(&self, id: &str, principal: &str) -> bool {
         let mut owners = self.owners.lock().await;
         {

@@ -1,4 +1,4 @@
-//! Bearer tokens of the server's own.
+//! Bearer tokens of the server itself.
 
 use data_encoding::HEXLOWER;
 use std::fs::{File, OpenOptions};
@@ -9,32 +9,32 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-/// Random bytes of a new token.
+/// Number of random bytes in a new token.
 const TOKEN_BYTES: usize = 32;
-/// Longest token that is read, in bytes.
+/// Maximum number of bytes that are read from a token file.
 const TOKEN_BYTES_MAX: u64 = 4096;
-/// Shortest token that is taken, in characters: what cannot be guessed.
+/// Minimum length of a token in characters, so that it cannot be guessed.
 const TOKEN_CHARS_MIN: usize = 20;
 
-/// A token in its file.
+/// Token of a token file.
 pub struct NewToken {
     /// The token itself.
     pub token: String,
-    /// Whether it was made just now, so that nobody has seen it yet.
+    /// True if the token was just created, so the user has not seen it yet.
     pub is_new: bool,
 }
 
-/// Why a token file is not used.
+/// Error returned when a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// Others can read it.
+    /// Other users can read the file.
     #[error("others can read it; run `chmod 600` on it")]
     Readable,
-    /// What it holds is no token.
+    /// The file does not contain a valid token.
     #[error("it does not hold a token of at least {TOKEN_CHARS_MIN} characters")]
     NoToken,
     /// The system has no random numbers.
@@ -42,10 +42,11 @@ pub enum TokenFileError {
     NoRandomNumbers,
 }
 
-/// The token of a file that only its owner can read; makes both if there is no file.
+/// Returns the token from a file that only its owner can read. Creates the file with a new token if
+/// it does not exist.
 ///
 /// # Errors
-/// [`TokenFileError`]: a file that others can read is not used, for they may have.
+/// [`TokenFileError`]. A file that others can read is refused, because they may have read it.
 pub fn read_or_create(path: &Path) -> Result<NewToken, TokenFileError> {
     match open(path) {
         Ok(file) => Ok(NewToken { token: read(file)?, is_new: false }),
@@ -84,7 +85,7 @@ fn read(file: File) -> Result<String, TokenFileError> {
     if fits { Ok(token.to_owned()) } else { Err(TokenFileError::NoToken) }
 }
 
-/// A token that nobody has seen yet.
+/// Generates a new token.
 ///
 /// # Errors
 /// [`TokenFileError::NoRandomNumbers`].
@@ -106,7 +107,8 @@ fn create(path: &Path) -> Result<String, TokenFileError> {
     Ok(token)
 }
 
-/// The digest of a token, as a configuration holds it: `sha256:` and 64 hexadecimal digits.
+/// Returns the digest of a token as it is written in a configuration: `sha256:` and 64 hexadecimal
+/// digits.
 #[must_use]
 pub fn digest(token: &str) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(token.as_bytes())))

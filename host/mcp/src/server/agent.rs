@@ -1,4 +1,4 @@
-//! An agent as a tool (`MCP-38`).
+//! Agent as a tool (`MCP-38`).
 
 use std::sync::Arc;
 
@@ -11,21 +11,22 @@ use serde_json::{Value, json};
 
 use crate::client::local_name;
 
-/// Answers a task. Implemented by whatever runs an agent.
+/// Answers tasks. Implemented by types that run an agent.
 #[async_trait]
 pub trait Agent: Send + Sync {
-    /// The text of the reply.
+    /// Answers a task with the text of the reply.
     async fn answer(&self, task: &str, context: &CallContext) -> Outcome;
 }
 
-/// The one tool of an agent that is served: named like the agent (`MCP-9`), with one required text.
+/// The single tool of a served agent: named after the agent (`MCP-9`), with one required string
+/// argument.
 pub struct AgentTool<A> {
     agent: A,
     definitions: Arc<[Arc<ToolDefinition>]>,
     name: String,
 }
 
-/// Why an agent cannot be offered as a tool.
+/// Error returned when an agent cannot be offered as a tool.
 #[derive(Debug, thiserror::Error)]
 #[error("an agent called `{name}` cannot be offered as a tool: {reason}")]
 pub struct InvalidAgent {
@@ -34,10 +35,10 @@ pub struct InvalidAgent {
 }
 
 impl<A: Agent> AgentTool<A> {
-    /// The tool of an agent.
+    /// Creates the tool of an agent.
     ///
     /// # Errors
-    /// [`InvalidAgent`] if its name gives no name for a tool.
+    /// [`InvalidAgent`] if no valid tool name can be derived from the agent's name.
     pub fn new(name: &str, description: &str, agent: A) -> Result<Self, InvalidAgent> {
         let invalid = |reason: String| InvalidAgent { name: name.to_owned(), reason };
         let tool = ToolName::new(local_name(name)).map_err(|error| invalid(error.to_string()))?;

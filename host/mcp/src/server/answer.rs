@@ -1,38 +1,38 @@
-//! Outcomes of calls as MCP results (`MCP-37`).
+//! Conversion of call outcomes to MCP results (`MCP-37`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_tool::outcome::Shown;
+use cofferdam_tool::outcome::ModelView;
 use cofferdam_tool::output::ResourceBody;
-use cofferdam_tool::{CallRecord, Completion, Content, Output, Refused};
+use cofferdam_tool::{CallRecord, Completion, Content, Output, RefusedCall};
 use rmcp::model::{AudioContent, CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 use super::grants::Grantor;
 use super::keep::{Keep, SCHEME};
 use super::principal::Principal;
 use super::receipt::{self, Receipts};
 
-/// Most refusals that a result names.
+/// Maximum number of refusals that a result lists.
 const REFUSALS_SHOWN_MAX: usize = 5;
 
-/// How results are made.
-pub(super) struct Answers<'a> {
+/// Converts outcomes to results for one principal.
+pub(super) struct ResultBuilder<'a> {
     pub(super) keep: &'a Keep,
     pub(super) principal: &'a Principal,
-    /// Longest text of a result, in bytes.
+    /// Maximum size of a result's text, in bytes.
     pub(super) text_bytes_max: usize,
     pub(super) receipts: Receipts,
     pub(super) grantor: Option<&'a dyn Grantor>,
 }
 
-impl Answers<'_> {
-    /// The result of a call that ended. `None` if it was given up: then there is nobody to tell.
+impl ResultBuilder<'_> {
+    /// Returns the result of a completed call, or `None` if the caller has abandoned it.
     pub(super) fn completion(
         &self,
         completion: Completion,
-        entry: &Entry,
+        entry: &CatalogEntry,
     ) -> Option<CallToolResult> {
         let Completion { outcome, record } = completion;
         for failure in &record.store_failures {
@@ -53,7 +53,8 @@ impl Answers<'_> {
         Some(result)
     }
 
-    /// What the call was refused and what would grant it, beside the error that came of it.
+    /// Lists the permissions that the call was refused, and how to grant them, next to the
+    /// resulting error.
     fn refusals(&self, record: &CallRecord, source: &str) -> Option<ContentBlock> {
         let refused = record.refused.iter().take(REFUSALS_SHOWN_MAX);
         let lines: Vec<_> = refused
@@ -69,12 +70,12 @@ impl Answers<'_> {
         (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
     }
 
-    fn shown(&self, shown: Shown) -> CallToolResult {
+    fn shown(&self, shown: ModelView) -> CallToolResult {
         if shown.is_error {
             return CallToolResult::error(vec![ContentBlock::text(shown.output.into_text())]);
         }
         match shown.output {
-            // What a client shows or ignores beside the structured value is its text.
+            // The text accompanies the structured value; clients show or ignore it.
             Output::Value(value @ Value::Object(_)) => {
                 let mut result = CallToolResult::success(self.text(value.to_string()));
                 result.structured_content = Some(value);
@@ -95,7 +96,7 @@ impl Answers<'_> {
         }
     }
 
-    /// A text, or its beginning and a link to the whole of it.
+    /// Returns a text, or its beginning and a link to the whole.
     fn text(&self, text: String) -> Vec<ContentBlock> {
         if text.len() <= self.text_bytes_max {
             return vec![ContentBlock::text(text)];
@@ -122,7 +123,7 @@ impl Answers<'_> {
     }
 }
 
-/// One item as it is.
+/// Converts one item without shortening it.
 pub(super) fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
@@ -152,7 +153,7 @@ pub(super) fn block(content: Content) -> ContentBlock {
     }
 }
 
-/// What a resource holds, as MCP writes it.
+/// Converts the contents of a resource to their MCP form.
 pub(super) fn contents(
     uri: String,
     media_type: Option<String>,
@@ -169,16 +170,16 @@ pub(super) fn contents(
     }
 }
 
-/// The result of a call that did not start. A model can correct itself by its text.
-pub(super) fn refused(refused: &Refused) -> CallToolResult {
+/// Returns the result of a call that was not started. The model can correct itself from its text.
+pub(super) fn refused(refused: &RefusedCall) -> CallToolResult {
     error(match refused {
-        Refused::UnknownTool { name, .. } => unknown(name, &[]),
+        RefusedCall::UnknownTool { name, .. } => unknown(name, &[]),
         other => other.to_string(),
     })
 }
 
-/// The answer about a tool that does not exist, or does not exist for this client. It may be one of
-/// the `missing` sources.
+/// Returns the message for a tool that does not exist, or does not exist for this client. It may
+/// belong to one of the `missing` sources.
 pub(super) fn unknown(name: &str, missing: &[&str]) -> String {
     if missing.is_empty() {
         return format!("Tool {name} not found");
@@ -189,12 +190,12 @@ pub(super) fn unknown(name: &str, missing: &[&str]) -> String {
     )
 }
 
-/// A result that is an error.
+/// Returns an error result.
 pub(super) fn error(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// A success with structured content.
+/// Returns a success result with structured content.
 pub(super) fn structured(value: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
     result.structured_content = Some(value);

@@ -1,4 +1,4 @@
-//! Who sent a request, and what the request says about its sender.
+//! Sender of a request, and what the request says about it.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -12,25 +12,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::principal::Principal;
 
-/// The sender of one request. A call and what it asks share it, and it outlives the request if the
+/// Sender of one request. A call and its questions share it, and it outlives the request if the
 /// call becomes a task.
 pub(super) struct Caller {
     pub(super) principal: Principal,
     pub(super) is_modern: bool,
     context: RequestContext<RoleServer>,
-    /// Read when a tool asks something or may become a task, which is seldom.
+    /// Parsed on demand when a tool asks something or may become a task, which is rare.
     capabilities: OnceLock<ClientCapabilities>,
 }
 
 impl Caller {
     pub(super) fn new(mut context: RequestContext<RoleServer>) -> Self {
         let (principal, is_modern) = (principal(&context), is_modern(&context));
-        // The head of an HTTP request has done its work.
+        // The head of an HTTP request is no longer needed.
         context.extensions = Extensions::default();
         Self { principal, is_modern, context, capabilities: OnceLock::new() }
     }
 
-    /// What the client has declared, with this request or when it connected.
+    /// Returns the capabilities that the client has declared, with this request or when it
+    /// connected.
     pub(super) fn capabilities(&self) -> &ClientCapabilities {
         self.capabilities.get_or_init(|| self.context.client_capabilities().unwrap_or_default())
     }
@@ -43,24 +44,26 @@ impl Caller {
         &self.context.meta
     }
 
-    /// What the client calls the request's progress, if it wants any.
+    /// Returns the token that the client assigned to the progress of the request, if it wants
+    /// progress.
     pub(super) fn progress_token(&self) -> Option<ProgressToken> {
         self.context.meta.get_progress_token()
     }
 
-    /// The request's id, for the log.
+    /// Returns the id of the request, for the log.
     pub(super) fn request_id(&self) -> &rmcp::model::RequestId {
         &self.context.id
     }
 
-    /// Cancelled when the client gives the request up, and once it is answered.
+    /// Returns a token that fires when the client cancels the request, and once the request is
+    /// answered.
     pub(super) fn cancellation(&self) -> &CancellationToken {
         &self.context.ct
     }
 }
 
-/// Who sent a request. Over HTTP that is whom the router has authenticated, and nobody if it has
-/// not.
+/// Returns the sender of a request. Over HTTP, that is the principal that the router authenticated,
+/// or one without permissions otherwise.
 pub(super) fn principal(context: &RequestContext<RoleServer>) -> Principal {
     match context.extensions.get::<http::request::Parts>() {
         None => Principal::local(),
@@ -71,9 +74,9 @@ pub(super) fn principal(context: &RequestContext<RoleServer>) -> Principal {
     }
 }
 
-/// Whether a request is one of the revision without a handshake.
+/// Returns true if a request uses the stateless revision.
 pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    // Versions are dates.
+    // Protocol versions are dates, so they compare as strings.
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }

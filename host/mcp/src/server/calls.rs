@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
 use cofferdam_tool::invoke::FileEffects;
-use cofferdam_tool::{CallContext, Completion, Refused, ToolFailure};
+use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
@@ -15,90 +15,90 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::Shared;
-use super::answer::{self, Answers};
+use super::ServerShared;
+use super::answer::{self, ResultBuilder};
 use super::caller::Caller;
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, CatalogEntry};
 use super::grants::{self, Grantor};
 use super::interview::{self, HOST_PREFIX, Interview, Suspension};
 use super::principal::Principal;
-use super::report::{Forwarder, Report, Reports};
-use super::rounds::{Binding, State};
+use super::report::{Forwarder, Reports, ToolReport};
+use super::rounds::{RoundState, StateBinding};
 
-/// How long a call that may take minutes runs as an ordinary one before it becomes a task.
+/// Time after which an ordinary call that may take minutes becomes a task.
 const TASK_GRACE: Duration = Duration::from_millis(500);
-/// How long a task is kept, from its creation on.
+/// Time that a task is kept, from its creation on.
 const TASK_TTL: Duration = Duration::from_secs(60 * 60);
-/// How often a client is asked to look.
+/// Suggested time between two polls.
 const TASK_POLL: Duration = Duration::from_secs(1);
 /// Name that a state of a dry run is bound to instead of the method.
 const DRY_RUN: &str = "dry run";
-/// Longest argument text that a person is shown, in bytes.
+/// Longest argument text that the user is shown, in bytes.
 const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
 
 /// A request that runs a tool.
-pub(super) struct Request<'a> {
+pub(super) struct ToolRequest<'a> {
     pub(super) catalog: Arc<Catalog>,
-    pub(super) entry: &'a Entry,
+    pub(super) entry: &'a CatalogEntry,
     /// The MCP method, for what a state is bound to.
     pub(super) method: &'static str,
     pub(super) arguments: JsonObject,
     /// True if the client wants to see what would change, and no change.
     pub(super) is_dry_run: bool,
     pub(super) caller: &'a Arc<Caller>,
-    pub(super) asked: Asked,
+    pub(super) asked: ElicitationMode,
     pub(super) reports: Forwarder<'a>,
-    /// Whether the client can be given a task instead of a result.
+    /// True if the client can be given a task instead of a result.
     pub(super) takes_tasks: bool,
 }
 
-/// How the client of a request is asked, and what it has answered.
-pub(super) enum Asked {
+/// Way in which the client of a request is asked, with its answers.
+pub(super) enum ElicitationMode {
     ByRequest,
     ByResult { state: Option<String>, responses: Option<InputResponses> },
 }
 
-/// How a request ended.
-pub(super) enum Ended {
-    Done(Box<Result<Completion, Refused>>),
+/// Outcome of a request.
+pub(super) enum RequestOutcome {
+    Done(Box<Result<Completion, RefusedCall>>),
     Asks(InputRequiredResult),
     Task(Task),
-    /// A person did not allow it, or could not be asked; for the model.
+    /// The user did not allow it, or could not be asked; for the model.
     NotApproved(String),
 }
 
-/// What became of a call that was waited for.
-enum Watched {
-    Ended(Box<Result<Completion, Refused>>),
+/// Outcome of waiting for a call.
+enum WatchOutcome {
+    Ended(Box<Result<Completion, RefusedCall>>),
     Suspended(Suspension),
-    BecomesTask(Option<Report>),
+    BecomesTask(Option<ToolReport>),
 }
 
 /// A call that runs as long as it is polled, and is stopped by dropping it.
-struct Running {
+struct RunningCall {
     interview: Arc<Interview>,
     reports: Arc<Reports>,
-    call: Pin<Box<dyn Future<Output = Result<Completion, Refused>> + Send>>,
+    call: Pin<Box<dyn Future<Output = Result<Completion, RefusedCall>> + Send>>,
     stop: CancellationToken,
 }
 
-impl Request<'_> {
-    /// What a state of this request is bound to.
-    fn binding(&self) -> Binding {
+impl ToolRequest<'_> {
+    /// Returns the binding of a state of this request.
+    fn binding(&self) -> StateBinding {
         let arguments = serde_json::to_vec(&self.arguments).unwrap_or_default();
         let name = self.entry.definition.name.as_str();
         // What was approved for a dry run was not approved for a call.
         let method = if self.is_dry_run { DRY_RUN } else { self.method };
-        Binding::new(self.caller.principal.name(), method, name, &arguments)
+        StateBinding::new(self.caller.principal.name(), method, name, &arguments)
     }
 }
 
-impl Shared {
+impl ServerShared {
     /// Runs a tool to its end, to its first question, or until it has become a task.
     pub(super) async fn run(
         self: &Arc<Self>,
-        mut request: Request<'_>,
-    ) -> Result<Ended, ErrorData> {
+        mut request: ToolRequest<'_>,
+    ) -> Result<RequestOutcome, ErrorData> {
         if request.caller.cancellation().is_cancelled() {
             return Err(ErrorData::internal_error("cancelled", None));
         }
@@ -118,10 +118,12 @@ impl Shared {
             Poll::Ready(ended) => Box::new(ended),
             Poll::Pending => {
                 match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
-                    Watched::Ended(ended) => ended,
-                    Watched::Suspended(suspension) => return self.suspended(suspension, &request),
-                    Watched::BecomesTask(first) => {
-                        return Ok(Ended::Task(self.promote(request, running, first)));
+                    WatchOutcome::Ended(ended) => ended,
+                    WatchOutcome::Suspended(suspension) => {
+                        return self.suspended(suspension, &request);
+                    }
+                    WatchOutcome::BecomesTask(first) => {
+                        return Ok(RequestOutcome::Task(self.promote(request, running, first)));
                     }
                 }
             }
@@ -131,37 +133,37 @@ impl Shared {
         while let Some(report) = running.reports.take() {
             request.reports.send(report).await;
         }
-        Ok(Ended::Done(ended))
+        Ok(RequestOutcome::Done(ended))
     }
 
     /// Waits for a call that takes its time, and meanwhile for everything that can happen to it.
     async fn watch(
         &self,
-        request: &mut Request<'_>,
-        running: &mut Running,
+        request: &mut ToolRequest<'_>,
+        running: &mut RunningCall,
         may_become_task: bool,
-    ) -> Result<Watched, ErrorData> {
+    ) -> Result<WatchOutcome, ErrorData> {
         let grace = tokio::time::sleep(TASK_GRACE);
         tokio::pin!(grace);
         loop {
             tokio::select! {
                 biased;
                 report = running.reports.next() => {
-                    if may_become_task && matches!(report, Report::Progress(_)) {
-                        return Ok(Watched::BecomesTask(Some(report)));
+                    if may_become_task && matches!(report, ToolReport::Progress(_)) {
+                        return Ok(WatchOutcome::BecomesTask(Some(report)));
                     }
                     request.reports.send(report).await;
                 }
-                ended = &mut running.call => return Ok(Watched::Ended(Box::new(ended))),
-                suspension = running.interview.suspended() => return Ok(Watched::Suspended(suspension)),
+                ended = &mut running.call => return Ok(WatchOutcome::Ended(Box::new(ended))),
+                suspension = running.interview.suspended() => return Ok(WatchOutcome::Suspended(suspension)),
                 () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
-                () = &mut grace, if may_become_task => return Ok(Watched::BecomesTask(None)),
+                () = &mut grace, if may_become_task => return Ok(WatchOutcome::BecomesTask(None)),
             }
         }
     }
 
-    /// Whether a person may have to be asked before the tool runs.
-    fn wants_consent(&self, request: &Request<'_>) -> bool {
+    /// Returns whether the user may have to be asked before the tool runs.
+    fn wants_consent(&self, request: &ToolRequest<'_>) -> bool {
         let lacks = |grantor: &Arc<dyn Grantor>| !grantor.missing(&request.entry.source).is_empty();
         (request.caller.principal.decides() && self.grantor.get().is_some_and(lacks))
             || (self.options.asks_approval && needs_approval(request))
@@ -170,9 +172,9 @@ impl Shared {
     /// Asks that person, and says how the request ends if it is not to go on.
     async fn settle_consent(
         &self,
-        request: &mut Request<'_>,
+        request: &mut ToolRequest<'_>,
         interview: &Interview,
-    ) -> Result<Option<Ended>, ErrorData> {
+    ) -> Result<Option<RequestOutcome>, ErrorData> {
         let consent = tokio::select! {
             biased;
             suspension = interview.suspended() => return self.suspended(suspension, request).map(Some),
@@ -184,17 +186,17 @@ impl Shared {
         match consent {
             Ok(Some(catalog)) => request.catalog = catalog,
             Ok(None) => {}
-            Err(reason) => return Ok(Some(Ended::NotApproved(reason))),
+            Err(reason) => return Ok(Some(RequestOutcome::NotApproved(reason))),
         }
         Ok(None)
     }
 
-    /// Asks a person for what the tool's source lacks, and for the call itself where that needs
+    /// Asks the user for what the tool's source lacks, and for the call itself where that needs
     /// approval. Gives the catalogue of now if something was granted.
     async fn consent(
         &self,
         interview: &Interview,
-        request: &Request<'_>,
+        request: &ToolRequest<'_>,
     ) -> Result<Option<Arc<Catalog>>, String> {
         let mut granted = None;
         if let Some(grantor) = self.grantor.get().filter(|_| request.caller.principal.decides())
@@ -209,14 +211,14 @@ impl Shared {
         Ok(granted)
     }
 
-    fn interview(&self, request: &mut Request<'_>) -> Result<Interview, ErrorData> {
+    fn interview(&self, request: &mut ToolRequest<'_>) -> Result<Interview, ErrorData> {
         let caller = Arc::clone(request.caller);
-        match std::mem::replace(&mut request.asked, Asked::ByRequest) {
-            Asked::ByRequest => Ok(Interview::by_request(caller)),
-            Asked::ByResult { state, responses } => {
+        match std::mem::replace(&mut request.asked, ElicitationMode::ByRequest) {
+            ElicitationMode::ByRequest => Ok(Interview::by_request(caller)),
+            ElicitationMode::ByResult { state, responses } => {
                 let state = match state {
                     Some(sealed) => self.seal.open(&sealed, &request.binding()),
-                    None => Ok(State::default()),
+                    None => Ok(RoundState::default()),
                 };
                 let state =
                     state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
@@ -229,11 +231,11 @@ impl Shared {
     /// request.
     fn start(
         &self,
-        request: &Request<'_>,
+        request: &ToolRequest<'_>,
         arguments: Vec<u8>,
         interview: Arc<Interview>,
         may_become_task: bool,
-    ) -> Running {
+    ) -> RunningCall {
         let reports = Arc::new(Reports::default());
         // A task goes on when its request has been answered, which cancels the request.
         let stop = match may_become_task {
@@ -257,16 +259,20 @@ impl Shared {
         let definition = Arc::clone(&request.entry.definition);
         let call =
             async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
-        Running { interview, reports, call: Box::pin(call.in_current_span()), stop }
+        RunningCall { interview, reports, call: Box::pin(call.in_current_span()), stop }
     }
 
-    fn suspended(&self, suspension: Suspension, request: &Request<'_>) -> Result<Ended, ErrorData> {
+    fn suspended(
+        &self,
+        suspension: Suspension,
+        request: &ToolRequest<'_>,
+    ) -> Result<RequestOutcome, ErrorData> {
         match suspension {
             Suspension::Asks { requests, state } => {
                 let sealed = self.seal.seal(&state, &request.binding());
                 let sealed = sealed
                     .map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
-                Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
+                Ok(RequestOutcome::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
             }
             Suspension::Lacks(capabilities) => {
                 Err(ErrorData::missing_required_client_capability(*capabilities))
@@ -277,9 +283,9 @@ impl Shared {
     /// Lets a call go on as a task, and answers with its beginning.
     fn promote(
         self: &Arc<Self>,
-        request: Request<'_>,
-        running: Running,
-        first: Option<Report>,
+        request: ToolRequest<'_>,
+        running: RunningCall,
+        first: Option<ToolReport>,
     ) -> Task {
         let mut options = TaskOptions::default();
         options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
@@ -304,7 +310,7 @@ impl Shared {
         catalog: &Catalog,
         wire: &str,
         principal: &Principal,
-        ended: Result<Completion, Refused>,
+        ended: Result<Completion, RefusedCall>,
     ) -> Result<CallToolResult, TaskExit> {
         let completion = match ended {
             Ok(completion) => completion,
@@ -314,8 +320,8 @@ impl Shared {
         self.answers(principal).completion(completion, entry).ok_or(TaskExit::Cancelled)
     }
 
-    pub(super) fn answers<'a>(&'a self, principal: &'a Principal) -> Answers<'a> {
-        Answers {
+    pub(super) fn answers<'a>(&'a self, principal: &'a Principal) -> ResultBuilder<'a> {
+        ResultBuilder {
             keep: &self.keep,
             principal,
             text_bytes_max: self.options.text_bytes_max,
@@ -327,9 +333,9 @@ impl Shared {
 
 /// The rest of a call that has become a task.
 async fn as_task(
-    mut running: Running,
+    mut running: RunningCall,
     task: &TaskContext,
-) -> Result<Result<Completion, Refused>, TaskExit> {
+) -> Result<Result<Completion, RefusedCall>, TaskExit> {
     loop {
         tokio::select! {
             biased;
@@ -340,7 +346,7 @@ async fn as_task(
             }
             ended = &mut running.call => return Ok(ended),
             suspension = running.interview.suspended() => {
-                // Questions that were asked before the call became a task are asked there by now.
+                // Questions that were asked before the call became a task are asked there.
                 if let Suspension::Lacks(capabilities) = suspension {
                     return Err(TaskExit::Error(ErrorData::missing_required_client_capability(*capabilities)));
                 }
@@ -350,22 +356,22 @@ async fn as_task(
     }
 }
 
-fn message(report: &Report) -> Option<String> {
+fn message(report: &ToolReport) -> Option<String> {
     match report {
-        Report::Progress(progress) => progress.message.clone(),
-        Report::Log(..) => None,
+        ToolReport::Progress(progress) => progress.message.clone(),
+        ToolReport::Log(..) => None,
     }
 }
 
-/// Returns true if a person has to approve this call.
-fn needs_approval(request: &Request<'_>) -> bool {
+/// Returns true if the user has to approve this call.
+fn needs_approval(request: &ToolRequest<'_>) -> bool {
     let (toolset, name) = (&request.catalog.toolset, request.entry.definition.name.as_str());
     // Most tools need none, and then nothing is written out.
     toolset.needs_approval(name)
         && toolset.needs_approval_for(name, serde_json::to_vec(&request.arguments).ok().as_deref())
 }
 
-/// Asks a person whether the tool may run.
+/// Asks the user whether the tool may run.
 async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> Result<(), String> {
     if !interview.can_ask(QuestionKind::Elicitation) {
         return Err(no_one_to_ask(tool));
@@ -402,7 +408,9 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
         Err(error @ NotAsked::Invalid(_)) => {
             return Err(format!("The call of '{tool}' was not approved: {error}."));
         }
-        Err(_) => return Err(format!("The call of '{tool}' was not approved: nobody answered.")),
+        Err(_) => {
+            return Err(format!("The call of '{tool}' was not approved: there was no answer."));
+        }
     };
     let is_allowed = answers.first().is_some_and(|answer| {
         answer.get("action").is_some_and(|action| action == "accept")

@@ -1,4 +1,4 @@
-//! What is on offer at one moment: tools under their wire names, prompts, resources.
+//! Snapshot of everything that is offered: tools under their wire names, prompts, resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -17,46 +17,47 @@ use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};
 use crate::client::RemoteServer;
 
-/// Longest instructions in bytes: clients cut them at 2 KB.
+/// Maximum size of the instructions, in bytes: clients cut them at 2 KB.
 const INSTRUCTIONS_BYTES_MAX: usize = 2048;
 
-/// What a server is to offer. It is a snapshot; [`Server::publish`](super::Server::publish)
-/// replaces it by another one.
+/// Everything that a server offers. It is a snapshot; [`Server::publish`](super::Server::publish)
+/// replaces it.
 #[derive(Default)]
 pub struct Offer {
-    /// The tools, and the path that every call takes.
+    /// Tools, and the path that every call takes.
     pub toolset: Toolset,
     /// Names of the tools that are listed and may be called; `None` means all.
     pub only: Option<BTreeSet<String>>,
-    /// Tools that are called when a client asks for a prompt.
+    /// Tools that render prompts.
     pub prompts: Vec<PromptOffer>,
-    /// Tools that are called when a client reads a resource.
+    /// Tools that provide resources.
     pub resources: Vec<ResourceOffer>,
     /// Other resources, such as file stores.
     pub resource_sources: Vec<Arc<dyn ResourceSource>>,
-    /// Servers whose resources, templates and prompts are passed on as they are.
+    /// Servers whose resources, templates and prompts are passed through unchanged.
     pub remote: Vec<Arc<RemoteServer>>,
-    /// True if there may be prompts later: a client is told only once that there can be any.
+    /// True if there may be prompts later, because a server can announce prompt support only once
+    /// per client.
     pub expects_prompts: bool,
-    /// What is known about sources beside their tools, by name.
+    /// Facts about sources beyond their tools, by name.
     pub sources: HashMap<String, SourceFacts>,
-    /// Sources that are still being loaded, with the time that a call of one of their tools may
-    /// wait for it.
+    /// Sources that are still loading, with the maximum time that a call of one of their tools may
+    /// wait.
     pub loading: BTreeMap<String, Duration>,
-    /// Sources that cannot be used now.
+    /// Sources that are currently unavailable.
     pub unavailable: BTreeSet<String>,
 }
 
-/// What a client or a receipt is told about a source.
+/// Facts about a source for clients and receipts.
 #[derive(Debug, Clone, Default)]
 pub struct SourceFacts {
     /// Addresses of icons (`https:` or `data:`).
     pub icons: Vec<String>,
-    /// Digest of what the source was granted.
+    /// Digest of the source's grants.
     pub policy_digest: Option<PolicyDigest>,
 }
 
-/// A digest of what a source was granted. It is computed when it is first shown: a host may have a
+/// Digest of a source's grants. It is computed when it is first shown, because a host may have a
 /// thousand sources.
 #[derive(Clone)]
 pub struct PolicyDigest(Arc<LazyDigest>);
@@ -64,12 +65,12 @@ pub struct PolicyDigest(Arc<LazyDigest>);
 type LazyDigest = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 
 impl PolicyDigest {
-    /// The digest that `compute` gives.
+    /// Creates a digest that `compute` returns on first use.
     pub fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(compute))))
     }
 
-    /// The digest.
+    /// Returns the digest, and computes it on first use.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
@@ -82,11 +83,11 @@ impl fmt::Debug for PolicyDigest {
     }
 }
 
-/// An offer, prepared for answering requests.
+/// Offer, prepared for answering requests.
 pub(super) struct Catalog {
     pub(super) toolset: Toolset,
-    pub(super) tools: Vec<Entry>,
-    /// The tools that have another name on the wire, by that.
+    pub(super) tools: Vec<CatalogEntry>,
+    /// Indices of the tools whose wire name differs from their own name, by wire name.
     by_wire: HashMap<String, usize>,
     pub(super) prompts: Vec<PromptOffer>,
     pub(super) resources: Vec<ResourceOffer>,
@@ -99,24 +100,24 @@ pub(super) struct Catalog {
 }
 
 /// One tool on the wire.
-pub(super) struct Entry {
-    /// Its name in the toolset.
+pub(super) struct CatalogEntry {
+    /// Definition, with the name of the tool in the toolset.
     pub(super) definition: Arc<ToolDefinition>,
-    /// The source that it belongs to.
+    /// Source of the tool.
     pub(super) source: Arc<str>,
     facts: Arc<SourceFacts>,
-    /// Form in which clients see its schemas.
+    /// Dialect in which clients see its schemas.
     dialect: Dialect,
-    /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
+    /// True if clients see the tool. Tools that only render a prompt or a resource are not shown.
     pub(super) is_listed: bool,
-    /// Its name on the wire.
+    /// Name on the wire.
     pub(super) wire: String,
     tool: OnceLock<Tool>,
 }
 
-impl Entry {
-    /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are
-    /// not, for a while.
+impl CatalogEntry {
+    /// Returns the tool as clients see it. It is created when it is first shown, because most tools
+    /// of a thousand plugins are not shown for a while.
     pub(super) fn tool(&self) -> &Tool {
         self.tool.get_or_init(|| {
             wire_tool(self.wire.clone(), &self.definition, &self.facts, self.dialect)
@@ -128,7 +129,7 @@ impl Entry {
         principal.may_call(&self.source, self.definition.name.as_str())
     }
 
-    /// Digest of what the source was granted.
+    /// Returns the digest of the source's grants.
     pub(super) fn policy_digest(&self) -> Option<&str> {
         self.facts.policy_digest.as_ref().map(PolicyDigest::as_str)
     }
@@ -149,7 +150,7 @@ impl Catalog {
         let sources: HashMap<Arc<str>, Arc<SourceFacts>> =
             sources.into_iter().map(|(name, facts)| (name.into(), Arc::new(facts))).collect();
         let unknown: (Arc<str>, Arc<SourceFacts>) = (Arc::default(), Arc::default());
-        // The tools of a source follow one another.
+        // Tools of the same source are adjacent.
         let mut of_source = unknown.clone();
         let mut tools = Vec::with_capacity(toolset.tools().len());
         for ((definition, source), wire) in toolset.tools().zip(wire) {
@@ -164,7 +165,7 @@ impl Catalog {
             }
             let (source, facts) = of_source.clone();
             let definition = Arc::clone(definition);
-            tools.push(Entry {
+            tools.push(CatalogEntry {
                 definition,
                 source,
                 facts,
@@ -174,7 +175,8 @@ impl Catalog {
                 tool: OnceLock::new(),
             });
         }
-        let differs = |(_, entry): &(usize, &Entry)| entry.wire != entry.definition.name.as_str();
+        let differs =
+            |(_, entry): &(usize, &CatalogEntry)| entry.wire != entry.definition.name.as_str();
         let renamed = tools.iter().enumerate().filter(differs);
         let by_wire = renamed.map(|(index, entry)| (entry.wire.clone(), index)).collect();
         let instructions = instructions(&toolset);
@@ -193,22 +195,22 @@ impl Catalog {
         }
     }
 
-    /// The tool that a client may call under a wire name. One that is hidden from the client is as
-    /// good as none.
-    pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&Entry> {
+    /// Returns the tool that a client may call under a wire name. A tool that is hidden from the
+    /// client is not found.
+    pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&CatalogEntry> {
         let index = self.by_wire.get(wire).copied().or_else(|| self.toolset.position(wire))?;
-        // A tool that has another name on the wire is not called by its own.
+        // A tool with a different wire name cannot be called by its own name.
         let entry = self.tools.get(index).filter(|entry| entry.wire == wire)?;
         (entry.is_listed && entry.is_for(principal)).then_some(entry)
     }
 
-    /// Returns whether sources are still being loaded.
+    /// Returns whether sources are still loading.
     pub(super) fn is_loading(&self) -> bool {
         !self.loading.is_empty()
     }
 
-    /// The longest time that a call may wait for a source of `principal`; `None` if none is being
-    /// loaded.
+    /// Returns the maximum time that a call may wait for a source of `principal`, or `None` if none
+    /// of them is loading.
     pub(super) fn loading_wait(&self, principal: &Principal) -> Option<Duration> {
         self.loading
             .iter()
@@ -217,32 +219,32 @@ impl Catalog {
             .max()
     }
 
-    /// Sources of `principal` that are being loaded.
+    /// Returns the sources of `principal` that are still loading.
     pub(super) fn loading(&self, principal: &Principal) -> Vec<&str> {
         self.loading.keys().map(String::as_str).filter(|source| principal.may_use(source)).collect()
     }
 
-    /// Sources of `principal` that cannot be used now, or not yet.
+    /// Returns the sources of `principal` that are unavailable or still loading.
     pub(super) fn missing(&self, principal: &Principal) -> Vec<&str> {
         let all = self.loading.keys().chain(&self.unavailable).map(String::as_str);
         all.filter(|source| principal.may_use(source)).collect()
     }
 
-    /// The tool that makes a prompt or a resource.
-    pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&Entry> {
+    /// Returns the tool that renders a prompt or a resource.
+    pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&CatalogEntry> {
         let entry = self.toolset.position(name).and_then(|index| self.tools.get(index))?;
         entry.is_for(principal).then_some(entry)
     }
 
-    /// The tools that a client sees, in the order of the toolset.
-    pub(super) fn listed(&self, principal: &Principal) -> impl Iterator<Item = &Entry> {
+    /// Returns the tools that a client sees, in the order of the toolset.
+    pub(super) fn listed(&self, principal: &Principal) -> impl Iterator<Item = &CatalogEntry> {
         self.tools.iter().filter(|entry| entry.is_listed && entry.is_for(principal))
     }
 
-    /// Wire names by the tools' own names, where the two differ.
+    /// Returns wire names by the tools' own names, for the tools where the two differ.
     pub(super) fn renamed(&self) -> BTreeMap<String, String> {
-        let differs = |entry: &&Entry| entry.wire != entry.definition.name.as_str();
-        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.wire.clone());
+        let differs = |entry: &&CatalogEntry| entry.wire != entry.definition.name.as_str();
+        let pair = |entry: &CatalogEntry| (entry.definition.name.to_string(), entry.wire.clone());
         self.tools.iter().filter(differs).map(pair).collect()
     }
 }
@@ -259,7 +261,7 @@ fn wire_tool(
     };
     let mut tool = Tool::new(wire, definition.description.clone(), input);
     tool.title.clone_from(&definition.title);
-    // Clients of the earlier revision take an output schema for objects alone.
+    // Clients of the earlier revisions accept output schemas only for objects.
     tool.output_schema = definition
         .output
         .as_ref()
@@ -302,7 +304,7 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-/// What the sources say about their tools together, cut where clients cut it.
+/// Joins the instructions of all sources, and cuts them where clients do.
 fn instructions(toolset: &Toolset) -> Option<String> {
     let texts: Vec<_> = toolset.sources().filter_map(|source| source.instructions()).collect();
     let mut text = texts.join("\n\n");
@@ -314,7 +316,7 @@ fn instructions(toolset: &Toolset) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The wire names of a toolset's tools where they differ from the tools' own, by own name.
+/// Returns the wire names that differ from the tools' own names, by own name.
 #[must_use]
 pub fn renamed(toolset: &Toolset) -> BTreeMap<String, String> {
     Catalog::new(Offer { toolset: toolset.clone(), ..Offer::default() }, Dialect::Mcp).renamed()

@@ -1,4 +1,4 @@
-//! What changes in the catalogue while clients listen.
+//! Changes of the catalog while clients listen.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, CatalogEntry};
 
-/// Which lists have changed.
+/// Lists that have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ListChanges {
     pub(super) tools: bool,
     pub(super) prompts: bool,
     pub(super) resources: bool,
 }
 
-/// The changes from now on. Several that nobody has waited for are one.
+/// Changes of the catalog from now on. Changes that accumulate between two calls of [`Self::next`]
+/// are merged.
 pub(super) struct Changes {
     receiver: watch::Receiver<Arc<Catalog>>,
     seen: Arc<Catalog>,
@@ -28,8 +29,8 @@ impl Changes {
         Self { receiver, seen }
     }
 
-    /// The next change that a client can see; `None` when the server is gone.
-    pub(super) async fn next(&mut self) -> Option<Change> {
+    /// Returns the next change that a client can see, or `None` when the server is gone.
+    pub(super) async fn next(&mut self) -> Option<ListChanges> {
         loop {
             self.receiver.changed().await.ok()?;
             let now = Arc::clone(&self.receiver.borrow_and_update());
@@ -42,10 +43,10 @@ impl Changes {
     }
 }
 
-fn difference(before: &Catalog, now: &Catalog) -> Change {
+fn difference(before: &Catalog, now: &Catalog) -> ListChanges {
     let tools = |catalog: &Catalog| {
         let listed = catalog.tools.iter().filter(|entry| entry.is_listed);
-        json!(listed.map(Entry::tool).collect::<Vec<_>>())
+        json!(listed.map(CatalogEntry::tool).collect::<Vec<_>>())
     };
     let renderer = |catalog: &Catalog, name: &str| {
         let mut entries = catalog.tools.iter();
@@ -69,7 +70,7 @@ fn difference(before: &Catalog, now: &Catalog) -> Change {
         let (resources, templates, _) = catalog.passed.seen();
         (resources, templates)
     }
-    Change {
+    ListChanges {
         tools: tools(before) != tools(now),
         prompts: prompts(before) != prompts(now) || before.passed.seen().2 != now.passed.seen().2,
         resources: resources(before) != resources(now) || passed(before) != passed(now),

@@ -1,5 +1,5 @@
-//! Grants that a person can give while a server runs, when a tool's source asks for more than it
-//! was given.
+//! Grants that the user can give while a server runs, when the source of a tool asks for more than
+//! it was granted.
 
 use async_trait::async_trait;
 use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
@@ -7,47 +7,46 @@ use serde_json::{Map, Value, json};
 
 use super::interview::{HOST_PREFIX, Interview};
 
-/// Knows what sources lack, and gives it to them when a person has said so.
+/// Knows the grants that sources are missing, and applies the user's decisions.
 #[async_trait]
 pub trait Grantor: Send + Sync {
-    /// What a source asks for and was not granted, as far as a yes alone can grant it; nothing once
-    /// a person has declined.
+    /// Returns the permissions that a source asks for and was not granted, limited to those that
+    /// need no further input. Returns nothing once the user has declined.
     fn missing(&self, source: &str) -> Vec<MissingGrant>;
 
-    /// Takes a person's answer. A grant takes effect before this returns; the error is for that
-    /// person.
+    /// Applies the user's decision. A grant takes effect before this returns.
     ///
     /// # Errors
-    /// Why nothing was granted.
-    async fn decide(&self, source: &str, decision: Decision) -> Result<(), String>;
+    /// A message for the user if nothing was granted.
+    async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String>;
 
-    /// What a person would do to grant a permission that a call was refused, in a sentence without
-    /// a place on the host.
+    /// Describes how the user can grant a permission that a call was refused, in a sentence that
+    /// reveals no path of the host.
     fn how_to_grant(&self, source: &str, permission: &str) -> Option<String>;
 }
 
-/// Something that a source asks for.
+/// Permission that a source asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingGrant {
-    /// The permission as it is written in a configuration.
+    /// Permission as it is written in a configuration.
     pub permission: String,
-    /// What it lets the source do, as a verb phrase.
+    /// Description of what the permission lets the source do, as a verb phrase.
     pub in_plain_words: String,
 }
 
-/// A person's answer.
+/// Decision of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// Not now; the question is not asked again while the server runs.
+pub enum GrantDecision {
+    /// Decline; the question is not asked again while the server runs.
     No,
-    /// Until the server ends.
+    /// Grant until the server ends.
     Once,
-    /// Until the server ends, and remembered for later starts.
+    /// Grant until the server ends, and remember it for later starts.
     Always,
 }
 
-/// Asks about what a source lacks. `Ok(true)` if something was granted, so that the call has to
-/// look anew for its tool.
+/// Asks for the permissions that a source is missing. Returns `Ok(true)` if something was granted,
+/// so that the call has to look up its tool again.
 pub(super) async fn ask(
     grantor: &dyn Grantor,
     interview: &Interview,
@@ -84,21 +83,21 @@ pub(super) async fn ask(
     let answers = match interview.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(NotAsked::Unsupported(_)) => return Ok(false),
-        // Nobody said yes; nobody said no either, so it may be asked again.
+        // This is neither a yes nor a no, so the question may be asked again.
         Err(_) => return Ok(false),
     };
     let decision = decision(answers.first());
     grantor.decide(source, decision).await?;
-    Ok(decision != Decision::No)
+    Ok(decision != GrantDecision::No)
 }
 
-fn decision(answer: Option<&Value>) -> Decision {
+fn decision(answer: Option<&Value>) -> GrantDecision {
     let is_accepted =
         answer.and_then(|answer| answer.get("action")).is_some_and(|action| action == "accept");
     match answer.and_then(|answer| answer.pointer("/content/grant")).and_then(Value::as_str) {
-        Some("once") if is_accepted => Decision::Once,
-        Some("always") if is_accepted => Decision::Always,
-        _ => Decision::No,
+        Some("once") if is_accepted => GrantDecision::Once,
+        Some("always") if is_accepted => GrantDecision::Always,
+        _ => GrantDecision::No,
     }
 }
 
@@ -111,11 +110,11 @@ mod tests {
         let decided = |answer: Value| decision(Some(&answer));
         assert_eq!(
             decided(json!({"action": "accept", "content": {"grant": "once"}})),
-            Decision::Once
+            GrantDecision::Once
         );
         assert_eq!(
             decided(json!({"action": "accept", "content": {"grant": "always"}})),
-            Decision::Always
+            GrantDecision::Always
         );
         for no in [
             json!({"action": "accept", "content": {"grant": "no"}}),
@@ -124,8 +123,8 @@ mod tests {
             json!({"content": {"grant": "always"}}),
             json!(null),
         ] {
-            assert_eq!(decided(no.clone()), Decision::No, "{no}");
+            assert_eq!(decided(no.clone()), GrantDecision::No, "{no}");
         }
-        assert_eq!(decision(None), Decision::No);
+        assert_eq!(decision(None), GrantDecision::No);
     }
 }

@@ -1,4 +1,4 @@
-//! MCP's requests, each answered from the catalogue of its moment.
+//! Handler of MCP requests. Each is answered from the catalog at its time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -23,46 +23,46 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
 
 use super::caller::{Caller, is_modern, principal};
-use super::calls::{self, Asked, Ended, Request};
-use super::catalog::{Catalog, Entry};
-use super::lines::Closing;
+use super::calls::{self, ElicitationMode, RequestOutcome, ToolRequest};
+use super::catalog::{Catalog, CatalogEntry};
+use super::lines::CloseSignals;
 use super::methods::{is_known, is_legacy};
 use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::Forwarder;
-use super::waiting::Waited;
-use super::{Shared, answer, prompts, receipt, search};
+use super::waiting::WaitOutcome;
+use super::{ServerShared, answer, prompts, receipt, search};
 use crate::level;
 
-/// Most addresses that one connection may subscribe to.
+/// Maximum number of addresses that one connection may subscribe to.
 const SUBSCRIPTIONS_MAX: usize = 1000;
-/// Most resources that one source is asked for.
+/// Maximum number of resources that are requested from one source.
 const RESOURCES_MAX: usize = 1000;
-/// How long a client may keep a list. It is told when one changes.
+/// Time that a client may cache a list. It is notified when a list changes.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// Message for a client that calls a tool of a server which is about to end.
+/// Error message for calls that arrive while the server is stopping.
 pub(crate) const STOPPING: &str = "the server is stopping and takes no new calls";
 
-/// One connection's view of a server. Clones belong to the same connection.
+/// View of a server for one connection. Clones belong to the same connection.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    shared: Arc<Shared>,
-    connection: Arc<Connection>,
+    shared: Arc<ServerShared>,
+    connection: Arc<ConnectionSettings>,
 }
 
-/// What a client of the handshake era has set for its connection.
-pub(super) struct Connection {
+/// Settings that a client of a session-based revision has made for its connection.
+pub(super) struct ConnectionSettings {
     log_level: Mutex<LogLevel>,
     pub(super) subscriptions: Mutex<BTreeSet<String>>,
-    closing: Closing,
+    closing: CloseSignals,
 }
 
 impl Handler {
-    pub(crate) fn new(shared: Arc<Shared>, closing: Closing) -> Self {
+    pub(crate) fn new(shared: Arc<ServerShared>, closing: CloseSignals) -> Self {
         let (log_level, subscriptions) = (Mutex::new(LogLevel::Info), Mutex::default());
-        let connection = Connection { log_level, subscriptions, closing };
+        let connection = ConnectionSettings { log_level, subscriptions, closing };
         Self { shared, connection: Arc::new(connection) }
     }
 
@@ -70,10 +70,10 @@ impl Handler {
     async fn run(
         &self,
         catalog: Arc<Catalog>,
-        entry: &Entry,
-        what: Called,
+        entry: &CatalogEntry,
+        what: RequestTarget,
         caller: &Arc<Caller>,
-    ) -> Result<Ended, ErrorData> {
+    ) -> Result<RequestOutcome, ErrorData> {
         if self.connection.closing.stop.is_cancelled() {
             return Err(ErrorData::internal_error(STOPPING, None));
         }
@@ -87,14 +87,14 @@ impl Handler {
             && entry.definition.annotations.long_running == Some(true)
             && caller.capabilities().supports_tasks();
         let (log_level, asked) = if caller.is_modern {
-            let asked = Asked::ByResult { state: what.state, responses: what.responses };
+            let asked = ElicitationMode::ByResult { state: what.state, responses: what.responses };
             (caller.meta().log_level().map(level::from_wire), asked)
         } else {
             let log_level =
                 *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-            (Some(log_level), Asked::ByRequest)
+            (Some(log_level), ElicitationMode::ByRequest)
         };
-        let request = Request {
+        let request = ToolRequest {
             catalog,
             entry,
             method: what.method,
@@ -108,7 +108,7 @@ impl Handler {
         self.shared.run(request).await
     }
 
-    /// Runs a tool for `tools/call`, or finds one.
+    /// Handles `tools/call`: runs a tool, or searches for tools.
     async fn call(
         &self,
         request: CallToolRequestParams,
@@ -129,7 +129,7 @@ impl Handler {
                 _ => {}
             }
         }
-        let Waited { catalog, progress } =
+        let WaitOutcome { catalog, progress } =
             self.shared.catalog_with(catalog, &name, &caller).await?;
         let Some(entry) = catalog.find(&name, &caller.principal) else {
             let missing = catalog.missing(&caller.principal);
@@ -137,7 +137,7 @@ impl Handler {
             result.meta = self.signed_for(None, &caller);
             return Ok(result.into());
         };
-        let what = Called {
+        let what = RequestTarget {
             method: CallToolRequestMethod::VALUE,
             arguments,
             responses: request.input_responses,
@@ -153,19 +153,19 @@ impl Handler {
         );
         let call = self.run(Arc::clone(&catalog), entry, what, &caller);
         let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
-            Ended::Asks(mut result) => {
+            RequestOutcome::Asks(mut result) => {
                 result.meta = self.signed_for(None, &caller);
                 return Ok(result.into());
             }
-            Ended::Task(task) => {
+            RequestOutcome::Task(task) => {
                 let mut result = CreateTaskResult::new(task);
                 result.meta = self.signed_for(None, &caller);
                 return Ok(result.into());
             }
-            Ended::NotApproved(reason) => calls::not_approved(&reason),
-            Ended::Done(ended) => match *ended {
+            RequestOutcome::NotApproved(reason) => calls::not_approved(&reason),
+            RequestOutcome::Done(ended) => match *ended {
                 Err(refused) => answer::refused(&refused),
-                // Nobody reads this: a cancelled request is not answered.
+                // A canceled request is not answered, so this is never read.
                 Ok(completion) => self
                     .shared
                     .answers(&caller.principal)
@@ -199,7 +199,7 @@ impl Handler {
                 None,
             ));
         };
-        let what = Called {
+        let what = RequestTarget {
             method: GetPromptRequestMethod::VALUE,
             arguments: request.arguments.unwrap_or_default(),
             responses: request.input_responses,
@@ -236,7 +236,7 @@ impl Handler {
         for offer in &catalog.resources {
             let Some(arguments) = offer.arguments(&uri) else { continue };
             let Some(entry) = catalog.renderer(&offer.tool, principal) else { continue };
-            let what = Called {
+            let what = RequestTarget {
                 method: ReadResourceRequestMethod::VALUE,
                 arguments,
                 responses: request.input_responses,
@@ -267,7 +267,8 @@ impl Handler {
         Err(ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource", Some(data)))
     }
 
-    /// The context of a request that goes on to a remote server. Nothing is asked back on its way.
+    /// Returns the context of a request that is passed through to a remote server, without an
+    /// asker.
     fn passing(&self, caller: &Caller) -> CallContext {
         CallContext {
             cancellation: caller.cancellation().clone(),
@@ -275,18 +276,18 @@ impl Handler {
         }
     }
 
-    /// A tool's output for a prompt or a resource: there is no result that could be an error, so a
-    /// failure is one of the protocol.
+    /// Runs the tool that renders a prompt or a resource. Their results have no form for an error,
+    /// so a failure becomes a protocol error.
     async fn render(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         catalog: &Arc<Catalog>,
-        what: Called,
+        what: RequestTarget,
         caller: &Arc<Caller>,
     ) -> Result<Result<Output, rmcp::model::InputRequiredResult>, ErrorData> {
         match self.run(Arc::clone(catalog), entry, what, caller).await? {
-            Ended::Asks(result) => Ok(Err(result)),
-            Ended::Done(ended) => match *ended {
+            RequestOutcome::Asks(result) => Ok(Err(result)),
+            RequestOutcome::Done(ended) => match *ended {
                 Err(refused) => Err(ErrorData::invalid_params(refused.to_string(), None)),
                 Ok(completion) => match completion.outcome {
                     Outcome::Ok(output) => Ok(Ok(output)),
@@ -296,8 +297,8 @@ impl Handler {
                     }
                 },
             },
-            Ended::NotApproved(reason) => Err(ErrorData::invalid_request(reason, None)),
-            Ended::Task(_) => {
+            RequestOutcome::NotApproved(reason) => Err(ErrorData::invalid_request(reason, None)),
+            RequestOutcome::Task(_) => {
                 Err(ErrorData::internal_error("this request cannot become a task", None))
             }
         }
@@ -325,13 +326,13 @@ impl Handler {
     }
 }
 
-/// What a request names.
-struct Called {
+/// Parameters that requests of several methods have in common.
+struct RequestTarget {
     method: &'static str,
     arguments: JsonObject,
     responses: Option<InputResponses>,
     state: Option<String>,
-    /// The progress that was sent for it before it runs.
+    /// Last progress that was sent for the request before the tool runs.
     progress: Option<f64>,
 }
 
@@ -347,7 +348,7 @@ impl ServerHandler for Handler {
             .enable_resources_subscribe()
             .enable_tasks()
             .build();
-        // A source that is still being loaded may bring prompts.
+        // A source that is still loading may add prompts.
         if catalog.has_prompts || catalog.is_loading() {
             self.shared.announced_prompts.store(true, Ordering::Relaxed);
             let with = ServerCapabilities::builder()
@@ -392,15 +393,15 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        // The transport compares headers with arguments by its schema; whether the tool may be
-        // called is decided at the call.
+        // The transport uses the schema to compare headers with arguments. The call itself decides
+        // whether the tool may be called.
         let catalog = self.shared.catalog();
         let entry = catalog.find(name, &Principal::local())?;
         Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
 
-    // The SDK keeps the future of a request in one that has room for the largest of all methods,
-    // and moves that several times before it runs: what is large is boxed here.
+    // The SDK stores the future of a request in one that is sized for the largest of all methods,
+    // and moves that several times before it runs; therefore large futures are boxed here.
     fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -569,7 +570,8 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    /// A request whose parameters could not be read arrives here, under a method that is known.
+    /// Handles requests of unknown methods, and requests of known methods whose parameters could
+    /// not be parsed.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

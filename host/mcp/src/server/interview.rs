@@ -1,10 +1,10 @@
-//! Questions of one call, and the three ways in which a client can be asked.
+//! Questions of one call, and the three ways to deliver them to the client.
 //!
-//! A client of the handshake era is sent a request while the call waits. A client of the stateless
-//! era gets the questions as the result of its request and sends the request again with the
-//! answers: the call is then run again from its beginning and finds them (its changes to files were
-//! rolled back, like those of every call that does not succeed). The client of a task finds the
-//! questions in the task and answers them there.
+//! A client of a session-based revision receives a request while the call waits. A client of the
+//! stateless revision receives the questions as the result of its request and sends the request
+//! again with the answers: the call then runs again from the beginning and finds them (its file
+//! changes were rolled back, as for every call that does not succeed). The client of a task finds
+//! the questions in the task and answers them there.
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -26,23 +26,23 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 use super::caller::Caller;
-use super::rounds::{Answered, State};
+use super::rounds::{AnsweredQuestion, RoundState};
 
-/// Most questions of one call. Each is kept by the client, by the server, or in the state between
-/// them.
+/// Maximum number of questions of one call. Each is stored by the client, by the server, or in the
+/// state between them.
 const QUESTIONS_MAX: usize = 64;
 /// Maximum number of times that a question is repeated because its answer does not fit.
 const REPEATS_MAX: u32 = 2;
 
-/// What the names of the host's own questions begin with. No tool's question can: there is no `.`
-/// in its alphabet.
+/// Prefix of the names of the host's own questions. No tool can use it, because names of tool
+/// questions cannot contain `.`.
 pub(super) const HOST_PREFIX: &str = "cofferdam.";
 
-/// The questions and answers of one call.
+/// Questions and answers of one call.
 pub(super) struct Interview {
     caller: Arc<Caller>,
     way: Way,
-    /// The task that the call has become, if it has.
+    /// Task that the call has become, if any.
     task: OnceLock<TaskContext>,
     asked: AtomicUsize,
     ended: Mutex<Option<Suspension>>,
@@ -50,46 +50,46 @@ pub(super) struct Interview {
     became_task: Notify,
 }
 
-/// How the client is asked.
+/// Way of delivering questions to the client.
 enum Way {
-    /// By a request while the call waits.
+    /// As a request while the call waits.
     Request,
-    /// By a result; the client comes back with the answers.
-    Result { known: BTreeMap<String, Answered>, misfits: BTreeMap<String, u32> },
+    /// As a result; the client repeats its request with the answers.
+    Result { known: BTreeMap<String, AnsweredQuestion>, misfits: BTreeMap<String, u32> },
 }
 
-/// Why a call cannot go on in this request.
+/// Reason why a call cannot go on within this request.
 pub(super) enum Suspension {
     /// These questions have to be answered first.
-    Asks { requests: InputRequests, state: Box<State> },
-    /// The tool needs what the client has not declared.
+    Asks { requests: InputRequests, state: Box<RoundState> },
+    /// The tool needs capabilities that the client has not declared.
     Lacks(Box<ClientCapabilities>),
 }
 
 impl Interview {
-    /// For a client that is asked by requests.
+    /// Creates an interview for a client that accepts requests.
     pub(super) fn by_request(caller: Arc<Caller>) -> Self {
         Self::new(Way::Request, caller)
     }
 
-    /// For a client that gets the questions as a result. `state` is what it brought from the round
-    /// before, and `responses` its answers to that round.
+    /// Creates an interview for a client that receives questions as a result. `state` is the state
+    /// that it received in the previous round, and `responses` its answers to that round.
     pub(super) fn by_result(
         caller: Arc<Caller>,
-        state: State,
+        state: RoundState,
         responses: impl IntoIterator<Item = (String, Value)>,
     ) -> Self {
-        let State { answers: mut known, asked, misfits } = state;
+        let RoundState { answers: mut known, asked, misfits } = state;
         for (key, answer) in responses {
-            // What was not asked for in the round before may be an answer that a client knew to be
-            // wanted. Questions of the host itself are asked first: their names are not a tool's to
-            // use.
+            // An answer that the previous round did not ask for may come from a client that knew
+            // the question in advance. That is not allowed for questions of the host itself: they
+            // must have been asked first.
             let question = match asked.get(&key) {
                 Some(question) => Some(question.clone()),
                 None if key.starts_with(HOST_PREFIX) => continue,
                 None => None,
             };
-            known.entry(key).or_insert(Answered { question, answer });
+            known.entry(key).or_insert(AnsweredQuestion { question, answer });
         }
         Self::new(Way::Result { known, misfits }, caller)
     }
@@ -100,15 +100,14 @@ impl Interview {
         Self { caller, way, task, asked, ended, has_ended, became_task }
     }
 
-    /// From now on questions are put to the client in the task.
+    /// Delivers all further questions through the task.
     pub(super) fn has_become(&self, task: TaskContext) {
         let _ = self.task.set(task);
-        // A question may have been asked since the last look at the call: it goes to the task
-        // instead.
+        // A question may have been asked since the call was last polled; it moves to the task.
         self.became_task.notify_one();
     }
 
-    /// Returns when the call cannot go on.
+    /// Waits until the call cannot go on.
     pub(super) async fn suspended(&self) -> Suspension {
         loop {
             let notified = self.has_ended.notified();
@@ -121,14 +120,14 @@ impl Interview {
         }
     }
 
-    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it.
+    /// Suspends the call: the task that waits on [`Self::suspended`] drops it.
     async fn suspend<T>(&self, suspension: Suspension) -> T {
         self.announce(suspension);
         std::future::pending().await
     }
 
-    /// The same for questions, which can be asked after all if the call becomes a task at that
-    /// moment. Returns then.
+    /// Like [`Self::suspend`], for questions, but returns if the call becomes a task meanwhile,
+    /// because the questions can then be asked through the task.
     async fn suspend_unless_task(&self, asks: Suspension) {
         if self.task.get().is_none() {
             self.announce(asks);
@@ -143,7 +142,8 @@ impl Interview {
         self.has_ended.notify_one();
     }
 
-    /// What the client knows the question by: its name, which is the same when the call runs again.
+    /// Returns the key by which the client knows the question: its name, which is the same when the
+    /// call runs again.
     fn key(&self, question: &Question) -> Result<String, NotAsked> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         if number > QUESTIONS_MAX {
@@ -152,15 +152,16 @@ impl Interview {
         Ok(question.name.clone())
     }
 
-    /// What a client that comes back has answered, or what it has to be asked.
+    /// Returns the answers of a client that has repeated its request, or the questions that it
+    /// still has to answer.
     fn recall(
-        known: &BTreeMap<String, Answered>,
+        known: &BTreeMap<String, AnsweredQuestion>,
         misfits: &BTreeMap<String, u32>,
         questions: &[(String, Question)],
     ) -> Result<Result<Vec<Value>, Suspension>, NotAsked> {
         let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
         let answer = |(key, question): &(String, Question), digest: &String| {
-            let fits = |answered: &&Answered| {
+            let fits = |answered: &&AnsweredQuestion| {
                 answered.question.as_ref().is_none_or(|asked| asked == digest)
             };
             let answered = known.get(key).filter(fits)?;
@@ -175,7 +176,7 @@ impl Interview {
             return Ok(Ok(answers.into_iter().flatten().flatten().collect()));
         }
         let mut state =
-            State { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
+            RoundState { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
         let mut requests = InputRequests::new();
         for (((key, question), digest), answer) in questions.iter().zip(digests).zip(answers) {
             let request = match answer {
@@ -199,12 +200,12 @@ impl Interview {
 
     async fn ask_in_task(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, NotAsked> {
         let Some(task) = self.task.get() else {
-            return Err(NotAsked::Failed("nobody was asked".to_owned()));
+            return Err(NotAsked::Failed("the question was not asked".to_owned()));
         };
         let asked = questions.iter().cloned().map(|(key, question)| {
             let task = task.clone();
             repeated(question, move |question, repeat| {
-                // No question of a tool has a `.` in its name.
+                // Names of tool questions contain no `.`, so the key cannot collide with one.
                 let key = if repeat == 0 { key.clone() } else { format!("{key}.{repeat}") };
                 let task = task.clone();
                 async move {
@@ -221,7 +222,7 @@ impl Interview {
 impl Asker for Interview {
     fn can_ask(&self, kind: QuestionKind) -> bool {
         match kind {
-            // A client that says nothing about the modes has the one that there was first.
+            // A client that does not list elicitation modes supports form mode, the original one.
             QuestionKind::Elicitation => {
                 self.caller.capabilities().elicitation.as_ref().is_some_and(|elicitation| {
                     elicitation.form.is_some() || elicitation.url.is_none()
@@ -267,7 +268,7 @@ impl Asker for Interview {
     }
 }
 
-/// Asks until an answer fits, a few times at most.
+/// Asks until an answer fits, a limited number of times.
 async fn repeated<F>(
     question: Question,
     ask: impl Fn(Question, u32) -> F,
@@ -288,7 +289,7 @@ where
     }
 }
 
-/// A question whose answer was not taken: a person is told why.
+/// Returns the question with a note that tells the user why the last answer was rejected.
 fn asked_again(question: &Question, problem: &str) -> Question {
     let mut question = question.clone();
     if let Some(Value::String(message)) = question.parameters.get_mut("message") {
@@ -297,7 +298,7 @@ fn asked_again(question: &Question, problem: &str) -> Question {
     question
 }
 
-/// Asks by a request of the server's own.
+/// Sends the question to the client as a request of the server.
 async fn send(peer: &Peer<RoleServer>, question: &Question) -> Result<Value, NotAsked> {
     let request = match input_request(question)? {
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
@@ -322,7 +323,7 @@ fn input_request(question: &Question) -> Result<InputRequest, NotAsked> {
     })
 }
 
-/// Says what is wrong with a client's answer. A refusal is an answer.
+/// Checks a client's answer and describes what is wrong with it. A refusal is a valid answer.
 fn check(question: &Question, answer: &Value) -> Result<(), String> {
     let invalid = |problem: &str| Err(problem.to_owned());
     let Some(members) = answer.as_object() else { return invalid("it is not an object") };
@@ -344,7 +345,7 @@ fn check(question: &Question, answer: &Value) -> Result<(), String> {
 
 fn check_form(question: &Question, content: Option<&Value>) -> Result<(), String> {
     let Some(schema) = question.parameters.get("requestedSchema") else { return Ok(()) };
-    // Some clients leave `content` out when a person has filled in nothing.
+    // Some clients omit `content` when the user has filled in nothing.
     let empty = json!({});
     let content = content.unwrap_or(&empty);
     let Some(fields) = content.as_object() else {
@@ -362,12 +363,12 @@ fn check_form(question: &Question, content: Option<&Value>) -> Result<(), String
     }
     match OutputSchema::compile("form", &schema.to_string()) {
         Ok(schema) => schema.validate(content),
-        // A schema that cannot be compiled was not checked by whoever sent it either.
+        // The sender of a schema that does not compile cannot have validated against it either.
         Err(_) => Ok(()),
     }
 }
 
-/// Hexadecimal digits of the digest of a question: 128 bits.
+/// Number of hexadecimal digits in the digest of a question: 128 bits.
 const DIGEST_DIGITS: usize = 32;
 
 fn digest(question: &Question) -> String {
@@ -389,7 +390,7 @@ fn capability(kind: QuestionKind) -> ClientCapabilities {
     capabilities
 }
 
-/// One interview as the asker of a call.
+/// Returns the interview as the asker of a call.
 pub(super) fn asker(interview: &Arc<Interview>) -> Arc<dyn Asker> {
     Arc::clone(interview) as Arc<dyn Asker>
 }
@@ -443,8 +444,10 @@ mod tests {
             assert_eq!(request.contains("`allow` is missing"), round > 0, "{request}");
             misfits = state.misfits;
             let question = Some(state.asked["q"].clone());
-            known
-                .insert("q".to_owned(), Answered { question, answer: json!({"action": "accept"}) });
+            known.insert(
+                "q".to_owned(),
+                AnsweredQuestion { question, answer: json!({"action": "accept"}) },
+            );
         }
         let ended = Interview::recall(&known, &misfits, &questions);
         assert!(

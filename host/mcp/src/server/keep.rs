@@ -1,25 +1,24 @@
-//! Results that are too long for a client, kept for a while under an address that cannot be
-//! guessed.
+//! Results that are too long for a client, kept for a while under addresses that cannot be guessed.
 
 use data_encoding::HEXLOWER;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What all kept results may hold together, in bytes. The oldest goes first.
+/// Maximum total size of all kept results, in bytes. The oldest are evicted first.
 const BYTES_MAX: usize = 64 << 20;
-/// How long a result is kept.
+/// Lifetime of a kept result.
 const AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// The addresses of kept results.
+/// Prefix of the addresses of kept results.
 pub(super) const SCHEME: &str = "cofferdam://results/";
 
 /// Long results by address.
 #[derive(Default)]
 pub(super) struct Keep {
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<StoredResult>>,
 }
 
-struct Kept {
+struct StoredResult {
     uri: String,
     owner: String,
     since: Instant,
@@ -27,8 +26,8 @@ struct Kept {
 }
 
 impl Keep {
-    /// Keeps a text for a principal. `None` if the system has no random numbers, or the text is
-    /// larger than all that may be kept.
+    /// Stores a result's text for a principal and returns its address. Returns `None` if the system
+    /// has no random numbers, or if the text exceeds the total limit.
     pub(super) fn put(&self, owner: &str, text: &str) -> Option<String> {
         if text.len() > BYTES_MAX {
             return None;
@@ -36,7 +35,7 @@ impl Keep {
         let mut id = [0; 16];
         getrandom::fill(&mut id).ok()?;
         let uri = format!("{SCHEME}{}", HEXLOWER.encode(&id));
-        let kept = Kept {
+        let kept = StoredResult {
             uri: uri.clone(),
             owner: owner.to_owned(),
             since: Instant::now(),
@@ -53,7 +52,7 @@ impl Keep {
         Some(uri)
     }
 
-    /// The text at an address, if it is there and belongs to the principal.
+    /// Returns the text at an address if it exists and belongs to the principal.
     pub(super) fn get(&self, owner: &str, uri: &str) -> Option<Arc<str>> {
         let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = all.iter().find(|kept| kept.uri == uri && kept.owner == owner)?;

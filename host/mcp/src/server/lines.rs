@@ -1,11 +1,10 @@
-//! JSON lines: how a client on standard input and output is read and answered.
+//! JSON lines: reads and answers a client on standard input and output.
 //!
-//! Lines mean what the SDK's own transport says they mean, with two differences that a client sees:
-//! answers and notifications that come before the first request belong to nothing and are passed
-//! over, where the SDK would end the connection; and answers that are ready together are written
-//! together. The most frequent message, a plain `tools/call`, is read in one go (`lines/call.rs`);
-//! the SDK tries one type of request after the other. Batches of revision 2025-03-26 are taken
-//! apart here (`lines/batch.rs`).
+//! Lines mean the same as for the SDK's own transport, with two differences that a client can see:
+//! responses and notifications before the first request are ignored, where the SDK would end the
+//! connection; and responses that are ready together are written together. The most frequent
+//! message, a plain `tools/call`, is parsed in one pass (`lines/call.rs`); the SDK tries one
+//! request type after the other. Batches of revision 2025-03-26 are split here (`lines/batch.rs`).
 
 mod batch;
 mod call;
@@ -24,67 +23,66 @@ use tokio_util::sync::CancellationToken;
 
 use self::batch::Batches;
 pub(crate) use self::batch::{MESSAGES_MAX as BATCH_MAX, REVISION as BATCH_REVISION};
-use self::output::{Output, Waiting};
+use self::output::{BufferedLines, LineOutput};
 
-/// Longest line that is read, in bytes; a longer one is passed over. The SDK's number.
+/// Maximum length of a line, in bytes, as in the SDK. A longer line is skipped.
 const LINE_BYTES_MAX: usize = DEFAULT_MAX_LINE_LENGTH;
 
-/// Lines of one client.
-pub(super) struct Lines<R, W> {
+/// Line-based transport for one client.
+pub(super) struct LineTransport<R, W> {
     input: BufReader<R>,
-    /// The line that is being read. Reading may be interrupted anywhere and goes on here.
+    /// Line that is being read. Reading can be interrupted at any point and resumes here.
     line: Vec<u8>,
-    /// The rest of the line belongs to one that was too long.
+    /// True if the rest of the current line belongs to one that was too long.
     is_skipping: bool,
-    output: Arc<Output<W>>,
-    /// A line could not be read and was answered, and the answer is not yet written.
+    output: Arc<LineOutput<W>>,
+    /// True if the response to an unreadable line is queued but not yet written.
     owes_flush: bool,
     has_begun: bool,
-    /// Requests that wait for their answers, as far as that is known: for when to write, and for
-    /// nothing else.
+    /// Estimated number of unanswered requests. It only decides when to write.
     unanswered: usize,
-    /// `None` unless the client speaks the revision that has batches.
+    /// Open batches; `None` unless the client uses the revision that has batches.
     batches: Option<Batches>,
-    closing: Closing,
+    closing: CloseSignals,
 }
 
 /// Signals for the end of a connection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Closing {
-    /// Says that the server is stopping: what was asked is answered, and nothing new is begun.
+pub(crate) struct CloseSignals {
+    /// Fires when the server is stopping: requests in flight are answered, and no new ones start.
     pub(crate) stop: CancellationToken,
-    /// Fires when nothing more will be asked, because the input has ended or the server is
+    /// Fires when no further requests will arrive, because the input has ended or the server is
     /// stopping.
     pub(crate) last: CancellationToken,
 }
 
-impl Closing {
-    /// Closes when `stop` does, or earlier.
+impl CloseSignals {
+    /// Creates signals that fire when `stop` does, or earlier.
     pub(crate) fn with(stop: CancellationToken) -> Self {
         Self { last: stop.child_token(), stop }
     }
 }
 
-/// What came of reading on.
-enum Step {
+/// Result of one read.
+enum ReadStep {
     Line,
     Part,
     TooLong,
     End,
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(input: R, output: W, closing: Closing) -> Self {
+    pub(super) fn new(input: R, output: W, closing: CloseSignals) -> Self {
         Self {
             closing,
             input: BufReader::new(input),
             line: Vec::new(),
             is_skipping: false,
-            output: Arc::new(Output::new(output)),
+            output: Arc::new(LineOutput::new(output)),
             owes_flush: false,
             has_begun: false,
             unanswered: 0,
@@ -92,14 +90,15 @@ where
         }
     }
 
-    /// Writes the answers that there are when it is polled. It outlives the connection.
+    /// Returns a future that writes the responses queued when it is polled. It outlives the
+    /// connection.
     pub(super) fn flush(&self) -> impl Future<Output = std::io::Result<()>> + Send + use<R, W> {
         let output = Arc::clone(&self.output);
         async move { output.flush().await }
     }
 
-    /// The next message of a batch that was read, as a line. Otherwise reads a line, which may turn
-    /// out to be a batch.
+    /// Puts the next message of a batch into `line`. Without one, reads a line, which may turn out
+    /// to be a batch.
     async fn next_message(&mut self) -> Option<()> {
         loop {
             if let Some(message) = self.batches.as_mut().and_then(Batches::next) {
@@ -112,40 +111,40 @@ where
                 return Some(());
             };
             if !batches.read(&self.line) {
-                // The SDK says what is wrong with it.
+                // The SDK reports the error.
                 return Some(());
             }
             self.line.clear();
         }
     }
 
-    /// Reads until `line` holds a whole line, with its end. `None` at the end of the input; what
-    /// came before that without the end of a line is no message.
+    /// Reads until `line` holds a whole line, including its line ending. Returns `None` at the end
+    /// of the input; an unterminated last line is not a message.
     async fn next_line(&mut self) -> Option<()> {
         loop {
             match self.step().await {
-                Step::Line => return Some(()),
-                Step::Part => {}
-                Step::TooLong => {
+                ReadStep::Line => return Some(()),
+                ReadStep::Part => {}
+                ReadStep::TooLong => {
                     tracing::error!(
                         LINE_BYTES_MAX,
                         "a line of the client is too long and passed over"
                     )
                 }
-                Step::End => return None,
+                ReadStep::End => return None,
             }
         }
     }
 
-    /// Takes what there is of a line. Between waiting and taking nothing is lost if the future is
+    /// Consumes the available part of a line. It is cancel safe: no data is lost if the future is
     /// dropped.
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> ReadStep {
         let available = match self.input.fill_buf().await {
-            Ok([]) => return Step::End,
+            Ok([]) => return ReadStep::End,
             Ok(available) => available,
             Err(error) => {
                 tracing::error!(%error, "the client cannot be read");
-                return Step::End;
+                return ReadStep::End;
             }
         };
         let end = memchr::memchr(b'\n', available);
@@ -153,24 +152,24 @@ where
         let taken = part.len();
         let step = if self.is_skipping {
             self.is_skipping = end.is_none();
-            Step::Part
+            ReadStep::Part
         } else if self.line.len().saturating_add(taken) > LINE_BYTES_MAX {
             self.line.clear();
             self.is_skipping = end.is_none();
-            Step::TooLong
+            ReadStep::TooLong
         } else {
             self.line.extend_from_slice(part);
-            if end.is_some() { Step::Line } else { Step::Part }
+            if end.is_some() { ReadStep::Line } else { ReadStep::Part }
         };
         self.input.consume(taken);
         step
     }
 
-    /// The message of a line, as the SDK reads it. `None` if it is to be ignored, or was answered
-    /// because it is no message.
+    /// Parses a line with the SDK. Returns `None` if the line is to be ignored, or was answered
+    /// because it is not a message.
     async fn read_by_sdk(&mut self, line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let answers = Waiting::new(&self.output);
-        // All of the line is there and answers go to memory, so this never waits.
+        let answers = BufferedLines::new(&self.output);
+        // The whole line is available and responses go to memory, so this never waits.
         let message =
             AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
         self.owes_flush = message.is_none() && self.output.has_waiting();
@@ -200,7 +199,7 @@ where
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -216,7 +215,7 @@ where
         let added = match &mut self.batches {
             None => self.output.add(&message),
             Some(batches) => match batches.collect(message) {
-                // The batch has other requests that wait for their answers.
+                // Other requests of the batch are still unanswered.
                 Ok(None) => Ok(()),
                 Ok(Some(answers)) => self.output.add(&answers),
                 Err(message) => self.output.add(&message),
@@ -224,8 +223,8 @@ where
         };
         if is_answer {
             self.unanswered = self.unanswered.saturating_sub(1);
-            // Whoever waits for this answer alone gets it at once. Others are written by the first
-            // of these futures that runs, all that are there by then in one go.
+            // A client that waits only for this response gets it at once. Otherwise the first of
+            // these futures that runs writes all responses that are ready by then.
             if self.unanswered == 0 {
                 self.output.try_flush();
             }
@@ -235,9 +234,9 @@ where
         async move {
             added?;
             let flushed = last.run_until_cancelled(output.flush()).await;
-            // The SDK sends the last answers one after the other and not for long: a client that
-            // reads slowly must not hold them up. What cannot be written at once is written when
-            // the connection is closed.
+            // The SDK sends the last responses one after the other and for a limited time, so a
+            // client that reads slowly must not delay them. Closing the connection writes what
+            // cannot be written at once.
             flushed.unwrap_or_else(|| {
                 output.try_flush();
                 Ok(())
@@ -248,7 +247,7 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let received = self.next_until_stopped().await;
         if received.is_none() {
-            // Subscriptions end now; nothing else keeps the connection open.
+            // Subscriptions end here; nothing else keeps the connection open.
             self.closing.last.cancel();
         }
         received
@@ -259,13 +258,13 @@ where
     }
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// The next message. `None` at the end of the input, or when the server is stopping and has
-    /// answered everything.
+    /// Returns the next message, or `None` at the end of the input, or when the server is stopping
+    /// and has answered everything.
     async fn next_until_stopped(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if self.owes_flush {
@@ -279,7 +278,7 @@ where
                 self.next_message().await?;
             } else {
                 let stop = self.closing.stop.clone();
-                // Reading can be interrupted anywhere.
+                // Reading can be interrupted at any point.
                 match stop.run_until_cancelled(self.next_message()).await {
                     Some(line) => line?,
                     None => continue,

@@ -1,7 +1,7 @@
-//! The methods of MCP.
+//! Names of MCP methods.
 
-/// Whether a method is one of MCP's that a client may send. A request of it whose parameters could
-/// not be read is malformed, and not unknown.
+/// Returns true if clients may send requests of this MCP method. A request of a known method with
+/// unreadable parameters is malformed, not unknown.
 pub(super) fn is_known(method: &str) -> bool {
     matches!(
         method,
@@ -26,7 +26,7 @@ pub(super) fn is_known(method: &str) -> bool {
     )
 }
 
-/// Whether a method is gone from the revision without a handshake.
+/// Returns true if the stateless revision no longer has the method.
 pub(super) fn is_legacy(method: &str) -> bool {
     matches!(
         method,

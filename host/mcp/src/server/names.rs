@@ -6,17 +6,17 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-/// Longest name in characters: what every model provider takes.
+/// Maximum number of characters in a name, which every model provider accepts.
 const CHARS_MAX: usize = 64;
-/// Hexadecimal digits that tell two names apart which would be the same on the wire.
+/// Number of hexadecimal digits that distinguish names which would be the same on the wire.
 const SUFFIX_CHARS: usize = 8;
 
-/// The wire names of tools, in the order of `names`: characters out of `A-Z a-z 0-9 _ -`, at most
-/// 64 of them.
+/// Returns the wire names of tools, in the order of `names`: at most 64 characters from `A-Z a-z
+/// 0-9 _ -`.
 ///
-/// A name that fits is kept. One that does not loses what does not fit, and where two become the
-/// same, each that was changed gets a suffix computed from its full name. So a wire name depends on
-/// the set of names alone, not on their order or on the time.
+/// A name that fits is kept. In other names, invalid characters are replaced and the rest is cut
+/// off; where two names become the same, each changed name gets a suffix derived from its full
+/// name. So a wire name only depends on the set of names, not on their order or on time.
 pub(super) fn wire_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut takers: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(names.size_hint().0);
     for name in names.clone() {

@@ -1,4 +1,4 @@
-//! Tells clients what has changed, in the way of either revision.
+//! Notifications to clients about changed lists, for both generations of the protocol.
 
 use std::sync::{Arc, PoisonError};
 
@@ -7,14 +7,14 @@ use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, ServiceError, SubscriptionContext};
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
-use super::changes::{Change, Changes};
-use super::handler::Connection;
+use super::ServerShared;
+use super::changes::{Changes, ListChanges};
+use super::handler::ConnectionSettings;
 
-/// Tells a client of the handshake era, until it is gone.
+/// Notifies a client of a session-based revision until it disconnects.
 pub(super) async fn tell_connection(
     mut changes: Changes,
-    connection: Arc<Connection>,
+    connection: Arc<ConnectionSettings>,
     peer: Peer<RoleServer>,
 ) {
     while let Some(change) = changes.next().await {
@@ -26,8 +26,8 @@ pub(super) async fn tell_connection(
 
 async fn tell(
     peer: &Peer<RoleServer>,
-    change: Change,
-    connection: &Connection,
+    change: ListChanges,
+    connection: &ConnectionSettings,
 ) -> Result<(), ServiceError> {
     if change.tools {
         peer.notify_tool_list_changed().await?;
@@ -46,10 +46,10 @@ async fn tell(
     Ok(())
 }
 
-/// Tells a client of the stateless era on the stream of its subscription, until it closes that, its
-/// input ends (`last`), or the server stops.
+/// Notifies a client of the stateless revision on the stream of its subscription, until it closes
+/// the stream, its input ends (`last`), or the server stops.
 pub(super) async fn tell_subscription(
-    shared: &Shared,
+    shared: &ServerShared,
     context: &SubscriptionContext,
     last: &CancellationToken,
 ) {
@@ -66,7 +66,7 @@ pub(super) async fn tell_subscription(
                 None => return,
             },
         };
-        // A stream that is gone is noticed by the cancellation.
+        // A closed stream is detected by its cancellation.
         if change.tools && accepted.tools_list_changed == Some(true) {
             let _ = sink.notify_tool_list_changed().await;
         }

@@ -1,13 +1,14 @@
-//! Pages of a list.
+//! Pagination of lists.
 
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
-/// What a cursor begins with: it is opaque to clients, and nothing else is mistaken for one.
+/// Prefix of a cursor. Cursors are opaque to clients, and the prefix keeps other strings from being
+/// taken for one.
 const CURSOR: &str = "from-";
 
-/// The page that a request asks for, and the cursor of the next one. No cursor, or an empty one, is
-/// the beginning.
+/// Returns the requested page and the cursor of the next one. A missing or empty cursor requests
+/// the first page.
 pub(super) fn page<T>(
     all: Vec<T>,
     request: Option<PaginatedRequestParams>,
@@ -19,7 +20,8 @@ pub(super) fn page<T>(
         cursor => cursor
             .strip_prefix(CURSOR)
             .and_then(|start| start.parse().ok())
-            // A list may have become shorter; what nobody can have been given is an error.
+            // The list may have become shorter, so a cursor past its end is valid; a string that no
+            // response can have contained is not.
             .ok_or_else(|| ErrorData::invalid_params("this is not a cursor of this list", None))?,
     };
     let end = start.saturating_add(size.max(1));

@@ -1,7 +1,7 @@
-//! Resources, templates and prompts of remote servers, passed on as such.
+//! Resources, templates and prompts of remote servers, passed through to clients.
 //!
-//! Each keeps its address or name where that is free. Where another source has it already, it gets
-//! the name of its server before it: `docs+file:///a` and `docs_summary`.
+//! Each keeps its address or name if that is free. If another source uses it already, the name of
+//! its server is prepended: `docs+file:///a` and `docs_summary`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,36 +17,40 @@ use serde_json::Value;
 use super::principal::Principal;
 use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};
-use crate::client::{CallError, Passed, RemoteServer, prefixed_name};
+use crate::client::{CallError, PassedItems, RemoteServer, prefixed_name};
 
-/// Something of a server, under the name that clients know it by.
-pub(super) struct Named<T> {
+/// Item of a remote server, under the name that clients know it by.
+pub(super) struct NamedItem<T> {
     server: Arc<RemoteServer>,
-    /// Name on the server.
+    /// Name or address on the remote server.
     remote: String,
     item: T,
 }
 
-/// Items that all remote servers list beside their tools.
+/// Resources, templates and prompts that remote servers list in addition to their tools.
 #[derive(Default)]
 pub(super) struct PassedOn {
-    resources: Vec<Named<Resource>>,
-    templates: Vec<Named<ResourceTemplate>>,
-    prompts: Vec<Named<Prompt>>,
+    resources: Vec<NamedItem<Resource>>,
+    templates: Vec<NamedItem<ResourceTemplate>>,
+    prompts: Vec<NamedItem<Prompt>>,
 }
 
-impl<T: Clone> Named<T> {
+impl<T: Clone> NamedItem<T> {
     fn is_for(&self, principal: &Principal) -> bool {
         principal.may_use(cofferdam_tool::ToolSource::name(self.server.as_ref()))
     }
 }
 
-fn of<'a, T: Clone>(all: &'a [Named<T>], principal: &'a Principal) -> impl Iterator<Item = T> + 'a {
+fn of<'a, T: Clone>(
+    all: &'a [NamedItem<T>],
+    principal: &'a Principal,
+) -> impl Iterator<Item = T> + 'a {
     all.iter().filter(|named| named.is_for(principal)).map(|named| named.item.clone())
 }
 
 impl PassedOn {
-    /// Collects the items that `servers` list. Names and addresses of the others are taken.
+    /// Collects the items that `servers` list. Names and addresses of the other arguments are
+    /// already taken.
     pub(super) fn new(
         servers: &[Arc<RemoteServer>],
         prompts: &[PromptOffer],
@@ -60,7 +64,8 @@ impl PassedOn {
         let mut all = Self::default();
         for server in servers {
             let name = cofferdam_tool::ToolSource::name(server.as_ref()).to_owned();
-            let Passed { resources, templates, prompts: listed } = server.passed().as_ref().clone();
+            let PassedItems { resources, templates, prompts: listed } =
+                server.passed().as_ref().clone();
             let free = |taken: &mut BTreeSet<String>, own: &str, other: String| {
                 let names = [own.to_owned(), other];
                 names.into_iter().find(|name| !is_taken(name) && taken.insert(name.clone()))
@@ -71,7 +76,7 @@ impl PassedOn {
                     continue;
                 };
                 item.uri = uri;
-                all.resources.push(Named { server: Arc::clone(server), remote, item });
+                all.resources.push(NamedItem { server: Arc::clone(server), remote, item });
             }
             for mut item in templates {
                 let remote = item.uri_template.clone();
@@ -79,14 +84,14 @@ impl PassedOn {
                     continue;
                 };
                 item.uri_template = uri;
-                all.templates.push(Named { server: Arc::clone(server), remote, item });
+                all.templates.push(NamedItem { server: Arc::clone(server), remote, item });
             }
             for mut item in listed {
                 let remote = item.name.clone();
                 let other = prefixed_name(&remote, Some(&name));
                 let Some(free) = free(&mut prompts, &remote, other) else { continue };
                 item.name = free;
-                all.prompts.push(Named { server: Arc::clone(server), remote, item });
+                all.prompts.push(NamedItem { server: Arc::clone(server), remote, item });
             }
         }
         all
@@ -117,7 +122,7 @@ impl PassedOn {
         !self.prompts.is_empty()
     }
 
-    /// Reads what is at an address; `None` if no server has it.
+    /// Reads the resource at an address. Returns `None` if no server has it.
     pub(super) async fn read(
         &self,
         uri: &str,
@@ -134,7 +139,7 @@ impl PassedOn {
         }))
     }
 
-    /// Gets a prompt; `None` if no server has it.
+    /// Gets a prompt. Returns `None` if no server has it.
     pub(super) async fn prompt(
         &self,
         name: &str,
@@ -143,7 +148,7 @@ impl PassedOn {
         call: &CallContext,
     ) -> Option<Result<GetPromptResult, ErrorData>> {
         let mut prompts = self.prompts.iter().filter(|named| named.is_for(principal));
-        let Named { server, remote, .. } = prompts.find(|named| named.item.name == name)?;
+        let NamedItem { server, remote, .. } = prompts.find(|named| named.item.name == name)?;
         let result = server.get_prompt(remote, arguments, call).await;
         let result = result
             .map_err(|error| failed(server, &error))
@@ -154,7 +159,7 @@ impl PassedOn {
         }))
     }
 
-    /// The server that has an address, and its own address of it.
+    /// Returns the server that owns an address, and the address as that server knows it.
     fn owner(&self, uri: &str, principal: &Principal) -> Option<(&Arc<RemoteServer>, String)> {
         let mut resources = self.resources.iter().filter(|named| named.is_for(principal));
         if let Some(named) = resources.find(|named| named.item.uri == uri) {
@@ -164,14 +169,14 @@ impl PassedOn {
         templates.find_map(|named| {
             let template = &named.item.uri_template;
             let (before, _) = template.split_once('{').unwrap_or((template, ""));
-            // An address without a scheme would be of every server.
+            // A template without a scheme would claim the addresses of every server.
             let is_own = before.contains(':') && uri.starts_with(before);
             let added = template.len().saturating_sub(named.remote.len());
             is_own.then(|| Some((&named.server, uri.get(added..)?.to_owned())))?
         })
     }
 
-    /// Returns the items that a client sees, to compare them.
+    /// Returns the items that clients see, for comparison.
     pub(super) fn seen(&self) -> (Vec<&Resource>, Vec<&ResourceTemplate>, Vec<&Prompt>) {
         (
             self.resources.iter().map(|named| &named.item).collect(),

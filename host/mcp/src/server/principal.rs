@@ -1,9 +1,9 @@
-//! Who calls: a local program, or the owner of a token.
+//! Identity of a caller: a local program, or the owner of a token.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-/// The one whose request is answered. Whoever can write to standard input is `local` and may use
+/// Identity that a request is answered for. Every client on standard input is `local` and may use
 /// everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -13,11 +13,11 @@ pub struct Principal {
     decides: bool,
 }
 
-/// The name of a tool, in which `*` stands for any characters.
+/// Pattern for tool names, in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPattern(Box<str>);
 
-/// A pattern that no tool's name can match.
+/// Error for a pattern that can match no tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write the name of a tool; `*` stands for any characters, and there are no other wildcards"
@@ -25,7 +25,7 @@ pub struct ToolPattern(Box<str>);
 pub struct InvalidToolPattern;
 
 impl ToolPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     /// [`InvalidToolPattern`] for an empty pattern, white space and the wildcards of other pattern
@@ -47,7 +47,7 @@ impl ToolPattern {
         };
         let Some(last) = parts.next_back() else { return rest.is_empty() };
         for part in parts {
-            // The earliest place leaves most for what follows.
+            // The earliest match leaves the most for the parts that follow.
             let Some((_, after)) = rest.split_once(part) else { return false };
             rest = after;
         }
@@ -56,47 +56,47 @@ impl ToolPattern {
 }
 
 impl Principal {
-    /// The person who started the process.
+    /// Returns the principal for the user who started the process.
     #[must_use]
     pub fn local() -> Self {
         static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "local".into());
         Self { name: Arc::clone(&NAME), sources: None, tools: None, decides: true }
     }
 
-    /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers
-    /// whose tools may be used; `None` means all.
+    /// Creates a principal that was authenticated under a name. `sources` names the plugins, stores
+    /// and servers whose tools it may use; `None` means all.
     pub fn new(name: impl Into<Arc<str>>, sources: Option<BTreeSet<String>>) -> Self {
         Self { name: name.into(), sources: sources.map(Arc::new), tools: None, decides: false }
     }
 
-    /// The name, unique among the principals of one server. It is what sessions and tasks belong
-    /// to.
+    /// Returns the name, which is unique among the principals of one server. Sessions and tasks
+    /// belong to this name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same, and may give grants: whoever started the server.
+    /// Returns the principal with the right to give grants, for the user who started the server.
     #[must_use]
     pub fn who_decides(self) -> Self {
         Self { decides: true, ..self }
     }
 
-    /// Whether grants may be asked for.
+    /// Returns whether the principal may be asked for grants.
     #[must_use]
     pub fn decides(&self) -> bool {
         self.decides
     }
 
-    /// Limits the tools that may be listed and called to those that a pattern matches; `None` means
-    /// all of the sources.
+    /// Limits the tools that the principal may list and call to those that match a pattern; `None`
+    /// means all tools of its sources.
     #[must_use]
     pub fn limited_to(self, tools: Option<Vec<ToolPattern>>) -> Self {
         Self { tools: tools.map(Into::into), ..self }
     }
 
-    /// Returns true if everything of a source may be used, such as its files. A principal that is
-    /// limited to tools needs the source to be named for that.
+    /// Returns true if the principal may use everything of a source, such as its files. A principal
+    /// that is limited to certain tools may do so only for sources that are named explicitly.
     #[must_use]
     pub fn may_use(&self, source: &str) -> bool {
         match &self.sources {
@@ -105,7 +105,7 @@ impl Principal {
         }
     }
 
-    /// Returns true if a tool of a source may be listed and called.
+    /// Returns true if the principal may list and call a tool of a source.
     #[must_use]
     pub fn may_call(&self, source: &str, tool: &str) -> bool {
         self.sources.as_ref().is_none_or(|sources| sources.contains(source))

@@ -1,26 +1,26 @@
-//! Prompts: tools that a person, and not a model, calls for their text.
+//! Prompts: tools that the user, not the model, calls for their text.
 
 use cofferdam_tool::{Output, ToolDefinition};
 use rmcp::model::{Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
 use super::answer::block;
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 
-/// Most values of a completion that MCP allows.
+/// Maximum number of completion values that MCP allows.
 const COMPLETIONS_MAX: usize = 100;
 
-/// A tool that is offered as a prompt.
+/// Tool that is offered as a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptOffer {
-    /// The prompt's name.
+    /// Name of the prompt.
     pub name: String,
-    /// The tool that makes its messages. Each item of its result is a message of the user.
+    /// Name of the tool that renders the prompt. Each item of its result becomes a user message.
     pub tool: String,
 }
 
-/// The prompt as a client sees it: the tool's description and arguments.
-pub(super) fn prompt(offer: &PromptOffer, entry: &Entry) -> Prompt {
+/// Returns the prompt as clients see it, with the description and arguments of its tool.
+pub(super) fn prompt(offer: &PromptOffer, entry: &CatalogEntry) -> Prompt {
     let definition = &entry.definition;
     let schema = definition.input.published();
     let required = schema.get("required").and_then(Value::as_array);
@@ -42,7 +42,7 @@ pub(super) fn prompt(offer: &PromptOffer, entry: &Entry) -> Prompt {
     prompt
 }
 
-/// The messages that a tool's output is.
+/// Converts a tool's output to prompt messages.
 pub(super) fn messages(output: Output) -> Vec<PromptMessage> {
     let message = |content| PromptMessage::new(Role::User, content);
     match output {
@@ -55,7 +55,7 @@ pub(super) fn messages(output: Output) -> Vec<PromptMessage> {
     }
 }
 
-/// The values of an argument that begin with what was typed: the members of its `enum`.
+/// Returns completions of a partly typed argument, from the members of its `enum`.
 pub(super) fn completions(definition: &ToolDefinition, argument: &str, typed: &str) -> Vec<String> {
     let members = properties(definition)
         .find(|(name, _)| *name == argument)

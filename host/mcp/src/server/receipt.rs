@@ -1,37 +1,37 @@
-//! Receipts and reports of dry runs: facts about a call in `_meta` of its result.
+//! Receipts and dry-run reports: facts about a call in the `_meta` of its result.
 
 use cofferdam_tool::CallRecord;
 use serde_json::{Map, Value, json};
 
-/// The key of the receipt in `_meta`.
+/// Key of the receipt in `_meta`.
 pub(super) const KEY: &str = "cofferdam/receipt";
-/// The key in `_meta` by which a client asks for a dry run (`true`), and under which the result
-/// says what would change.
+/// Key in `_meta` by which a client requests a dry run (`true`), and under which the result reports
+/// what would change.
 pub(super) const DRY_RUN: &str = "cofferdam/dryRun";
-/// Bytes of diffs that the result of a dry run holds.
+/// Maximum total size of the diffs in the result of a dry run, in bytes.
 const DIFF_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of files and of hosts that a receipt names.
+/// Maximum number of files, and of hosts, that a receipt names.
 const NAMES_MAX: usize = 20;
-/// Hexadecimal digits of a digest in a short receipt: enough to find the whole digest among those
-/// that the operator has.
+/// Number of hexadecimal digits of a digest in a short receipt: enough to find the whole digest
+/// among those that the operator has.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
 /// Facts about a call that its result carries in `_meta`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Receipts {
-    /// None.
+    /// No receipt.
     None,
     /// Call id, shortened digests of the plugin and of its grants, and duration: at most 160 bytes.
     #[default]
     Short,
-    /// Whole digests, CPU time, memory, the files that the call has changed and the hosts that it
-    /// has contacted as well.
+    /// Also whole digests, CPU time, memory, the files that the call changed and the hosts that it
+    /// contacted.
     Full,
 }
 
 impl Receipts {
-    /// Returns the receipt of a call. It has the names that the operator gave to stores, never a
-    /// path of the host.
+    /// Returns the receipt of a call. It contains the names that the operator gave to stores, never
+    /// a path of the host.
     pub(super) fn of(self, record: &CallRecord, policy_digest: Option<&str>) -> Option<Value> {
         match self {
             Self::None => None,

@@ -1,4 +1,4 @@
-//! Progress and log lines of one call on their way to the client.
+//! Progress reports and log lines of one call on their way to the client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,28 +12,28 @@ use tokio::sync::Notify;
 use super::caller::Caller;
 use crate::level;
 
-/// Reports that wait for a client which reads slowly. More than these are left out: a report is
-/// about now.
+/// Maximum number of reports that are queued for a client that reads slowly. Further reports are
+/// dropped, because a report is only of current interest.
 const WAITING_MAX: usize = 64;
 
-/// What a tool reports while it runs.
-pub(super) enum Report {
+/// Report of a tool while it runs.
+pub(super) enum ToolReport {
     Progress(Progress),
     Log(LogLevel, String),
 }
 
-/// Takes reports from within the call, and never blocks it. Costs nothing to speak of until there
-/// is one.
+/// Queue of reports from within a call. It never blocks the call, and costs next to nothing while
+/// it is unused.
 #[derive(Default)]
 pub(super) struct Reports {
-    waiting: Mutex<VecDeque<Report>>,
-    /// Somebody has to look at `waiting` again.
+    waiting: Mutex<VecDeque<ToolReport>>,
+    /// Signals that `waiting` has a new report.
     has_come: Notify,
 }
 
 impl Reports {
-    /// The next report, once there is one.
-    pub(super) async fn next(&self) -> Report {
+    /// Waits for the next report.
+    pub(super) async fn next(&self) -> ToolReport {
         loop {
             let has_come = self.has_come.notified();
             if let Some(report) = self.take() {
@@ -43,12 +43,12 @@ impl Reports {
         }
     }
 
-    /// The next report, if there is one.
-    pub(super) fn take(&self) -> Option<Report> {
+    /// Takes the next report, if there is one.
+    pub(super) fn take(&self) -> Option<ToolReport> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    fn put(&self, report: Report) {
+    fn put(&self, report: ToolReport) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_MAX {
             waiting.push_back(report);
@@ -60,24 +60,24 @@ impl Reports {
 
 impl ProgressSink for Reports {
     fn report(&self, _call_id: &str, progress: Progress) {
-        self.put(Report::Progress(progress));
+        self.put(ToolReport::Progress(progress));
     }
 }
 
 impl LogSink for Reports {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
-        self.put(Report::Log(level, message.to_owned()));
+        self.put(ToolReport::Log(level, message.to_owned()));
     }
 }
 
-/// Sends reports to the client that made the request, as far as it wants them.
+/// Sends reports to the client that made the request, if it wants them.
 pub(super) struct Forwarder<'a> {
     caller: &'a Caller,
-    /// What the client calls the request's progress, if it wants any.
+    /// Token that the client assigned to the progress of the request, if it wants progress.
     token: Option<ProgressToken>,
-    /// The least level that the client wants logged, if it wants any.
+    /// Minimum level of log lines that the client wants, if any.
     pub(super) log_level: Option<LogLevel>,
-    /// The tool, as the client knows it.
+    /// Name of the tool, as the client knows it.
     logger: &'a str,
     furthest: Option<f64>,
 }
@@ -87,33 +87,34 @@ impl<'a> Forwarder<'a> {
         Self { caller, token: caller.progress_token(), log_level, logger, furthest: None }
     }
 
-    /// Goes on after the `furthest` progress that was sent for the same request.
+    /// Continues after the `furthest` progress that was sent for the same request.
     pub(super) fn after(mut self, furthest: Option<f64>) -> Self {
         self.furthest = furthest;
         self
     }
 
-    /// The furthest progress that was sent.
+    /// Returns the furthest progress that was sent.
     pub(super) fn furthest(&self) -> Option<f64> {
         self.furthest
     }
 
-    /// Whether there is anybody who wants progress.
+    /// Returns true if the client wants progress.
     pub(super) fn wants_progress(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Sends one report. A client that is gone is noticed elsewhere.
-    pub(super) async fn send(&mut self, report: Report) {
+    /// Sends one report. Errors are ignored: a disconnected client is detected elsewhere.
+    pub(super) async fn send(&mut self, report: ToolReport) {
         match report {
-            Report::Progress(progress) => self.send_progress(progress).await,
-            Report::Log(level, message) => self.send_log(level, message).await,
+            ToolReport::Progress(progress) => self.send_progress(progress).await,
+            ToolReport::Log(level, message) => self.send_log(level, message).await,
         }
     }
 
     async fn send_progress(&mut self, progress: Progress) {
         let Some(token) = &self.token else { return };
-        // MCP wants it to increase; what is no number cannot be sent at all.
+        // MCP requires progress to increase, and a value that is not a finite number cannot be sent
+        // at all.
         let goes_on = self.furthest.is_none_or(|furthest| progress.done > furthest);
         if !goes_on || !progress.done.is_finite() {
             return;

@@ -1,4 +1,4 @@
-//! Resources: what a tool makes under an address, and what other sources hold.
+//! Resources: the output of tools under an address, and the contents of other sources.
 
 use async_trait::async_trait;
 use cofferdam_tool::output::ResourceBody;
@@ -6,56 +6,58 @@ use cofferdam_tool::{Content, Output};
 use rmcp::model::{JsonObject, Resource, ResourceContents, ResourceTemplate};
 
 use super::answer::contents;
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 
-/// A tool that is offered as a resource.
+/// Tool that is offered as a resource.
 #[derive(Debug, Clone)]
 pub struct ResourceOffer {
-    /// The address. `{name}` in it stands for one piece without `/`, and is the argument `name` of
-    /// the tool.
+    /// Address. `{name}` in it matches one segment without `/`, which becomes the argument `name`
+    /// of the tool.
     pub uri: String,
-    /// The tool that makes its contents.
+    /// Name of the tool that provides the contents.
     pub tool: String,
-    /// What the contents are, if that is the same for all of them.
+    /// Media type of the contents, if it is the same for all of them.
     pub media_type: Option<String>,
 }
 
-/// One thing that can be read.
+/// Resource that can be read.
 #[derive(Debug, Clone)]
 pub struct ListedResource {
-    /// Its address.
+    /// Address.
     pub uri: String,
-    /// What to call it.
+    /// Display name.
     pub name: String,
-    /// What it holds.
+    /// Media type of the contents.
     pub media_type: Option<String>,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub bytes: Option<u64>,
 }
 
-/// Resources that no tool makes: the files of a store.
+/// Source of resources that no tool provides, such as the files of a store.
 #[async_trait]
 pub trait ResourceSource: Send + Sync {
-    /// The name that a policy allows or withholds.
+    /// Returns the name by which a policy allows or withholds the source.
     fn name(&self) -> &str;
 
-    /// What every address of the source begins with.
+    /// Returns the prefix of all addresses of the source.
     fn prefix(&self) -> &str;
 
-    /// What can be read, at most `count_max` of them.
+    /// Lists the readable resources, at most `count_max` of them.
     async fn list(&self, count_max: usize) -> Vec<ListedResource>;
 
-    /// What is at an address; `None` if there is nothing, or nothing that may be read.
+    /// Returns the media type and contents at an address, or `None` if there is nothing there that
+    /// may be read.
     async fn read(&self, uri: &str) -> Option<(Option<String>, ResourceBody)>;
 }
 
 impl ResourceOffer {
-    /// Whether it stands for many addresses.
+    /// Returns true if the offer covers many addresses.
     pub(super) fn is_template(&self) -> bool {
         self.uri.contains('{')
     }
 
-    /// The tool's arguments for an address, if it is one of this offer.
+    /// Returns the tool's arguments for an address, or `None` if the address does not match the
+    /// offer.
     pub(super) fn arguments(&self, uri: &str) -> Option<JsonObject> {
         let mut arguments = JsonObject::new();
         let (mut pattern, mut rest) = (self.uri.as_str(), uri);
@@ -74,21 +76,21 @@ impl ResourceOffer {
         (pattern == rest).then_some(arguments)
     }
 
-    pub(super) fn resource(&self, entry: &Entry) -> Resource {
+    pub(super) fn resource(&self, entry: &CatalogEntry) -> Resource {
         let mut resource = Resource::new(self.uri.clone(), name(entry));
         resource.description = Some(entry.definition.description.clone());
         resource.mime_type.clone_from(&self.media_type);
         resource
     }
 
-    pub(super) fn template(&self, entry: &Entry) -> ResourceTemplate {
+    pub(super) fn template(&self, entry: &CatalogEntry) -> ResourceTemplate {
         let mut template = ResourceTemplate::new(self.uri.clone(), name(entry));
         template.description = Some(entry.definition.description.clone());
         template.mime_type.clone_from(&self.media_type);
         template
     }
 
-    /// What a tool's output is as the contents of an address.
+    /// Converts a tool's output to the contents of an address.
     pub(super) fn contents(&self, uri: &str, output: Output) -> Vec<ResourceContents> {
         let text = |text: String| {
             contents(uri.to_owned(), self.media_type.clone(), ResourceBody::Text(text))
@@ -114,7 +116,7 @@ impl ResourceOffer {
     }
 }
 
-fn name(entry: &Entry) -> String {
+fn name(entry: &CatalogEntry) -> String {
     entry.definition.title.clone().unwrap_or_else(|| entry.definition.name.to_string())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, CatalogEntry};
 use super::principal::Principal;
 
 /// The tool that finds tools.
@@ -73,14 +73,14 @@ pub(super) fn search(
         .and_then(Value::as_u64)
         .and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(SHOWN).clamp(1, SHOWN_MAX);
-    let mut found: Vec<(usize, &Entry)> = catalog
+    let mut found: Vec<(usize, &CatalogEntry)> = catalog
         .listed(principal)
         .map(|entry| (score(entry, &wanted), entry))
         .filter(|(score, _)| *score > 0)
         .collect();
     // Stable: tools that fit alike stay in the order of the list.
     found.sort_by(|(left, _), (right, _)| right.cmp(left));
-    let shown = |(_, entry): &(usize, &Entry)| {
+    let shown = |(_, entry): &(usize, &CatalogEntry)| {
         json!({
             "name": entry.wire,
             "description": entry.definition.description,
@@ -94,7 +94,7 @@ pub(super) fn search(
 
 /// Words in the name count most, then those of the title and the description; a beginning counts
 /// half.
-fn score(entry: &Entry, wanted: &BTreeSet<String>) -> usize {
+fn score(entry: &CatalogEntry, wanted: &BTreeSet<String>) -> usize {
     let definition = &entry.definition;
     let name = words(definition.name.as_str());
     let title = words(definition.title.as_deref().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Tasks and whose they are.
+//! Tasks and their owners.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,13 @@ use rmcp::task_manager::{TaskContext, TaskFuture, TaskManager, TaskOptions};
 
 use super::principal::Principal;
 
-/// Most tasks that run at the same time. A call beyond them runs as an ordinary one.
+/// Maximum number of tasks that run at the same time. Further calls run as ordinary calls.
 const RUNNING_MAX: usize = 64;
-/// Most tasks whose end is still to be seen.
+/// Maximum number of tasks that are tracked, including finished ones that have not expired.
 const KEPT_MAX: usize = 1024;
 
-/// The tasks of all clients. A task belongs to the principal whose request made it; for another one
-/// it does not exist.
+/// Tasks of all clients. A task belongs to the principal whose request created it; to other
+/// principals it does not exist.
 #[derive(Default)]
 pub(super) struct Tasks {
     tasks: TaskManager,
@@ -23,7 +23,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Whether another call may become a task.
+    /// Returns true if another call may become a task.
     pub(super) fn has_room(&self) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.len() >= KEPT_MAX {

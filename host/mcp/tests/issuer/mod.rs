@@ -1,4 +1,4 @@
-//! An authorization server for tests: its metadata, its key, and tokens good and bad.
+//! Authorization server for tests: its metadata, its key, and valid and invalid tokens.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ impl Issuer {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        // The public key is 4, x and y.
+        // The public key consists of the byte 4, x and y.
         let point = key.public_key_raw();
         let coordinate = |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&point[range]);
         let keys = json!({"keys": [{
@@ -59,7 +59,7 @@ impl Issuer {
         sign(&self.key, claims)
     }
 
-    /// By somebody else's key under the same name.
+    /// Signs with a different key under the same key id.
     pub(crate) fn forged(&self, claims: &Value) -> String {
         sign(&KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap(), claims)
     }
@@ -69,7 +69,7 @@ impl Issuer {
         format!("{}.{}.", part(&json!({"alg": "none", "kid": KEY_ID})), part(claims))
     }
 
-    /// As if the public key were a shared secret.
+    /// Signs with the public key as if it were a shared secret.
     pub(crate) fn signed_with_the_public_key(&self, claims: &Value) -> String {
         let head = Header { kid: Some(KEY_ID.to_owned()), ..Header::new(Algorithm::HS256) };
         encode(&head, claims, &EncodingKey::from_secret(self.key.public_key_raw())).unwrap()
@@ -78,7 +78,7 @@ impl Issuer {
 
 fn sign(key: &KeyPair, claims: &Value) -> String {
     let head = Header { kid: Some(KEY_ID.to_owned()), ..Header::new(Algorithm::ES256) };
-    // A null stands for a claim that is not there.
+    // Null marks a missing claim.
     let claims: Value = claims
         .as_object()
         .unwrap()

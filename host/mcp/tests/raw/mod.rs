@@ -1,9 +1,9 @@
-//! Requests byte by byte: what browsers ask before they send, malformed heads, and clients that
-//! hold many connections.
+//! Byte-level requests: preflight requests of browsers, malformed heads, and clients with many
+//! connections.
 
 use super::*;
 
-/// An answer: its first line and headers in lower case, and its body.
+/// Response: status, head in lower case, and body.
 struct Answer {
     status: u16,
     head: String,
@@ -11,7 +11,7 @@ struct Answer {
 }
 
 impl Running {
-    /// Sends bytes on a connection of their own and reads until it is closed.
+    /// Sends bytes on a new connection and reads until it is closed.
     async fn raw(&self, request: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -27,7 +27,7 @@ impl Running {
         Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
     }
 
-    /// Posts a body; `head` are lines beside those that every request has.
+    /// Posts a body. `head` contains header lines in addition to those of every request.
     async fn post(&self, head: &str, body: &str) -> Answer {
         let (address, length) = (self.address, body.len());
         self.raw(&format!(
@@ -37,7 +37,7 @@ impl Running {
         .await
     }
 
-    /// Sends the preflight of Fetch for a page of an origin that behaves as an MCP client.
+    /// Sends the CORS preflight of a page that acts as an MCP client.
     async fn preflight(&self, origin: &str) -> Answer {
         let address = self.address;
         self.raw(&format!(
@@ -49,7 +49,7 @@ impl Running {
         .await
     }
 
-    /// Opens a session of a revision with a handshake; gives its id.
+    /// Opens a session of a session-based revision and returns its id.
     async fn session(&self, token: &str, revision: &str) -> Result<String, u16> {
         let parameters = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters});
@@ -86,7 +86,7 @@ async fn a_page_that_may_call_can() {
         assert!(asked.head.contains(line), "{line}: {}", asked.head);
     }
     assert!(!asked.head.contains("allow-credentials"), "{}", asked.head);
-    // `fetch` without options asks for `*/*`.
+    // `fetch` without options sends `*/*`.
     let page = format!("{MODERN}Origin: https://app.example\r\nAccept: */*\r\n");
     let listed = server.post(&format!("{page}Authorization: Bearer {TOKEN}\r\n"), LIST).await;
     assert_eq!(listed.status, 200, "{} {}", listed.head, listed.body);
@@ -100,7 +100,7 @@ async fn a_page_that_may_call_can() {
         "{}",
         listed.head
     );
-    // The page has to be able to read why it is refused.
+    // The page must be able to read why its request is refused.
     let refused = server.post(&page, LIST).await;
     assert_eq!(refused.status, 401);
     assert!(
@@ -127,7 +127,7 @@ async fn other_pages_are_not_told_anything() {
     let program = server.post(&format!("{MODERN}Authorization: Bearer {TOKEN}\r\n"), LIST).await;
     assert_eq!(program.status, 200, "no `Accept`: {}", program.body);
     assert!(!program.head.contains("access-control"), "{}", program.head);
-    // A name that was pointed here is none of the server's, whatever page asks.
+    // A rebound host name is not one of the server's names, whichever page asks.
     let rebound = "OPTIONS /mcp HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nOrigin: https://app.example\r\n\
                    Access-Control-Request-Method: POST\r\n\r\n";
     let rebound = server.raw(rebound).await;
@@ -156,7 +156,7 @@ async fn a_request_names_its_host_once() {
         let answer = server.raw(&format!("{head}{rest}")).await;
         assert_eq!(answer.status, status, "{head}: {}", answer.head);
     }
-    // Two lengths: what a proxy may take for a second request is never read.
+    // Two lengths: the part that a proxy may take for a second request is never read.
     let smuggled = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let two = format!(
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{MODERN}Content-Length: \
@@ -202,7 +202,7 @@ async fn one_principal_cannot_take_all_sessions() {
     assert_eq!((refused, ids.len()), (503, 250));
     assert!(server.session(NARROW, "2025-11-25").await.is_ok(), "somebody else has a share");
     assert_eq!(server.list(Some(TOKEN)).await.status(), StatusCode::OK, "no session is needed");
-    // A session belongs to whoever opened it.
+    // A session belongs to the principal that opened it.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let with =
         |token: &str| format!("Authorization: Bearer {token}\r\nMcp-Session-Id: {}\r\n", ids[0]);

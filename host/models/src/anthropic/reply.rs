@@ -1,4 +1,4 @@
-//! Replies in the form of Messages: a list of blocks, or events about it.
+//! Replies of the Messages API: a list of blocks, or events about them.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use cofferdam_agent::{FinishReason, TokenUsage};
 use serde_json::json;
 
 use super::super::decode::{DONE, Decode};
-use super::super::fault::{Broken, checked};
+use super::super::fault::{ReplyError, checked};
 use super::super::fields::Fields;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
 
-/// What the input of a call is while it has not come.
+/// Input of a call before any of it has arrived.
 const NO_INPUT: &str = "{}";
 
-/// Reads one reply.
+/// Decoder of one reply.
 #[derive(Default)]
-pub(in super::super) struct Decoder {
-    /// The blocks that have begun and not ended, by their place in the list.
+pub(in super::super) struct AnthropicDecoder {
+    /// Blocks that have begun and not ended, by index.
     open: HashMap<u64, Block>,
     usage: Counts,
     has_stop_reason: bool,
@@ -25,7 +25,7 @@ pub(in super::super) struct Decoder {
 }
 
 enum Block {
-    /// A call, with the input that it began with.
+    /// A call, with its initial input.
     Call {
         number: usize,
         input: String,
@@ -37,7 +37,7 @@ enum Block {
     Other,
 }
 
-/// Tokens so far. Counts that come later are counts of everything, in place of those before.
+/// Token counts so far. Later counts are totals and replace earlier ones.
 #[derive(Default)]
 struct Counts {
     input: u64,
@@ -46,9 +46,10 @@ struct Counts {
     output: u64,
 }
 
-impl Decode for Decoder {
-    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
-        let blocks = body.list("content").ok_or(Broken::Malformed("a message without content"))?;
+impl Decode for AnthropicDecoder {
+    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), ReplyError> {
+        let blocks =
+            body.list("content").ok_or(ReplyError::Malformed("a message without content"))?;
         for json in blocks {
             let Some(block) = Fields::read(json) else { continue };
             match self.begin(&block, json, pieces)? {
@@ -63,7 +64,7 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), Broken> {
+    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), ReplyError> {
         if event.data.trim() == DONE {
             return Ok(());
         }
@@ -104,14 +105,14 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    /// A block, whole or as it begins.
+impl AnthropicDecoder {
+    /// Handles a block, complete or just begun.
     fn begin(
         &mut self,
         block: &Fields<'_>,
         json: &str,
         pieces: &mut Pieces,
-    ) -> Result<Block, Broken> {
+    ) -> Result<Block, ReplyError> {
         let text = |key| block.text(key).unwrap_or_default();
         match text("type").as_str() {
             "text" => {
@@ -134,7 +135,12 @@ impl Decoder {
         }
     }
 
-    fn delta(&mut self, place: u64, delta: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+    fn delta(
+        &mut self,
+        place: u64,
+        delta: &Fields<'_>,
+        pieces: &mut Pieces,
+    ) -> Result<(), ReplyError> {
         let text = |key| delta.text(key).unwrap_or_default();
         match (text("type").as_str(), self.open.get_mut(&place)) {
             ("text_delta", _) => pieces.text(text("text")),
@@ -155,7 +161,7 @@ impl Decoder {
         }
     }
 
-    fn end(&mut self, place: u64, pieces: &mut Pieces) -> Result<(), Broken> {
+    fn end(&mut self, place: u64, pieces: &mut Pieces) -> Result<(), ReplyError> {
         match self.open.remove(&place) {
             Some(Block::Call { number, input }) if !pieces.has_arguments(number) => {
                 pieces.arguments(number, input)
@@ -191,7 +197,7 @@ impl Decoder {
         ] {
             *count = usage.count(key).unwrap_or(*count);
         }
-        // What was read from the cache, or written to it, is not counted as input there.
+        // Anthropic does not count tokens read from or written to the cache as input.
         let input =
             counts.input.saturating_add(counts.cached).saturating_add(counts.written_to_cache);
         pieces.usage(TokenUsage {

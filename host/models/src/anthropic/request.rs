@@ -9,11 +9,11 @@
 //! that says what is wrong with it.
 
 use cofferdam_agent::{
-    ChatOptions, Content, Data, FunctionResult, Message, Reasoning, Role, ToolMode,
+    ChatOptions, Data, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
 };
 use serde_json::{Map, Value, json};
 
-use super::super::asked::{Asked, not_shown};
+use super::super::asked::{PreparedRequest, not_shown};
 use super::super::tools::WrittenSchema;
 
 /// Most tokens of a reply if nothing is said; the interface wants a number, and every current model
@@ -35,7 +35,7 @@ pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSche
 }
 
 /// Everything but the tools.
-pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
+pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value> {
     let options = &asked.request.options;
     let mut fields = Map::new();
     let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
@@ -60,14 +60,14 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
     fields
 }
 
-fn system(asked: &Asked<'_>) -> String {
+fn system(asked: &PreparedRequest<'_>) -> String {
     let instructions = asked.request.options.instructions.iter().cloned();
     let messages = asked.messages.iter().filter(|message| message.role == Role::System);
     let texts = instructions.chain(messages.map(|message| message.text()));
     texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn tool_choice(options: &ChatOptions, asked: &Asked<'_>) -> Option<Value> {
+fn tool_choice(options: &ChatOptions, asked: &PreparedRequest<'_>) -> Option<Value> {
     let mut choice = match options.tool_choice.as_ref() {
         None if options.allow_parallel_calls.is_none() => return None,
         None | Some(ToolMode::Auto) => json!({TYPE: "auto"}),
@@ -84,19 +84,19 @@ fn tool_choice(options: &ChatOptions, asked: &Asked<'_>) -> Option<Value> {
     Some(choice)
 }
 
-/// Who speaks, as far as the interface knows it.
+/// Author of a message, in the terms of the interface.
 #[derive(Clone, Copy, PartialEq)]
 enum Speaker {
     User,
     Assistant,
 }
 
-fn turns(asked: &Asked<'_>) -> Vec<Value> {
+fn turns(asked: &PreparedRequest<'_>) -> Vec<Value> {
     let mut turns: Vec<(Speaker, Vec<Value>)> = Vec::new();
     for message in asked.messages.iter().filter(|message| message.role != Role::System) {
         for content in &message.contents {
             let speaker = match content {
-                Content::FunctionResult(_) => Speaker::User,
+                MessageContent::FunctionResult(_) => Speaker::User,
                 _ if message.role == Role::Assistant => Speaker::Assistant,
                 _ => Speaker::User,
             };
@@ -131,18 +131,20 @@ fn turn((speaker, mut blocks): (Speaker, Vec<Value>)) -> Option<Value> {
     (!blocks.is_empty()).then(|| json!({"role": role, "content": blocks}))
 }
 
-fn blocks(asked: &Asked<'_>, message: &Message, content: &Content) -> Vec<Value> {
+fn blocks(asked: &PreparedRequest<'_>, message: &Message, content: &MessageContent) -> Vec<Value> {
     match content {
         // A text without anything to see is refused.
-        Content::Text(text) if text.text.trim().is_empty() => vec![],
-        Content::Text(text) => vec![json!({TYPE: "text", "text": text.text})],
-        Content::Data(data) if message.role != Role::Assistant => vec![block(data)],
-        Content::Reasoning(reasoning) if message.role == Role::Assistant => thinking(reasoning),
-        Content::FunctionCall(call) => {
+        MessageContent::Text(text) if text.text.trim().is_empty() => vec![],
+        MessageContent::Text(text) => vec![json!({TYPE: "text", "text": text.text})],
+        MessageContent::Data(data) if message.role != Role::Assistant => vec![block(data)],
+        MessageContent::Reasoning(reasoning) if message.role == Role::Assistant => {
+            thinking(reasoning)
+        }
+        MessageContent::FunctionCall(call) => {
             let (id, name) = (asked.ids.wire(&call.call_id), asked.names.wire(&call.name));
             vec![json!({TYPE: "tool_use", "id": id, "name": name, "input": input(&call.arguments)})]
         }
-        Content::FunctionResult(result) => vec![result_block(asked, result)],
+        MessageContent::FunctionResult(result) => vec![result_block(asked, result)],
         _ => vec![],
     }
 }
@@ -168,7 +170,7 @@ fn input(arguments: &str) -> Value {
     }
 }
 
-fn result_block(asked: &Asked<'_>, result: &FunctionResult) -> Value {
+fn result_block(asked: &PreparedRequest<'_>, result: &FunctionResult) -> Value {
     let mut fields = Map::new();
     fields.insert(TYPE.to_owned(), "tool_result".into());
     fields.insert("tool_use_id".to_owned(), asked.ids.wire(&result.call_id).into());

@@ -1,51 +1,51 @@
-//! Replies in the form of Chat Completions.
+//! Replies of the Chat Completions API.
 //!
-//! What compatible servers do differently is taken as it is meant: calls without an index, with the
-//! same index for all, or whole in one piece; names and ids that come with every piece; arguments
-//! that are an object; `stop` as the reason to stop where there are calls; usage in every piece, or
-//! in one without choices; no `[DONE]` at the end.
+//! Deviations of compatible servers are tolerated: calls without an index, with the same index for
+//! all, or whole in one piece; names and ids that come with every piece; arguments that are an
+//! object; `stop` as the finish reason although there are calls; usage in every piece, or in one
+//! without choices; no `[DONE]` at the end.
 
 use cofferdam_agent::FinishReason;
 use serde::de::IgnoredAny;
 
 use super::super::decode::{DONE, Decode};
-use super::super::fault::{Broken, checked, text_or_json};
+use super::super::fault::{ReplyError, checked, text_or_json};
 use super::super::fields::Fields;
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
 
-/// Reads one reply.
+/// Decoder of one reply.
 #[derive(Default)]
-pub(in super::super) struct Decoder {
-    calls: Vec<Call>,
+pub(in super::super) struct ChatDecoder {
+    calls: Vec<CallKey>,
     has_choice: bool,
-    /// The model has said why it stopped.
+    /// True if the model has given a finish reason.
     is_complete: bool,
     is_over: bool,
 }
 
-/// A call as the provider tells it from others.
+/// A call, with what the provider identifies it by.
 #[derive(Default)]
-struct Call {
+struct CallKey {
     number: usize,
     index: Option<u64>,
     id: String,
     name: String,
-    /// Kept where nothing but the end of the arguments says where a call ends.
+    /// Arguments so far, if the call has no index: only their end shows where the call ends.
     arguments: String,
 }
 
-impl Decode for Decoder {
-    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+impl Decode for ChatDecoder {
+    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), ReplyError> {
         self.read(body, "message", pieces)?;
-        if self.has_choice { Ok(()) } else { Err(Broken::Malformed("a reply without choices")) }
+        if self.has_choice { Ok(()) } else { Err(ReplyError::Malformed("a reply without choices")) }
     }
 
-    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), Broken> {
+    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), ReplyError> {
         if event.data.trim() == DONE {
             (self.is_complete, self.is_over) = (true, true);
-            return if self.has_choice { Ok(()) } else { Err(Broken::CutOff) };
+            return if self.has_choice { Ok(()) } else { Err(ReplyError::CutOff) };
         }
         self.read(&checked(&event.data)?, "delta", pieces)
     }
@@ -59,12 +59,17 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    fn read(&mut self, body: &Fields<'_>, part: &str, pieces: &mut Pieces) -> Result<(), Broken> {
+impl ChatDecoder {
+    fn read(
+        &mut self,
+        body: &Fields<'_>,
+        part: &str,
+        pieces: &mut Pieces,
+    ) -> Result<(), ReplyError> {
         if let Some(usage) = body.object("usage") {
             pieces.usage(openai_usage::read(&usage, "prompt", "completion"));
         }
-        // One reply was asked for.
+        // The request asks for one choice only.
         let Some(choice) =
             body.objects("choices").find(|choice| choice.count("index").unwrap_or(0) == 0)
         else {
@@ -86,7 +91,7 @@ impl Decoder {
         message: &Fields<'_>,
         is_whole: bool,
         pieces: &mut Pieces,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReplyError> {
         let thought =
             ["reasoning_content", "reasoning"].iter().find_map(|key| message.some_text(key));
         pieces.thought(thought.unwrap_or_default())?;
@@ -98,14 +103,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// A call, or a piece of one.
+    /// Handles a call or a piece of one.
     fn call(
         &mut self,
         call: &Fields<'_>,
         is_whole: bool,
         is_first: bool,
         pieces: &mut Pieces,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReplyError> {
         let function = call.object("function").unwrap_or_default();
         let piece = Piece {
             index: call.count("index"),
@@ -122,7 +127,7 @@ impl Decoder {
             }
             None => {
                 let number = pieces.call(&piece.id, &piece.name)?;
-                let mut new = Call { number, index: piece.index, ..Call::default() };
+                let mut new = CallKey { number, index: piece.index, ..CallKey::default() };
                 new.take(piece, &arguments);
                 self.calls.push(new);
                 pieces.arguments(number, arguments)
@@ -130,11 +135,11 @@ impl Decoder {
         }
     }
 
-    /// Where the call is that a piece belongs to, if it was there before.
+    /// Returns the position of the call that a piece belongs to, if there is one already.
     fn known(&self, piece: &Piece, is_first: bool) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         if piece.index.is_some() {
-            // The same index for every call is a mistake that ids tell.
+            // Servers that give every call the same index can still be told apart by ids.
             return self.calls.iter().rposition(|call| {
                 call.index == piece.index
                     && (piece.id.is_empty() || call.id.is_empty() || call.id == piece.id)
@@ -146,21 +151,21 @@ impl Decoder {
         if piece.name.is_empty() {
             return last;
         }
-        // With nothing but a name: the call goes on if it is the same name, and the arguments so
-        // far are not whole.
-        let goes_on = |call: &&Call| is_first && call.name == piece.name && !call.is_whole();
+        // With only a name, the piece continues the last call if the name is the same and the
+        // arguments so far are incomplete.
+        let goes_on = |call: &&CallKey| is_first && call.name == piece.name && !call.is_whole();
         self.calls.last().filter(goes_on).and(last)
     }
 }
 
-/// What a piece says about the call that it belongs to.
+/// Identifiers of a call in one piece of it.
 struct Piece {
     index: Option<u64>,
     id: String,
     name: String,
 }
 
-impl Call {
+impl CallKey {
     fn take(&mut self, piece: Piece, arguments: &str) {
         for (known, new) in [(&mut self.id, piece.id), (&mut self.name, piece.name)] {
             if known.is_empty() {
@@ -177,7 +182,7 @@ impl Call {
     }
 }
 
-/// The text of a message: a text, or a list of parts that are texts.
+/// Returns the text of a message, which is a string or a list of parts with strings.
 fn content(message: &Fields<'_>) -> String {
     let parts = message.objects("content").filter_map(|part| part.text("text"));
     message.text("content").unwrap_or_else(|| parts.collect())

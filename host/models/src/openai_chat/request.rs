@@ -1,20 +1,22 @@
-//! Requests in the form of Chat Completions.
+//! Requests of the Chat Completions API.
 //!
-//! A result of a call is a message of its own, and holds text alone: images of results follow in a
-//! message of the user's, after the last result. There is no mark for errors; the text of a result
-//! says what went wrong. Reasoning is not sent back: the interface has no place for it.
+//! The result of a call is a separate message and can hold only text: images in results follow in a
+//! user message after the last result. There is no error flag; the text of a result says what went
+//! wrong. Reasoning is not sent back, because the API has no field for it.
 
-use cofferdam_agent::{Content, Data, FunctionCall, FunctionResult, Message, Role, ToolMode};
+use cofferdam_agent::{
+    Data, FunctionCall, FunctionResult, Message, MessageContent, Role, ToolMode,
+};
 use serde_json::{Map, Value, json};
 
-use super::super::asked::{Asked, arguments_text, data_url, not_shown};
+use super::super::asked::{PreparedRequest, arguments_text, data_url, not_shown};
 use super::super::tools::WrittenSchema;
 
-/// A function.
+/// Serializes a function.
 pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
     let mut function =
         json!({"name": name, "description": description, "parameters": schema.schema});
-    // Others do not know the field, so it is there only if it says something.
+    // Other servers may not know the field, so it is present only if it is true.
     if schema.is_strict
         && let Some(function) = function.as_object_mut()
     {
@@ -23,8 +25,8 @@ pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSche
     json!({"type": "function", "function": function})
 }
 
-/// Everything but the tools.
-pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
+/// Returns all fields of a request except the tools.
+pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value> {
     let options = &asked.request.options;
     let mut fields = Map::new();
     let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
@@ -35,7 +37,7 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
         set("stream_options", json!({"include_usage": true}));
     }
     if let Some(tokens) = asked.max_tokens() {
-        // OpenAI refuses the old name for its newer models, and others do not know the new one.
+        // OpenAI's newer models reject `max_tokens`, and other servers do not know its replacement.
         set(
             if is_openai(&asked.settings.base_url) {
                 "max_completion_tokens"
@@ -59,7 +61,7 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
     fields
 }
 
-/// Whether a server is one of OpenAI itself, or of its largest tenant.
+/// Returns whether a server is OpenAI's own or Azure's.
 fn is_openai(base_url: &str) -> bool {
     let url = reqwest::Url::parse(base_url).ok();
     let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
@@ -67,7 +69,7 @@ fn is_openai(base_url: &str) -> bool {
         || [".api.openai.com", ".openai.azure.com"].iter().any(|end| host.ends_with(end))
 }
 
-fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
+fn tool_choice(mode: &ToolMode, asked: &PreparedRequest<'_>) -> Value {
     match mode {
         ToolMode::Auto => "auto".into(),
         ToolMode::None => "none".into(),
@@ -78,8 +80,8 @@ fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
     }
 }
 
-fn messages(asked: &Asked<'_>) -> Vec<Value> {
-    let mut writer = Writer { asked, messages: Vec::new(), images: Vec::new() };
+fn messages(asked: &PreparedRequest<'_>) -> Vec<Value> {
+    let mut writer = ChatWriter { asked, messages: Vec::new(), images: Vec::new() };
     if let Some(instructions) =
         asked.request.options.instructions.as_deref().filter(|text| !text.is_empty())
     {
@@ -90,14 +92,14 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
     writer.messages
 }
 
-struct Writer<'a> {
-    asked: &'a Asked<'a>,
+struct ChatWriter<'a> {
+    asked: &'a PreparedRequest<'a>,
     messages: Vec<Value>,
-    /// Images of results, which follow when all results are there.
+    /// Images of results, sent after all results.
     images: Vec<Value>,
 }
 
-impl Writer<'_> {
+impl ChatWriter<'_> {
     fn add(&mut self, message: &Message) {
         let is_result_alone = message.role == Role::Tool;
         if !is_result_alone {
@@ -155,14 +157,14 @@ impl Writer<'_> {
     }
 
     fn add_question(&mut self, message: &Message) {
-        if !message.contents.iter().any(|content| matches!(content, Content::Data(_))) {
+        if !message.contents.iter().any(|content| matches!(content, MessageContent::Data(_))) {
             return self.add_text("user", &message.text());
         }
         let parts = message.contents.iter().filter_map(|content| match content {
-            Content::Text(text) if !text.text.is_empty() => {
+            MessageContent::Text(text) if !text.text.is_empty() => {
                 Some(json!({"type": "text", "text": text.text}))
             }
-            Content::Data(data) => Some(part(data)),
+            MessageContent::Data(data) => Some(part(data)),
             _ => None,
         });
         let parts: Vec<_> = parts.collect();

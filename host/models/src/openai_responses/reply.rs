@@ -1,49 +1,49 @@
-//! Replies in the form of Responses: a list of items, or events about it.
+//! Replies of the Responses API: a list of items, or events about them.
 //!
-//! The event that an item is done repeats the item, and the last event repeats everything. What
-//! came in pieces is not read again; what did not is read there.
+//! The event that completes an item repeats the item, and the last event repeats everything. Only
+//! what did not arrive in pieces is read from these.
 
 use std::collections::HashMap;
 
 use cofferdam_agent::FinishReason;
 
 use super::super::decode::{DONE, Decode};
-use super::super::fault::{Broken, Said, checked, text_or_json};
+use super::super::fault::{ProviderMessage, ReplyError, checked, text_or_json};
 use super::super::fields::Fields;
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
 
-/// What stands between the parts of a summary.
+/// Separator between the parts of a summary.
 const PARAGRAPH: &str = "\n\n";
 
-/// Reads one reply.
-pub(in super::super) struct Decoder {
-    /// Whether the service keeps the conversation, so that the id of the reply leads on from it.
+/// Decoder of one reply.
+pub(in super::super) struct ResponsesDecoder {
+    /// True if the service keeps the conversation, so that the reply's id continues it.
     keeps_conversation: bool,
-    /// The items that have been seen, by their place in the list.
+    /// Items seen so far, by index.
     items: HashMap<u64, Item>,
     is_complete: bool,
 }
 
 #[derive(Default)]
 struct Item {
-    /// The call, if it is one.
+    /// Number of the call, if the item is one.
     call: Option<usize>,
-    /// Whether anything of its text has been read.
+    /// True if any of its text has been read.
     has_text: bool,
     is_done: bool,
 }
 
-impl Decode for Decoder {
-    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+impl Decode for ResponsesDecoder {
+    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), ReplyError> {
         if body.list("output").is_none() {
-            return Err(Broken::Malformed("a response without output"));
+            return Err(ReplyError::Malformed("a response without output"));
         }
         self.end(body, pieces)
     }
 
-    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), Broken> {
+    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), ReplyError> {
         if event.data.trim() == DONE {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
+impl ResponsesDecoder {
     pub(in super::super) fn new(keeps_conversation: bool) -> Self {
         Self { keeps_conversation, items: HashMap::new(), is_complete: false }
     }
@@ -105,13 +105,13 @@ impl Decoder {
         self.items.get(&place).and_then(|item| item.call)
     }
 
-    /// The number of the call that an item is.
+    /// Returns the number of the call in an item, adding the call if it is new.
     fn call(
         &mut self,
         place: u64,
         item: &Fields<'_>,
         pieces: &mut Pieces,
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, ReplyError> {
         let text = |key| item.text(key).unwrap_or_default();
         let (id, name) = (text("call_id"), text("name"));
         if let Some(call) = self.known_call(place) {
@@ -123,8 +123,8 @@ impl Decoder {
         Ok(call)
     }
 
-    /// An item that is whole.
-    fn item(&mut self, place: u64, json: &str, pieces: &mut Pieces) -> Result<(), Broken> {
+    /// Handles a complete item.
+    fn item(&mut self, place: u64, json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
         let Some(item) = Fields::read(json) else { return Ok(()) };
         let known = self.items.entry(place).or_default();
         if std::mem::replace(&mut known.is_done, true) {
@@ -150,23 +150,23 @@ impl Decoder {
         }
     }
 
-    /// Keeps reasoning to be sent back. What has nothing but an id would be looked up, and is kept
-    /// nowhere.
-    fn seal(&self, item: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<(), Broken> {
+    /// Keeps reasoning to send it back. Reasoning that consists only of an id is dropped: the
+    /// service would look it up and has not stored it.
+    fn seal(&self, item: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
         let is_all_there = item.some_text("encrypted_content").is_some()
             || item.objects("content").next().is_some();
         if is_all_there && !self.keeps_conversation { pieces.sealed(json) } else { Ok(()) }
     }
 
-    /// The whole response, which is all of an answer, or the end of a stream.
-    fn end(&mut self, response: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
-        if let Some(said) = Said::in_object(response) {
-            return Err(Broken::Said(said));
+    /// Handles the whole response, which is the body of a response or the end of a stream.
+    fn end(&mut self, response: &Fields<'_>, pieces: &mut Pieces) -> Result<(), ReplyError> {
+        if let Some(said) = ProviderMessage::in_object(response) {
+            return Err(ReplyError::Said(said));
         }
         let status = response.text("status").unwrap_or_default();
         if matches!(status.as_str(), "failed" | "cancelled" | "queued" | "in_progress") {
             let text = format!("the response is {status}");
-            return Err(Broken::Said(Said { text, ..Said::default() }));
+            return Err(ReplyError::Said(ProviderMessage { text, ..ProviderMessage::default() }));
         }
         if self.items.is_empty() {
             for (place, item) in (0_u64..).zip(response.list("output").unwrap_or_default()) {
@@ -187,16 +187,20 @@ impl Decoder {
     }
 }
 
-/// Arguments that have not come in pieces.
-fn missing_arguments(call: usize, fields: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+/// Adds arguments that have not arrived in pieces.
+fn missing_arguments(
+    call: usize,
+    fields: &Fields<'_>,
+    pieces: &mut Pieces,
+) -> Result<(), ReplyError> {
     if pieces.has_arguments(call) {
         return Ok(());
     }
     pieces.arguments(call, fields.raw("arguments").map(text_or_json).unwrap_or_default())
 }
 
-/// What may be shown of the reasoning: a summary, or the reasoning itself where a server has
-/// nothing to hide.
+/// Returns the reasoning that may be shown: its summary, or the reasoning itself from servers that
+/// do not hide it.
 fn thought(item: &Fields<'_>) -> String {
     let texts = |key| item.objects(key).filter_map(|part| part.text("text")).collect::<Vec<_>>();
     let summary = texts("summary").join(PARAGRAPH);

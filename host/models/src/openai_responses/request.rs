@@ -1,27 +1,27 @@
-//! Requests in the form of Responses.
+//! Requests of the Responses API.
 //!
-//! Unless the service keeps the conversation, everything goes out with every request, and reasoning
-//! comes back encrypted and goes out again as it came. Items have no ids of the service's own then,
-//! which would be looked up.
+//! Unless the service keeps the conversation, every request contains all of it, and reasoning
+//! arrives encrypted and is sent back unchanged. Items then carry no ids of the service, because it
+//! would look them up.
 
 use cofferdam_agent::{
-    Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role, ToolMode,
+    Data, FunctionCall, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
 };
 use serde_json::{Map, Value, json};
 
 use super::super::INCLUDE;
-use super::super::asked::{Asked, arguments_text, data_url, not_shown};
+use super::super::asked::{PreparedRequest, arguments_text, data_url, not_shown};
 use super::super::tools::WrittenSchema;
 
-/// A function.
+/// Serializes a function.
 pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
-    // Left out, `strict` means that the service may choose.
+    // If `strict` is absent, the service may choose.
     let (parameters, strict) = (&schema.schema, schema.is_strict);
     json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict})
 }
 
-/// Everything but the tools.
-pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
+/// Returns all fields of a request except the tools.
+pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value> {
     let (options, settings) = (&asked.request.options, asked.settings);
     let mut fields = Map::new();
     let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
@@ -57,7 +57,7 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
     fields
 }
 
-fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
+fn tool_choice(mode: &ToolMode, asked: &PreparedRequest<'_>) -> Value {
     match mode {
         ToolMode::Auto => "auto".into(),
         ToolMode::None => "none".into(),
@@ -68,32 +68,34 @@ fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
     }
 }
 
-fn input(asked: &Asked<'_>) -> Vec<Value> {
+fn input(asked: &PreparedRequest<'_>) -> Vec<Value> {
     let mut items = Vec::new();
     asked.messages.iter().for_each(|message| add(&mut items, asked, message));
     items
 }
 
-fn add(items: &mut Vec<Value>, asked: &Asked<'_>, message: &Message) {
+fn add(items: &mut Vec<Value>, asked: &PreparedRequest<'_>, message: &Message) {
     let before = items.len();
     let mut parts = Vec::new();
     for content in &message.contents {
         match content {
-            Content::Text(text) if text.text.is_empty() => {}
-            Content::Text(text) if message.role == Role::Assistant => {
+            MessageContent::Text(text) if text.text.is_empty() => {}
+            MessageContent::Text(text) if message.role == Role::Assistant => {
                 items.push(json!({"type": "message", "role": "assistant", "content": text.text}));
             }
-            Content::Text(text) => parts.push(json!({"type": "input_text", "text": text.text})),
-            Content::Data(data) if matches!(message.role, Role::User | Role::Tool) => {
+            MessageContent::Text(text) => {
+                parts.push(json!({"type": "input_text", "text": text.text}))
+            }
+            MessageContent::Data(data) if matches!(message.role, Role::User | Role::Tool) => {
                 parts.push(part(data))
             }
-            Content::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
-            Content::FunctionCall(call) => items.push(call_item(asked, call)),
-            Content::FunctionResult(result) => items.push(result_item(asked, result)),
+            MessageContent::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
+            MessageContent::FunctionCall(call) => items.push(call_item(asked, call)),
+            MessageContent::FunctionResult(result) => items.push(result_item(asked, result)),
             _ => {}
         }
     }
-    // Reasoning that leads to nothing is refused; so it is when a reply was cut off.
+    // The API rejects reasoning that nothing follows, which happens when a reply was cut off.
     while items.len() > before && items.last().is_some_and(is_reasoning) {
         items.pop();
     }
@@ -103,7 +105,7 @@ fn add(items: &mut Vec<Value>, asked: &Asked<'_>, message: &Message) {
     }
 }
 
-/// The items that came; those of another provider look different.
+/// Returns the reasoning items as they arrived. Reasoning of another provider has a different form.
 fn reasoning_items(reasoning: &Reasoning) -> impl Iterator<Item = Value> {
     let items = reasoning.opaque.as_ref().and_then(Value::as_array);
     items.into_iter().flatten().filter(|item| is_reasoning(item)).cloned()
@@ -113,7 +115,7 @@ fn is_reasoning(item: &Value) -> bool {
     item.get("type").and_then(Value::as_str) == Some("reasoning")
 }
 
-fn call_item(asked: &Asked<'_>, call: &FunctionCall) -> Value {
+fn call_item(asked: &PreparedRequest<'_>, call: &FunctionCall) -> Value {
     json!({
         "type": "function_call",
         "call_id": asked.ids.wire(&call.call_id),
@@ -122,7 +124,7 @@ fn call_item(asked: &Asked<'_>, call: &FunctionCall) -> Value {
     })
 }
 
-fn result_item(asked: &Asked<'_>, result: &FunctionResult) -> Value {
+fn result_item(asked: &PreparedRequest<'_>, result: &FunctionResult) -> Value {
     let output = if result.items.is_empty() {
         result.result.as_str().into()
     } else {

@@ -1,7 +1,7 @@
-//! One reply of each provider, whole and in events: a thought, a text, and two calls whose pieces
-//! interleave where the interface lets them.
+//! One reply of each provider, whole and as events: reasoning, a text, and two calls whose pieces
+//! interleave if the API allows it.
 
-use cofferdam_agent::{Content, FinishReason, Message, Reasoning, Reply, Role, TokenUsage};
+use cofferdam_agent::{FinishReason, Message, MessageContent, Reasoning, Reply, Role, TokenUsage};
 use serde_json::{Value, json};
 
 use super::{data, named};
@@ -160,7 +160,7 @@ fn message_events() -> String {
     ])
 }
 
-/// What both give.
+/// Returns the reply that both forms give.
 pub(super) fn expected(provider: Provider) -> Reply {
     let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"});
     let redacted = json!({"type": "redacted_thinking", "data": "ZGF0YQ=="});
@@ -172,10 +172,14 @@ pub(super) fn expected(provider: Provider) -> Reply {
         Provider::Anthropic => (Some(json!([thinking, redacted])), "{\"t\":\"é\"}", ("none", "{}")),
     };
     let contents = vec![
-        Content::Reasoning(Reasoning { text: "Hm.".to_owned(), opaque, ..Reasoning::default() }),
-        Content::text("Both."),
-        Content::call("a", "echo", arguments),
-        Content::call("b", second.0, second.1),
+        MessageContent::Reasoning(Reasoning {
+            text: "Hm.".to_owned(),
+            opaque,
+            ..Reasoning::default()
+        }),
+        MessageContent::text("Both."),
+        MessageContent::call("a", "echo", arguments),
+        MessageContent::call("b", second.0, second.1),
     ];
     let reasoning = if provider == Provider::Anthropic { 0 } else { 2 };
     Reply {

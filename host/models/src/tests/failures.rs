@@ -1,5 +1,4 @@
-//! Servers that fail, in every way that there is: the error says what happened, comes in time, and
-//! holds no key.
+//! Tests of failing servers: the error describes the failure, arrives in time, and contains no key.
 
 use std::time::Instant;
 
@@ -11,10 +10,11 @@ use serde_json::json;
 
 use super::*;
 
-/// More than any test takes, less than anybody waits for.
+/// Longer than any test takes, and short enough to wait for.
 const PROMPT: Duration = Duration::from_secs(20);
 
-/// The error of a request, whole and streamed, from a server that gives the same answer to both.
+/// Returns the errors of a whole and a streamed request to a server that gives both the same
+/// response.
 async fn errors(
     provider: Provider,
     answer: Answer,
@@ -87,7 +87,7 @@ async fn a_key_that_a_server_repeats_is_not_shown() {
     let reported = json!({"type": "error", "error": {"type": "overloaded_error", "message": KEY}});
     check(ok(&reported), Overloaded, "[secret key]").await;
     check(events(&named(&[reported])), Overloaded, "[secret key]").await;
-    // Short keys, and the values of headers, are keys too.
+    // Short keys and the values of headers are redacted too.
     let answer = json_answer(401, "", &error_body("got k3y! and another-secret"));
     let server = Server::start(vec![answer]).await;
     let settings = server.settings(Provider::OpenAiChat).with_key(SecretText::new("k3y!"));
@@ -247,7 +247,7 @@ async fn a_server_that_hangs_is_given_up_in_time() {
             assert!(error.message.ends_with("said nothing for 0.3 s"), "{error}");
         }
     }
-    // One that is never silent for long, and never done.
+    // A server that is never silent for long and never done.
     let mut drops = vec![Step::Send(head(200, "text/event-stream", ""))];
     drops.extend((0..1000).flat_map(|_| {
         [Step::Send(b": still here\n\n".to_vec()), Step::Wait(Duration::from_millis(20))]
@@ -388,7 +388,7 @@ async fn a_stream_that_is_cut_off_is_an_error_wherever_it_is_cut() {
             let reply = reply_to_events(provider, text.get(..at).unwrap()).await;
             match reply {
                 Err(error) => assert!(matches!(error.kind, Connection | Malformed), "{error}"),
-                // What is missing is the usage, or a mark that all of it was there.
+                // Only the usage or the end marker is missing.
                 Ok(reply) => {
                     assert_eq!(reply.messages, conversations::expected(provider).messages);
                     assert!(text.len() - at < 250, "{provider} cut at {at} of {}", text.len());
@@ -426,7 +426,8 @@ async fn a_redirect_is_not_followed() {
     let other = Server::start(vec![ok(&conversations::whole(Provider::OpenAiChat))]).await;
     let location = format!("location: {}/chat/completions\r\n", other.url);
     for status in [301, 302, 303, 307, 308] {
-        check(json_answer(status, &location, ""), Configuration, "sends requests elsewhere").await;
+        check(json_answer(status, &location, ""), Configuration, "redirects to another address")
+            .await;
     }
     assert!(other.seen().is_empty());
 }

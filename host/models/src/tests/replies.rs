@@ -1,6 +1,6 @@
-//! What is read of replies, those of sloppy servers included.
+//! Tests of reading replies, including those of sloppy servers.
 
-use cofferdam_agent::{ChatErrorKind, Content, FinishReason};
+use cofferdam_agent::{ChatErrorKind, FinishReason, MessageContent};
 use serde_json::{Value, json};
 
 use super::*;
@@ -63,7 +63,7 @@ fn tool_deltas(deltas: &[Value]) -> String {
 #[tokio::test]
 async fn calls_of_sloppy_servers_are_told_apart() {
     let chat = Provider::OpenAiChat;
-    // No index, each whole in one piece of its own.
+    // No index, each call whole in its own piece.
     let text = tool_deltas(&[
         json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}]),
         json!([{"id": "b", "function": {"name": "f", "arguments": "{}"}}]),
@@ -76,14 +76,14 @@ async fn calls_of_sloppy_servers_are_told_apart() {
         json!([{"function": {"arguments": " "}}]),
     ]);
     assert_eq!(calls(chat, &text).await, [call("a", "f", "{\"x\":1} ")]);
-    // The same index for all.
+    // The same index for all calls.
     let text = tool_deltas(&[
         json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
         json!([{"index": 0, "id": "b", "function": {"name": "g", "arguments": ""}}]),
         json!([{"index": 0, "function": {"arguments": "{}"}}]),
     ]);
     assert_eq!(calls(chat, &text).await, [call("a", "f", "{}"), call("b", "g", "{}")]);
-    // Arguments as an object, or none at all, and a name that comes late.
+    // Arguments as an object or missing, and a name that arrives late.
     let text = tool_deltas(&[
         json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"n": 1.0}}}]),
         json!([{"index": 1, "id": "b", "function": {"arguments": null}}]),
@@ -99,9 +99,11 @@ async fn calls_without_ids_get_some_that_no_other_call_has() {
         json!([{"id": "old", "function": {"name": "g", "arguments": "{}"}}]),
     ]);
     let server = Server::start(vec![events(&text)]).await;
-    let before =
-        Message::new(cofferdam_agent::Role::Assistant, vec![Content::call("old", "g", "{}")]);
-    let after = Message::new(cofferdam_agent::Role::Tool, vec![Content::result("old", "1")]);
+    let before = Message::new(
+        cofferdam_agent::Role::Assistant,
+        vec![MessageContent::call("old", "g", "{}")],
+    );
+    let after = Message::new(cofferdam_agent::Role::Tool, vec![MessageContent::result("old", "1")]);
     let asked = request(vec![Message::user("hi"), before, after]);
     let reply = streamed(&server.client(Provider::OpenAiChat), asked).await.unwrap();
     let calls = of(&reply);
@@ -115,10 +117,10 @@ async fn a_stream_needs_no_mark_at_its_end_when_the_model_has_said_that_it_is_do
     let done = json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]});
     let text = data(std::slice::from_ref(&done));
     assert_eq!(reply_to_events(Provider::OpenAiChat, &text).await.unwrap().messages[0].text(), "x");
-    // Without the empty line behind the last event.
+    // Without the empty line after the last event.
     let reply = reply_to_events(Provider::OpenAiChat, text.trim_end()).await.unwrap();
     assert_eq!(reply.finish, Some(FinishReason::Stop));
-    // With a mark, and without a reason.
+    // With an end marker, and without a finish reason.
     let text = data(&[json!({"choices": [{"delta": {"content": "x"}}]})]) + "data: [DONE]\n\n";
     assert_eq!(reply_to_events(Provider::OpenAiChat, &text).await.unwrap().messages[0].text(), "x");
     let text = conversations::in_events(Provider::Anthropic);

@@ -1,14 +1,14 @@
-//! What is sent.
+//! Tests of requests.
 
 use cofferdam_agent::{
-    ChatErrorKind, ChatOptions, Content, Data, FunctionResult, Reasoning, Role, ToolMode,
+    ChatErrorKind, ChatOptions, Data, FunctionResult, MessageContent, Reasoning, Role, ToolMode,
 };
 use cofferdam_tool::DecodeOptions;
 use serde_json::{Map, json};
 
 use super::*;
 
-/// What a server got for a request.
+/// Returns the body that a server received for a request.
 async fn sent(provider: Provider, request: ChatRequest) -> Value {
     sent_with(provider, request, |_| ()).await
 }
@@ -29,7 +29,7 @@ fn image() -> Data {
     Data { media_type: "image/png".to_owned(), data: "aQ==".to_owned(), extra: Map::new() }
 }
 
-/// A conversation with everything in it that a provider could see.
+/// Returns a conversation with every kind of content that a provider may see.
 fn conversation() -> ChatRequest {
     let result = |id: &str, text: &str| FunctionResult {
         call_id: id.to_owned(),
@@ -43,22 +43,26 @@ fn conversation() -> ChatRequest {
         Message::system("Second."),
         Message::new(
             Role::User,
-            vec![Content::text("look"), Content::Data(image()), Content::Data(zip)],
+            vec![
+                MessageContent::text("look"),
+                MessageContent::Data(image()),
+                MessageContent::Data(zip),
+            ],
         ),
         Message::new(
             Role::Assistant,
             vec![
-                Content::text("Both."),
-                Content::call("a", "files.read", "{\"p\":1}"),
-                Content::call("b", "plain", "{oops"),
-                Content::call("c", "plain", ""),
+                MessageContent::text("Both."),
+                MessageContent::call("a", "files.read", "{\"p\":1}"),
+                MessageContent::call("b", "plain", "{oops"),
+                MessageContent::call("c", "plain", ""),
             ],
         ),
         Message::new(
             Role::Tool,
-            vec![Content::FunctionResult(shown), Content::FunctionResult(failed)],
+            vec![MessageContent::FunctionResult(shown), MessageContent::FunctionResult(failed)],
         ),
-        Message::new(Role::Tool, vec![Content::result("c", "")]),
+        Message::new(Role::Tool, vec![MessageContent::result("c", "")]),
         Message::user("and?"),
         Message::new(Role::Assistant, vec![]),
         Message::user("well?"),
@@ -159,7 +163,7 @@ async fn reasoning_goes_back_as_it_came_to_whom_it_came_from() {
         for to in Provider::ALL {
             let messages = [vec![Message::user("hi")], reply.clone()].concat();
             let body = sent(to, request(messages)).await.to_string();
-            let Some(Content::Reasoning(reasoning)) = reply[0].contents.first() else {
+            let Some(MessageContent::Reasoning(reasoning)) = reply[0].contents.first() else {
                 panic!("no reasoning")
             };
             let parts = reasoning.opaque.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -171,7 +175,7 @@ async fn reasoning_goes_back_as_it_came_to_whom_it_came_from() {
             assert!(!body.contains("Hm.") || from == to, "{body}");
         }
     }
-    // Reasoning that leads to nothing is left out.
+    // Reasoning that nothing follows is left out.
     for provider in [Provider::OpenAiResponses, Provider::Anthropic] {
         let mut cut_off = conversations::expected(provider).messages;
         cut_off[0].contents.truncate(1);
@@ -301,7 +305,7 @@ async fn names_that_a_provider_refuses_come_back_as_they_were() {
     }
 }
 
-/// `ARG-6`: what a strict mode makes a model send means what leaving it out means.
+/// `ARG-6`: arguments that strict mode forces a model to send mean the same as omitted ones.
 #[tokio::test]
 async fn strict_schemas_give_the_same_arguments() {
     let declared = json!({
@@ -331,10 +335,9 @@ async fn strict_schemas_give_the_same_arguments() {
         };
         assert_eq!(part(0)["strict"], json!(true), "{provider}");
         assert_eq!(schema(0)["additionalProperties"], json!(false), "{provider}");
-        // A map cannot be strict.
+        // An object with arbitrary keys cannot be strict.
         assert_ne!(part(1)["strict"], json!(true), "{provider}");
-        // Everything that is required, as null where there is nothing to say, against nothing of
-        // it.
+        // Compares all required arguments, null where they have no value, with omitting them.
         let required = schema(0)["required"].as_array().unwrap().clone();
         let mut filled = Map::new();
         for name in required.iter().map(|name| name.as_str().unwrap()) {
@@ -358,8 +361,9 @@ async fn strict_schemas_give_the_same_arguments() {
 
 #[tokio::test]
 async fn an_id_that_is_used_twice_goes_out_as_two_ids() {
-    let call = |id: &str| Message::new(Role::Assistant, vec![Content::call(id, "f", "{}")]);
-    let result = |id: &str, text: &str| Message::new(Role::Tool, vec![Content::result(id, text)]);
+    let call = |id: &str| Message::new(Role::Assistant, vec![MessageContent::call(id, "f", "{}")]);
+    let result =
+        |id: &str, text: &str| Message::new(Role::Tool, vec![MessageContent::result(id, text)]);
     let messages = vec![
         call("c"),
         result("c", "first"),
@@ -388,8 +392,8 @@ async fn ids_that_a_provider_refuses_are_replaced_in_pairs() {
     let id = "functions.read:0 ".repeat(5);
     let messages = vec![
         Message::user("hi"),
-        Message::new(Role::Assistant, vec![Content::call(&id, "f", "{}")]),
-        Message::new(Role::Tool, vec![Content::result(&id, "1")]),
+        Message::new(Role::Assistant, vec![MessageContent::call(&id, "f", "{}")]),
+        Message::new(Role::Tool, vec![MessageContent::result(&id, "1")]),
     ];
     let body = sent(Provider::Anthropic, request(messages)).await;
     let (call, result) = (
@@ -461,7 +465,7 @@ async fn headers_and_paths_are_those_of_the_interface() {
             );
         }
     }
-    // Without a version in the address, and with a query that a gateway wants.
+    // A base URL without a version, with a query that a gateway requires.
     let server = Server::start(vec![ok(&conversations::whole(Provider::Anthropic))]).await;
     let base = format!("{}?zone=a", server.url.trim_end_matches("/v1"));
     let client =
@@ -490,7 +494,7 @@ async fn a_request_has_no_reasoning_of_nobody() {
     for provider in Provider::ALL {
         let reply = Message::new(
             Role::Assistant,
-            vec![Content::Reasoning(thought.clone()), Content::text("a")],
+            vec![MessageContent::Reasoning(thought.clone()), MessageContent::text("a")],
         );
         let body = sent_with(provider, request(vec![Message::user("hi"), reply]), |settings| {
             settings.store = true
@@ -503,9 +507,9 @@ async fn a_request_has_no_reasoning_of_nobody() {
 #[tokio::test]
 async fn results_come_first_whatever_was_said_before_them() {
     let messages = vec![
-        Message::new(Role::Assistant, vec![Content::call("a", "f", "{}")]),
+        Message::new(Role::Assistant, vec![MessageContent::call("a", "f", "{}")]),
         Message::user("by the way"),
-        Message::new(Role::Tool, vec![Content::result("a", "1")]),
+        Message::new(Role::Tool, vec![MessageContent::result("a", "1")]),
     ];
     let body =
         sent(Provider::Anthropic, request([vec![Message::user("hi")], messages].concat())).await;

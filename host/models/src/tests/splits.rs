@@ -1,28 +1,28 @@
-//! A stream may be cut anywhere, and may hold anything.
+//! Tests of streams that are split anywhere or contain anything.
 
 use cofferdam_sse::EventReader;
 use proptest::prelude::*;
 
-use super::super::fault::Broken;
-use super::super::names::Names;
+use super::super::fault::ReplyError;
+use super::super::names::NameMap;
 use super::super::pieces::Pieces;
 use super::super::{Decode, ReplyLimits, anthropic, openai_chat, openai_responses};
 use super::{Provider, Reply, ReplyBuilder, conversations};
 
 fn decoder(provider: Provider) -> Box<dyn Decode> {
     match provider {
-        Provider::OpenAiChat => Box::new(openai_chat::Decoder::default()),
-        Provider::OpenAiResponses => Box::new(openai_responses::Decoder::new(false)),
-        Provider::Anthropic => Box::new(anthropic::Decoder::default()),
+        Provider::OpenAiChat => Box::new(openai_chat::ChatDecoder::default()),
+        Provider::OpenAiResponses => Box::new(openai_responses::ResponsesDecoder::new(false)),
+        Provider::Anthropic => Box::new(anthropic::AnthropicDecoder::default()),
     }
 }
 
-/// What is read of the bytes, in these pieces; nothing if the reply is not complete.
-fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, Broken> {
+/// Returns the reply in the bytes, split into these pieces; `None` if the reply is not complete.
+fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, ReplyError> {
     let mut reader = EventReader::new(1 << 20);
     let mut decoder = decoder(provider);
     let mut into = Pieces::new(
-        Names::new(64).into(),
+        NameMap::new(64).into(),
         ReplyLimits::default(),
         std::collections::HashSet::new(),
     );
@@ -91,7 +91,7 @@ proptest! {
             let at = at.index(bytes.len());
             let end = (at + removed).min(bytes.len());
             bytes.splice(at..end, put.iter().copied());
-            // Whatever it is; the property is that it ends.
+            // Any result is fine; the property is that reading ends.
             let _any = read(provider, &[&bytes]);
         }
     }
@@ -99,7 +99,7 @@ proptest! {
     #[test]
     fn a_body_may_be_anything(text in "[\\[\\]{}\",:a-z0-9 ]{0,60}|\\PC{0,60}") {
         for provider in Provider::ALL {
-            let mut into = Pieces::new(Names::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
+            let mut into = Pieces::new(NameMap::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
             if let Ok(fields) = super::super::fault::checked(&text) {
                 let _any = decoder(provider).whole(&fields, &mut into);
             }

@@ -16,11 +16,11 @@ async fn store(files: &[&str]) -> Arc<dyn FileStore> {
     Arc::new(store)
 }
 
-fn names(found: &Discovered) -> Vec<&str> {
+fn names(found: &Discovery) -> Vec<&str> {
     found.skills.iter().map(|skill| skill.front_matter().name.as_str()).collect()
 }
 
-async fn search(roots: &[SkillRoot]) -> Discovered {
+async fn search(roots: &[SkillRoot]) -> Discovery {
     discover(roots, &["wasm".to_owned()], &SkillLimits::default()).await
 }
 

@@ -1,15 +1,15 @@
-//! Validating a value by all keywords of its schema (`ARG-34`).
+//! Validates a value against all keywords of its schema (`ARG-34`).
 //!
-//! Arguments are validated after conversion. Two things differ from JSON Schema then, because
-//! decoding has decided them already: null is valid where `ARG-4` accepts it, whatever other
-//! keywords say, so that what is given for an argument that was not supplied is never refused
-//! (`ARG-37`); and `oneOf` asks for one branch and not for exactly one (`ARG-21`). Results are
-//! validated by JSON Schema as it is (`RES-22`).
+//! Arguments are validated after conversion. This differs from JSON Schema in two ways, both of
+//! which decoding has settled already: null is valid where `ARG-4` accepts it, whatever other
+//! keywords say, so that the value filled in for a missing argument is never rejected (`ARG-37`);
+//! and `oneOf` requires at least one branch, not exactly one (`ARG-21`). Results are validated by
+//! plain JSON Schema (`RES-22`).
 //!
-//! This is own code, and not a library's, for one reason: alternatives that refer to each other can
-//! be made to take time that doubles with every level of a value, a library cannot be stopped, and
-//! whoever declares the schema is a stranger. Here every step is counted. The tests compare the
-//! outcome with a library's.
+//! The validator is our own because of one requirement: alternatives that refer to each other can
+//! make the work double with every level of a value, third parties write the schemas, and a library
+//! cannot be interrupted. Here every step is counted. Tests compare the outcome with that of a
+//! library.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,16 @@ use serde_json::Value;
 use super::TOP;
 use super::meter::Meter;
 use super::path::Path;
-use super::problem::{self, Found, Problem};
+use super::problem::{self, FoundKind, Problem};
 use crate::json;
 use crate::schema::{
-    Additional, Check, Condition, Contains, Counted, Kind, Node, ObjectPlan, Plan, SchemaId, is_of,
+    Additional, Check, Contains, CountKind, Kind, ObjectPlan, SchemaCondition, SchemaId,
+    SchemaNode, SchemaPlan, is_of,
 };
 
-/// Adds to the `known` problems of decoding those of validation.
+/// Adds the problems of validation to `known`, those of decoding.
 pub(super) fn problems(
-    plan: &Plan,
+    plan: &SchemaPlan,
     tool: &str,
     id: SchemaId,
     value: &Value,
@@ -34,24 +35,24 @@ pub(super) fn problems(
     meter: &mut Meter,
 ) -> Vec<Problem> {
     let paths: BTreeSet<String> = known.iter().map(|problem| problem.path.clone()).collect();
-    let listed = Listed { problems: known, seen: paths.clone(), known: paths };
+    let listed = ListedProblems { problems: known, seen: paths.clone(), known: paths };
     let mut checker =
         Checker { plan, tool, meter, dialect: Dialect::Arguments, listed: Some(listed) };
     checker.check(id, value, &TOP);
     checker.listed.map(|listed| listed.problems).unwrap_or_default()
 }
 
-/// Whether a value that was decoded by a schema is valid by it.
-pub(super) fn is_valid(plan: &Plan, id: SchemaId, value: &Value, meter: &mut Meter) -> bool {
+/// Returns whether a value that was decoded by a schema is valid by it.
+pub(super) fn is_valid(plan: &SchemaPlan, id: SchemaId, value: &Value, meter: &mut Meter) -> bool {
     Checker { plan, tool: "", meter, dialect: Dialect::Arguments, listed: None }
         .check(id, value, &TOP)
 }
 
-/// What a result breaks, in words for the person who runs the host.
-pub(super) fn violations(plan: &Plan, value: &Value, meter: &mut Meter) -> Vec<String> {
-    let listed = Some(Listed::default());
+/// Describes what a result violates, for the operator.
+pub(super) fn violations(plan: &SchemaPlan, value: &Value, meter: &mut Meter) -> Vec<String> {
+    let listed = Some(ListedProblems::default());
     let mut checker = Checker { plan, tool: "", meter, dialect: Dialect::JsonSchema, listed };
-    checker.check(Plan::ROOT, value, &TOP);
+    checker.check(SchemaPlan::ROOT, value, &TOP);
     let problems = checker.listed.map(|listed| listed.problems).unwrap_or_default();
     problems.into_iter().map(|problem| problem.message).collect()
 }
@@ -62,28 +63,29 @@ enum Dialect {
     JsonSchema,
 }
 
-/// One validation.
+/// State of one validation.
 pub(super) struct Checker<'c> {
-    pub(super) plan: &'c Plan,
+    pub(super) plan: &'c SchemaPlan,
     tool: &'c str,
     pub(super) meter: &'c mut Meter,
     dialect: Dialect,
-    /// Problems, unless all that counts is whether there is one.
-    listed: Option<Listed>,
+    /// Problems found so far, or `None` if only the verdict matters.
+    listed: Option<ListedProblems>,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ListedProblems {
     problems: Vec<Problem>,
-    /// Paths that have a problem; none gets a second one.
+    /// Paths that have a problem; each path gets at most one.
     seen: BTreeSet<String>,
-    /// Paths where decoding failed: there is no value to judge, and what contains them is not what
-    /// was meant.
+    /// Paths where decoding failed. There is no value to judge there, and the values that contain
+    /// them are not what the caller meant.
     known: BTreeSet<String>,
 }
 
 impl<'c> Checker<'c> {
-    /// Checks a value; true if it is valid. Stops at the first problem unless problems are listed.
+    /// Checks a value and returns whether it is valid. Stops at the first problem unless problems
+    /// are listed.
     pub(super) fn check(&mut self, id: SchemaId, value: &Value, at: &Path<'_>) -> bool {
         if !self.meter.enter() {
             return false;
@@ -94,7 +96,7 @@ impl<'c> Checker<'c> {
         valid
     }
 
-    /// Whether a value is valid, without listing why not.
+    /// Returns whether a value is valid, without listing problems.
     pub(super) fn accepts(&mut self, id: SchemaId, value: &Value) -> bool {
         let listed = self.listed.take();
         let valid = self.check(id, value, &TOP);
@@ -102,7 +104,7 @@ impl<'c> Checker<'c> {
         valid
     }
 
-    fn check_node(&mut self, node: &'c Node, value: &Value, at: &Path<'_>) -> bool {
+    fn check_node(&mut self, node: &'c SchemaNode, value: &Value, at: &Path<'_>) -> bool {
         if self.dialect == Dialect::Arguments && value.is_null() && node.nullable {
             return true;
         }
@@ -122,7 +124,13 @@ impl<'c> Checker<'c> {
         valid
     }
 
-    fn one(&mut self, node: &'c Node, check: &'c Check, value: &Value, at: &Path<'_>) -> bool {
+    fn one(
+        &mut self,
+        node: &'c SchemaNode,
+        check: &'c Check,
+        value: &Value,
+        at: &Path<'_>,
+    ) -> bool {
         match check {
             Check::Reference(target) => self.check(*target, value, at),
             Check::AllOf(parts) => self.all(parts.iter().map(|part| (*part, value)), at),
@@ -141,18 +149,18 @@ impl<'c> Checker<'c> {
             }
             _ => match self.violated(node, check, value) {
                 None => true,
-                // An element that failed still counts as one.
+                // An element that failed to decode still counts as one.
                 Some(keyword @ ("minItems" | "maxItems")) => self.fail(at, keyword),
                 Some(keyword) => self.judges(at, |checker| checker.fail(at, keyword)),
             },
         }
     }
 
-    /// The keyword that a value violates, for the keywords that have one problem at most and at the
-    /// value itself.
+    /// Returns the keyword that a value violates, for keywords that report at most one problem, at
+    /// the value itself.
     fn violated(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         check: &'c Check,
         value: &Value,
     ) -> Option<&'static str> {
@@ -207,14 +215,14 @@ impl<'c> Checker<'c> {
         }
     }
 
-    fn count(&mut self, counted: Counted, value: &Value) -> Option<u64> {
+    fn count(&mut self, counted: CountKind, value: &Value) -> Option<u64> {
         let count = match (counted, value) {
-            (Counted::Characters, Value::String(text)) => {
+            (CountKind::Characters, Value::String(text)) => {
                 self.spend_on(text.len() / 256);
                 text.chars().count()
             }
-            (Counted::Items, Value::Array(items)) => items.len(),
-            (Counted::Members, Value::Object(members)) => members.len(),
+            (CountKind::Items, Value::Array(items)) => items.len(),
+            (CountKind::Members, Value::Object(members)) => members.len(),
             _ => return None,
         };
         u64::try_from(count).ok()
@@ -290,7 +298,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    fn items(&mut self, node: &'c Node, value: &Value, at: &Path<'_>) -> bool {
+    fn items(&mut self, node: &'c SchemaNode, value: &Value, at: &Path<'_>) -> bool {
         let (Some(plan), Value::Array(items)) = (&node.array, value) else { return true };
         let mut valid = true;
         for (index, item) in items.iter().enumerate() {
@@ -313,12 +321,12 @@ impl<'c> Checker<'c> {
         valid
     }
 
-    fn dependents(&mut self, node: &'c Node, value: &Value, at: &Path<'_>) -> bool {
+    fn dependents(&mut self, node: &'c SchemaNode, value: &Value, at: &Path<'_>) -> bool {
         let present = node.dependents.iter().filter(|(name, _)| value.get(name).is_some());
         self.all(present.map(|(_, dependent)| (*dependent, value)), at)
     }
 
-    fn condition(&mut self, condition: Condition, value: &Value, at: &Path<'_>) -> bool {
+    fn condition(&mut self, condition: SchemaCondition, value: &Value, at: &Path<'_>) -> bool {
         if self.listed.as_ref().is_some_and(|listed| listed.has_known_below(at)) {
             return true;
         }
@@ -327,24 +335,23 @@ impl<'c> Checker<'c> {
         next.is_none_or(|next| self.check(next, value, at))
     }
 
-    fn no_member(&mut self, members: &'c crate::schema::Members, at: &Path<'_>) -> bool {
+    fn no_member(&mut self, members: &'c crate::schema::AllowedValues, at: &Path<'_>) -> bool {
         self.report(at, "enum", || problem::not_a_member(at, members))
     }
 
     fn wrong_kind(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         types: &[&'static str],
         value: &Value,
         at: &Path<'_>,
     ) -> bool {
         let kinds: Vec<&str> = node.kinds.iter().map(Kind::expected).collect();
         let expected = if kinds.is_empty() { types } else { &kinds };
-        self.report(at, "type", || problem::kind(at, expected, Found::of(value)))
+        self.report(at, "type", || problem::kind(at, expected, FoundKind::of(value)))
     }
 
-    /// Runs `judge` unless a part of the value failed in decoding: then nobody can say what the
-    /// whole would be.
+    /// Runs `judge` unless a part of the value failed to decode: the whole cannot be judged then.
     fn judges(&mut self, at: &Path<'_>, judge: impl FnOnce(&mut Self) -> bool) -> bool {
         let unknown = self.listed.as_ref().is_some_and(|listed| listed.has_known_below(at));
         unknown || judge(self)
@@ -354,7 +361,7 @@ impl<'c> Checker<'c> {
         self.report(at, keyword, || problem::constraint(at, keyword))
     }
 
-    /// Lists a problem unless its path has one. Always false: the value is not valid.
+    /// Lists a problem unless its path already has one. Always returns false: the value is invalid.
     fn report(&mut self, at: &Path<'_>, keyword: &str, problem: impl FnOnce() -> Problem) -> bool {
         let dialect = self.dialect;
         if let Some(listed) = &mut self.listed
@@ -374,7 +381,7 @@ impl<'c> Checker<'c> {
     }
 }
 
-impl Listed {
+impl ListedProblems {
     fn has_known(&self, at: &Path<'_>) -> bool {
         !self.known.is_empty() && self.known.contains(&at.to_string())
     }

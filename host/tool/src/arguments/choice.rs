@@ -1,20 +1,20 @@
-//! Alternatives and conditions: which schemas apply to a value (`ARG-21`).
+//! Alternatives and conditions: selects the schemas that apply to a value (`ARG-21`).
 
 use super::check;
 use super::decoder::Decoder;
-use super::draft::{Draft, Finished};
+use super::draft::{FinishedDraft, ValueDraft};
 use super::path::Path;
 use super::problem::{self, Problem};
-use crate::schema::{Choice, Condition, Node, SchemaId};
+use crate::schema::{Choice, SchemaCondition, SchemaId, SchemaNode};
 
 impl<'a> Decoder<'a> {
-    /// The first branch that accepts the value without tolerance, or else the first that accepts it
-    /// at all.
+    /// Takes the first branch that accepts the value without tolerance, or else the first that
+    /// accepts it with tolerance.
     ///
-    /// This holds for `oneOf` as it does for `anyOf`: a value that a second branch would accept as
-    /// well belongs to the first. A model cannot know which of two overlapping branches a stranger
-    /// meant to exclude, and it could never pass such a value.
-    pub(super) fn choose(&mut self, choice: &'a Choice, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// This holds for `oneOf` as for `anyOf`: a value that a second branch would also accept
+    /// belongs to the first. A model cannot know which of two overlapping branches the schema's
+    /// author meant to exclude, so it could never pass such a value.
+    pub(super) fn choose(&mut self, choice: &'a Choice, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
         if draft.is_invalid() {
             return;
         }
@@ -28,15 +28,15 @@ impl<'a> Decoder<'a> {
         }
         let hint = if self.is_reporting() { self.hint(choice, draft, at) } else { None };
         self.report(|| Problem { hint, ..problem::constraint(at, choice.keyword) });
-        *draft = Draft::Invalid;
+        *draft = ValueDraft::Invalid;
     }
 
-    /// Decodes a copy of the value by a branch and validates the result by it. The copy becomes the
-    /// value if both went well.
+    /// Decodes a copy of the value by a branch and validates the result by it. If both succeed, the
+    /// copy replaces the value.
     fn accept(
         &mut self,
         branch: SchemaId,
-        draft: &mut Draft<'a>,
+        draft: &mut ValueDraft<'a>,
         at: &Path<'_>,
         strict: bool,
     ) -> bool {
@@ -54,21 +54,26 @@ impl<'a> Decoder<'a> {
         accepted
     }
 
-    /// Whether a draft, were it finished, is valid.
-    fn passes(&mut self, id: SchemaId, draft: &Draft<'a>) -> bool {
-        let mut finished = Finished::default();
+    /// Returns whether a draft would be valid if it were finished now.
+    fn passes(&mut self, id: SchemaId, draft: &ValueDraft<'a>) -> bool {
+        let mut finished = FinishedDraft::default();
         let value = draft.copy(&mut self.meter).finish(&super::TOP, &mut finished);
         finished.problems.is_empty() && check::is_valid(self.plan, id, &value, &mut self.meter)
     }
 
-    /// `if` looks at the value as it has been decoded so far; `then` or `else` goes on decoding it.
-    /// Members that `if` names are declared by it.
-    pub(super) fn condition(&mut self, condition: Condition, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Tests `if` on the value as decoded so far, then continues decoding with `then` or `else`.
+    /// Members named by a passing `if` become declared.
+    pub(super) fn condition(
+        &mut self,
+        condition: SchemaCondition,
+        draft: &mut ValueDraft<'a>,
+        at: &Path<'_>,
+    ) {
         if draft.is_invalid() {
             return;
         }
         let passes = self.passes(condition.test, draft);
-        if let (true, Draft::Object(object), Some(test)) =
+        if let (true, ValueDraft::Object(object), Some(test)) =
             (passes, &mut *draft, &self.plan.node(condition.test).object)
         {
             for entry in &mut object.entries {
@@ -80,8 +85,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `dependentSchemas`: each applies if its member is there.
-    pub(super) fn dependents(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Applies each of `dependentSchemas` whose member is present.
+    pub(super) fn dependents(
+        &mut self,
+        node: &'a SchemaNode,
+        draft: &mut ValueDraft<'a>,
+        at: &Path<'_>,
+    ) {
         for (name, dependent) in &node.dependents {
             if self.has_member(draft, name) {
                 self.apply(*dependent, draft, at);
@@ -89,16 +99,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn has_member(&mut self, draft: &Draft<'a>, name: &str) -> bool {
+    fn has_member(&mut self, draft: &ValueDraft<'a>, name: &str) -> bool {
         match draft {
-            Draft::Object(object)
+            ValueDraft::Object(object)
                 if self.meter.spend(u64::try_from(object.entries.len()).unwrap_or(u64::MAX)) =>
             {
                 object.entries.iter().any(|entry| entry.name == name)
             }
-            Draft::Text(json) => json.as_object().is_some_and(|object| object.get(name).is_some()),
-            Draft::Value(value) => value.get(name).is_some(),
-            Draft::Object(_) | Draft::List(_) | Draft::Invalid => false,
+            ValueDraft::Text(json) => {
+                json.as_object().is_some_and(|object| object.get(name).is_some())
+            }
+            ValueDraft::Value(value) => value.get(name).is_some(),
+            ValueDraft::Object(_) | ValueDraft::List(_) | ValueDraft::Invalid => false,
         }
     }
 }

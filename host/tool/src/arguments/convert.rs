@@ -1,41 +1,41 @@
-//! Converting a supplied value to a declared type (`ARG-9` to `ARG-17`, `ARG-23`).
+//! Converts a supplied value to a declared type (`ARG-9` to `ARG-17`, `ARG-23`).
 //!
-//! A converter never invents a value (`ARG-35`): null converts to nothing but null, and what to do
-//! about a value that is not supplied is decided before a converter is asked.
+//! A converter never invents a value (`ARG-35`): null converts only to null, and missing values are
+//! handled before a converter is called.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Number, Value};
 
-use super::draft::Draft;
+use super::draft::ValueDraft;
 use super::meter::Meter;
-use super::problem::Found;
+use super::problem::FoundKind;
 use super::{date_time, duration};
 use crate::json;
 use crate::schema::{Format, Kind};
 
-/// Why a value does not convert.
+/// Reason why a value does not convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is of another kind.
+    /// The value is of another kind.
     Kind,
-    /// It is of the kind and too large, too small, or not finite.
+    /// The value is of the right kind but too large, too small or not finite.
     Range,
 }
 
-/// Converts a value to a kind without parts; arrays and objects are never the result of a
+/// Converts a value to a kind without parts. Arrays and objects are never the result of a
 /// conversion (`ARG-19`).
 pub(super) fn scalar(
     kind: &Kind,
-    draft: &Draft<'_>,
+    draft: &ValueDraft<'_>,
     strict: bool,
     meter: &mut Meter,
 ) -> Result<Value, Fault> {
-    if draft.found() == Found::Null && *kind != Kind::Null {
+    if draft.found() == FoundKind::Null && *kind != Kind::Null {
         return Err(Fault::Kind);
     }
     match kind {
-        Kind::Null => (draft.found() == Found::Null).then_some(Value::Null).ok_or(Fault::Kind),
+        Kind::Null => (draft.found() == FoundKind::Null).then_some(Value::Null).ok_or(Fault::Kind),
         Kind::Boolean => boolean(draft, strict).map(Value::Bool),
         Kind::Integer(range) => integer(draft, strict, range, meter).map(Value::Number),
         Kind::Number { single } => number(draft, strict, *single, meter).map(Value::Number),
@@ -44,7 +44,7 @@ pub(super) fn scalar(
     }
 }
 
-fn boolean(draft: &Draft<'_>, strict: bool) -> Result<bool, Fault> {
+fn boolean(draft: &ValueDraft<'_>, strict: bool) -> Result<bool, Fault> {
     if let Some(value) = draft.as_bool() {
         return Ok(value);
     }
@@ -57,14 +57,14 @@ fn boolean(draft: &Draft<'_>, strict: bool) -> Result<bool, Fault> {
 }
 
 fn integer(
-    draft: &Draft<'_>,
+    draft: &ValueDraft<'_>,
     strict: bool,
     range: &RangeInclusive<i128>,
     meter: &mut Meter,
 ) -> Result<Number, Fault> {
     let written = match draft.found() {
-        Found::Number(true) => draft.written(meter),
-        Found::Number(false) => return Err(Fault::Kind),
+        FoundKind::Number(true) => draft.written(meter),
+        FoundKind::Number(false) => return Err(Fault::Kind),
         _ => tolerated(draft, strict)?.into(),
     };
     let digits = written.strip_prefix(['-', '+']).unwrap_or(&written);
@@ -77,13 +77,13 @@ fn integer(
 }
 
 fn number(
-    draft: &Draft<'_>,
+    draft: &ValueDraft<'_>,
     strict: bool,
     single: bool,
     meter: &mut Meter,
 ) -> Result<Number, Fault> {
     let written = match draft.found() {
-        Found::Number(_) => draft.written(meter),
+        FoundKind::Number(_) => draft.written(meter),
         _ => tolerated(draft, strict)?.into(),
     };
     if ["nan", "infinity", "-infinity"].iter().any(|word| written.eq_ignore_ascii_case(word)) {
@@ -96,7 +96,8 @@ fn number(
     json::number(&written).filter(|_| fits).ok_or(Fault::Range)
 }
 
-/// Decimal or exponent form with an optional sign; the point may lead or trail (`ARG-13`).
+/// Returns whether `text` is a number in decimal or exponent form with an optional sign. The point
+/// may lead or trail (`ARG-13`).
 fn is_decimal(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -114,7 +115,7 @@ fn is_decimal(text: &str) -> bool {
 }
 
 fn text(
-    draft: &Draft<'_>,
+    draft: &ValueDraft<'_>,
     strict: bool,
     format: Option<Format>,
     meter: &mut Meter,
@@ -129,7 +130,7 @@ fn text(
     }
 }
 
-/// The decoded text of a format, `None` if the text is not of the format.
+/// Returns the normalized string of a format, or `None` if the string does not have the format.
 pub(super) fn formatted(text: &str, format: Format, strict: bool) -> Option<String> {
     match format {
         Format::Uuid => uuid(text),
@@ -140,7 +141,7 @@ pub(super) fn formatted(text: &str, format: Format, strict: bool) -> Option<Stri
     }
 }
 
-/// 8-4-4-4-12 hexadecimal digits, in lower case (`ARG-14`).
+/// Parses 8-4-4-4-12 hexadecimal digits and returns them in lower case (`ARG-14`).
 fn uuid(text: &str) -> Option<String> {
     let groups: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
@@ -148,13 +149,13 @@ fn uuid(text: &str) -> Option<String> {
     (lengths == [8, 4, 4, 4, 12] && is_hex).then(|| text.to_ascii_lowercase())
 }
 
-/// A string that may stand for another kind, without the white space around it.
-fn tolerated<'d>(draft: &'d Draft<'_>, strict: bool) -> Result<&'d str, Fault> {
+/// Returns a string that may be converted to another kind, without the white space around it.
+fn tolerated<'d>(draft: &'d ValueDraft<'_>, strict: bool) -> Result<&'d str, Fault> {
     let text = draft.as_str().filter(|_| !strict).ok_or(Fault::Kind)?;
     Ok(trimmed(text))
 }
 
-/// Without the white space of JSON at both ends.
+/// Removes JSON white space from both ends.
 pub(super) fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\r'])
 }

@@ -1,7 +1,7 @@
 //! Dates and times of day (`ARG-15`, `ARG-16`).
 
-/// A date-time with seconds and an offset. Without tolerance it must have both; otherwise a date
-/// alone is its midnight, missing seconds are zero, and a missing offset is UTC.
+/// Parses a date-time and returns it with seconds and an offset. If `strict`, it must have both;
+/// otherwise a bare date is its midnight, missing seconds are zero, and a missing offset is UTC.
 pub(super) fn date_time(text: &str, strict: bool) -> Option<String> {
     let Some((day, rest)) = text.split_once('T') else {
         return date(text).filter(|_| !strict).map(|day| format!("{day}T00:00:00Z"));
@@ -15,7 +15,7 @@ pub(super) fn date_time(text: &str, strict: bool) -> Option<String> {
     Some(format!("{day}T{}{offset}", time.with_seconds()))
 }
 
-/// `YYYY-MM-DD`, a day of the Gregorian calendar.
+/// Parses `YYYY-MM-DD`, a day of the Gregorian calendar.
 pub(super) fn date(text: &str) -> Option<String> {
     let (year, rest) = digits(text, 4)?;
     let (month, rest) = digits(rest.strip_prefix('-')?, 2)?;
@@ -24,8 +24,8 @@ pub(super) fn date(text: &str) -> Option<String> {
     (exists && rest.is_empty()).then(|| text.to_owned())
 }
 
-/// A time of day with seconds. Without tolerance it must have them; otherwise missing ones are
-/// zero.
+/// Parses a time of day and returns it with seconds. If `strict`, it must have them; otherwise
+/// missing seconds are zero.
 pub(super) fn time(text: &str, strict: bool) -> Option<String> {
     let time = Clock::read(text).filter(|time| time.has_seconds || !strict)?;
     Some(format!("{}{}", time.with_seconds(), time.offset))
@@ -42,11 +42,11 @@ fn days_in(year: u32, month: u32) -> Option<u32> {
     })
 }
 
-/// `hh:mm[:ss[.fraction]]` and what follows it.
+/// A time of day, `hh:mm[:ss[.fraction]]`, and its offset.
 struct Clock<'t> {
     clock: &'t str,
     has_seconds: bool,
-    /// `Z`, `±hh:mm` or nothing.
+    /// `Z`, `±hh:mm` or empty.
     offset: &'t str,
 }
 
@@ -70,25 +70,25 @@ impl<'t> Clock<'t> {
     }
 }
 
-/// Takes `hh:mm` off.
+/// Strips `hh:mm`.
 fn hour_and_minute(text: &str) -> Option<&str> {
     below(below(text, 24)?.strip_prefix(':')?, 60)
 }
 
-/// Takes two digits off that are below `limit`.
+/// Strips two digits whose value is below `limit`.
 fn below(text: &str, limit: u32) -> Option<&str> {
     let (number, rest) = digits(text, 2)?;
     (number < limit).then_some(rest)
 }
 
-/// Takes `.` and one to nine digits off, if they are there.
+/// Strips an optional `.` with one to nine digits.
 fn fraction(text: &str) -> Option<&str> {
     let Some(fraction) = text.strip_prefix('.') else { return Some(text) };
     let rest = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
     (1..=9).contains(&(fraction.len() - rest.len())).then_some(rest)
 }
 
-/// Takes exactly `count` digits off.
+/// Splits off exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (digits, rest) = text.split_at_checked(count)?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,37 +1,37 @@
-//! Applying a plan to a value: the order of the steps, and what happens to problems on the way.
+//! Applies a plan to a value: the order of the steps and the handling of problems.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::convert::{self, Fault};
-use super::draft::{Draft, Finished};
+use super::draft::{FinishedDraft, ValueDraft};
 use super::meter::Meter;
 use super::path::Path;
-use super::problem::{self, Found, Problem};
+use super::problem::{self, FoundKind, Problem};
 use super::{Arguments, InvalidArguments, TOP, Unfit, check};
 use crate::json::{self, Json};
-use crate::schema::{Kind, Members, Node, Plan, SchemaId};
+use crate::schema::{AllowedValues, Kind, SchemaId, SchemaNode, SchemaPlan};
 
-/// One decoding of one value.
+/// State of one decoding.
 pub(super) struct Decoder<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a SchemaPlan,
     pub(super) tool: &'a str,
     pub(super) meter: Meter,
     strict: bool,
     problems: Problems,
-    /// While defaults are being completed: the texts of those that may not be decoded yet.
+    /// JSON of defaults that may not be decoded yet, while defaults are being completed.
     texts: Option<&'a HashMap<SchemaId, &'a Json<'a>>>,
 }
 
-/// Where problems go. An alternative that is tried out needs to know only whether there was one.
+/// Collector of problems. For an alternative on trial, only the presence of a problem matters.
 enum Problems {
     Reported(Vec<Problem>),
     Tried { failed: bool },
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(plan: &'a Plan, tool: &'a str, strict: bool) -> Self {
+    pub(super) fn new(plan: &'a SchemaPlan, tool: &'a str, strict: bool) -> Self {
         Self {
             plan,
             tool,
@@ -43,7 +43,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn for_default(
-        plan: &'a Plan,
+        plan: &'a SchemaPlan,
         texts: &'a HashMap<SchemaId, &'a Json<'a>>,
         meter: Meter,
     ) -> Self {
@@ -58,7 +58,7 @@ impl<'a> Decoder<'a> {
     /// Decodes the argument object.
     pub(super) fn run(mut self, object: &'a Json<'a>) -> Result<Arguments, InvalidArguments> {
         let tool = self.tool;
-        let (value, mut dropped) = self.whole(Plan::ROOT, Draft::Text(object));
+        let (value, mut dropped) = self.whole(SchemaPlan::ROOT, ValueDraft::Text(object));
         let problems = self.reported();
         if self.meter.is_exhausted() {
             return Err(problem::too_much_work(tool));
@@ -73,7 +73,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes a default.
-    pub(super) fn default_value(&mut self, id: SchemaId, draft: Draft<'a>) -> Result<Value, Unfit> {
+    pub(super) fn default_value(
+        &mut self,
+        id: SchemaId,
+        draft: ValueDraft<'a>,
+    ) -> Result<Value, Unfit> {
         if draft.is_null() && self.plan.node(id).nullable {
             return Ok(Value::Null);
         }
@@ -88,9 +92,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Converts, drops and validates: the value and the paths that were dropped.
-    fn whole(&mut self, id: SchemaId, mut draft: Draft<'a>) -> (Value, Vec<String>) {
-        let mut finished = Finished::default();
+    /// Converts, drops and validates. Returns the value and the paths that were dropped.
+    fn whole(&mut self, id: SchemaId, mut draft: ValueDraft<'a>) -> (Value, Vec<String>) {
+        let mut finished = FinishedDraft::default();
         self.apply(id, &mut draft, &TOP);
         let value = draft.finish(&TOP, &mut finished);
         for problem in finished.problems {
@@ -102,13 +106,12 @@ impl<'a> Decoder<'a> {
         (value, finished.dropped)
     }
 
-    /// Returns true if problems are put into words.
+    /// Returns true if problems are reported with their messages.
     pub(super) fn is_reporting(&self) -> bool {
         matches!(self.problems, Problems::Reported(_))
     }
 
-    /// Runs `attempt` and returns the problems that it met, in place of adding them to those so
-    /// far.
+    /// Runs `attempt` and returns its problems instead of adding them to those found so far.
     pub(super) fn explain(&mut self, attempt: impl FnOnce(&mut Self)) -> Vec<Problem> {
         let outer = std::mem::replace(&mut self.problems, Problems::Reported(vec![]));
         attempt(self);
@@ -124,7 +127,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Notes a problem; it is put into words only if somebody will read it.
+    /// Records a problem. Its message is built only if it will be reported.
     pub(super) fn report(&mut self, problem: impl FnOnce() -> Problem) {
         match &mut self.problems {
             Problems::Reported(problems) => problems.push(problem()),
@@ -132,7 +135,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether going on is of no use: the alternative failed, or there is no work left.
+    /// Returns whether going on is pointless: the alternative failed, or the work is used up.
     pub(super) fn is_hopeless(&self) -> bool {
         self.meter.is_exhausted() || matches!(self.problems, Problems::Tried { failed: true })
     }
@@ -141,7 +144,7 @@ impl<'a> Decoder<'a> {
         self.strict
     }
 
-    /// Runs `attempt` apart from the problems so far; false if it met one.
+    /// Runs `attempt` with its own problems and returns whether it had none.
     pub(super) fn attempt(
         &mut self,
         strict: bool,
@@ -155,18 +158,18 @@ impl<'a> Decoder<'a> {
         accepted
     }
 
-    /// Applies a schema to a value that is supplied. A problem with the value itself is reported
-    /// and leaves it invalid; problems with its parts are reported and leave the rest of it.
+    /// Applies a schema to a supplied value. A problem with the value itself is reported and makes
+    /// it invalid; problems with its parts are reported and leave the rest intact.
     ///
-    /// Drafts are changed in place here and below: what is passed by value costs stack on each
-    /// level of a value.
-    pub(super) fn apply(&mut self, id: SchemaId, draft: &mut Draft<'a>, at: &Path<'_>) {
-        // What failed already is not reported by the next schema again.
+    /// Drafts are changed in place here and below, because passing them by value costs stack on
+    /// each level of a value.
+    pub(super) fn apply(&mut self, id: SchemaId, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
+        // A value that already failed is not reported again by the next schema.
         if draft.is_invalid() {
             return;
         }
         if !self.meter.enter() {
-            *draft = Draft::Invalid;
+            *draft = ValueDraft::Invalid;
             return;
         }
         let node = self.plan.node(id);
@@ -174,12 +177,12 @@ impl<'a> Decoder<'a> {
         self.meter.leave();
     }
 
-    /// `$ref`, the schema's own keywords, `allOf`, alternatives, conditions: one after another
-    /// (`ARG-21`).
-    fn apply_node(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Applies `$ref`, the schema's own keywords, `allOf`, alternatives and conditions, in this
+    /// order (`ARG-21`).
+    fn apply_node(&mut self, node: &'a SchemaNode, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
         if let Some(keyword) = node.never {
             self.report(|| problem::constraint(at, keyword));
-            *draft = Draft::Invalid;
+            *draft = ValueDraft::Invalid;
             return;
         }
         if let Some(target) = node.reference {
@@ -200,7 +203,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn own(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    fn own(&mut self, node: &'a SchemaNode, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
         if let Some(members) = &node.members {
             self.member(node, members, draft, at);
         } else if node.kinds.is_empty() {
@@ -210,9 +213,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The value's own kind if it is declared, else the first declared kind that the value converts
-    /// to (`ARG-20`).
-    fn convert(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Converts to the value's own kind if it is declared, else to the first declared kind that
+    /// accepts the value (`ARG-20`).
+    fn convert(&mut self, node: &'a SchemaNode, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
         match own_kind(&node.kinds, draft.found()) {
             Some(Kind::Array) => self.array(node.array.as_deref(), draft, at),
             Some(Kind::Object) => self.object(node.object.as_deref(), draft, at),
@@ -222,22 +225,29 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Converts to the first of `kinds` that the value converts to.
-    fn convert_to(&mut self, kinds: &[Kind], node: &Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Converts to the first of `kinds` that accepts the value.
+    fn convert_to(
+        &mut self,
+        kinds: &[Kind],
+        node: &SchemaNode,
+        draft: &mut ValueDraft<'a>,
+        at: &Path<'_>,
+    ) {
         let found = draft.found();
         let mut fault = Fault::Kind;
         for kind in kinds {
             match convert::scalar(kind, draft, self.strict, &mut self.meter) {
                 Ok(value) => {
-                    *draft = Draft::Value(value);
+                    *draft = ValueDraft::Value(value);
                     return;
                 }
-                // A number out of range says more than a word that is no boolean.
+                // Reports a number out of range in preference to a value of the wrong kind; it is
+                // more specific.
                 Err(Fault::Range) => fault = Fault::Range,
                 Err(Fault::Kind) => {}
             }
         }
-        *draft = Draft::Invalid;
+        *draft = ValueDraft::Invalid;
         self.report(|| {
             let expected: Vec<_> = node.kinds.iter().map(Kind::expected).collect();
             match fault {
@@ -247,34 +257,33 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    /// A schema that converts nothing. Its keywords for objects still say which members are
-    /// declared, so that `{"required": ["a"]}` within `anyOf` works; a format of strings is looked
-    /// at.
-    fn unconverted(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Applies a schema that converts nothing. Its object keywords still declare members, so that
+    /// `{"required": ["a"]}` works within `anyOf`, and the format of a string is checked.
+    fn unconverted(&mut self, node: &'a SchemaNode, draft: &mut ValueDraft<'a>, at: &Path<'_>) {
         if let (Some(text), Some(format)) = (draft.as_str(), node.format)
             && convert::formatted(text, format, self.strict).is_none()
         {
-            self.report(|| problem::kind(at, &[format.expected()], Found::String));
-            *draft = Draft::Invalid;
-        } else if node.object.is_some() && draft.found() == Found::Object {
+            self.report(|| problem::kind(at, &[format.expected()], FoundKind::String));
+            *draft = ValueDraft::Invalid;
+        } else if node.object.is_some() && draft.found() == FoundKind::Object {
             self.object(node.object.as_deref(), draft, at);
         }
     }
 
-    /// `enum` and `const`: a member that is equal, also after conversion to a declared kind
-    /// (`ARG-34`), or spelled in another case if all members are strings (`ARG-18`).
+    /// Matches `enum` and `const`: a member that is equal, also after conversion to a declared kind
+    /// (`ARG-34`), or that differs only in case if all members are strings (`ARG-18`).
     fn member(
         &mut self,
-        node: &'a Node,
-        members: &'a Members,
-        draft: &mut Draft<'a>,
+        node: &'a SchemaNode,
+        members: &'a AllowedValues,
+        draft: &mut ValueDraft<'a>,
         at: &Path<'_>,
     ) {
         let member = match (draft.as_str(), &members.folded) {
             (Some(text), Some(folded)) => spelled(members, folded, text, self.strict),
             (None, Some(_)) => None,
             _ => {
-                let value = draft.copy(&mut self.meter).finish(&TOP, &mut Finished::default());
+                let value = draft.copy(&mut self.meter).finish(&TOP, &mut FinishedDraft::default());
                 let find =
                     |value: &Value| members.values.iter().find(|member| json::equal(member, value));
                 find(&value).or_else(|| self.converted(node, draft).and_then(|value| find(&value)))
@@ -283,11 +292,11 @@ impl<'a> Decoder<'a> {
         if member.is_none() {
             self.report(|| problem::not_a_member(at, members));
         }
-        *draft = member.map_or(Draft::Invalid, |member| Draft::Value(member.clone()));
+        *draft = member.map_or(ValueDraft::Invalid, |member| ValueDraft::Value(member.clone()));
     }
 
-    /// Converts a value of none of the declared kinds to the first kind that takes it.
-    fn converted(&mut self, node: &Node, draft: &Draft<'a>) -> Option<Value> {
+    /// Converts a value of an undeclared kind to the first declared kind that accepts it.
+    fn converted(&mut self, node: &SchemaNode, draft: &ValueDraft<'a>) -> Option<Value> {
         if self.strict || own_kind(&node.kinds, draft.found()).is_some() {
             return None;
         }
@@ -295,46 +304,46 @@ impl<'a> Decoder<'a> {
         kinds.find_map(|kind| convert::scalar(kind, draft, self.strict, &mut self.meter).ok())
     }
 
-    /// What a default gives, or nothing if there is none.
-    pub(super) fn default(&mut self, id: SchemaId, at: &Path<'_>) -> Option<Draft<'a>> {
+    /// Returns the draft of a default, or `None` if the schema has no default.
+    pub(super) fn default(&mut self, id: SchemaId, at: &Path<'_>) -> Option<ValueDraft<'a>> {
         let default = self.plan.node(id).default.as_ref()?;
         let Some(texts) = self.texts else {
             let affordable = self.meter.spend(default.weight);
             return Some(if affordable {
-                Draft::Value(default.value.clone())
+                ValueDraft::Value(default.value.clone())
             } else {
-                Draft::Invalid
+                ValueDraft::Invalid
             });
         };
-        // At load the defaults complete each other: the text is decoded where it is needed.
-        let mut draft = Draft::Text(texts.get(&id)?);
+        // At load time defaults complete each other, so the JSON is decoded where it is needed.
+        let mut draft = ValueDraft::Text(texts.get(&id)?);
         if draft.is_null() {
-            return Some(Draft::Value(Value::Null));
+            return Some(ValueDraft::Value(Value::Null));
         }
         self.apply(id, &mut draft, at);
         Some(draft)
     }
 }
 
-/// The declared kind that a value already is; an integer literal is an integer before it is a
-/// number.
-fn own_kind(kinds: &[Kind], found: Found) -> Option<&Kind> {
+/// Returns the declared kind that a value already has. An integer literal is an integer in
+/// preference to a number.
+fn own_kind(kinds: &[Kind], found: FoundKind) -> Option<&Kind> {
     let find = |is: fn(&Kind) -> bool| kinds.iter().find(|kind| is(kind));
     let number = || find(|kind| matches!(kind, Kind::Number { .. }));
     match found {
-        Found::Null => find(|kind| matches!(kind, Kind::Null)),
-        Found::Boolean => find(|kind| matches!(kind, Kind::Boolean)),
-        Found::Number(true) => find(|kind| matches!(kind, Kind::Integer(_))).or_else(number),
-        Found::Number(false) => number(),
-        Found::String => find(|kind| matches!(kind, Kind::Text(_))),
-        Found::Array => find(|kind| matches!(kind, Kind::Array)),
-        Found::Object => find(|kind| matches!(kind, Kind::Object)),
+        FoundKind::Null => find(|kind| matches!(kind, Kind::Null)),
+        FoundKind::Boolean => find(|kind| matches!(kind, Kind::Boolean)),
+        FoundKind::Number(true) => find(|kind| matches!(kind, Kind::Integer(_))).or_else(number),
+        FoundKind::Number(false) => number(),
+        FoundKind::String => find(|kind| matches!(kind, Kind::Text(_))),
+        FoundKind::Array => find(|kind| matches!(kind, Kind::Array)),
+        FoundKind::Object => find(|kind| matches!(kind, Kind::Object)),
     }
 }
 
-/// The member with exactly that text, or else the only one that differs by case alone.
+/// Returns the member with exactly this string, or else the only one that differs just in case.
 fn spelled<'m>(
-    members: &'m Members,
+    members: &'m AllowedValues,
     folded: &[String],
     text: &str,
     strict: bool,

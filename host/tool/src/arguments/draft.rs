@@ -1,9 +1,10 @@
 //! A value while it is being decoded.
 //!
-//! Several schemas may look at one value, one after another (`ARG-21`). What none of them has
-//! touched must still be there as it was written (`ARG-9`), and what only one of them declares must
-//! not be dropped by another. So a value stays text until a schema converts it, an object is opened
-//! member by member, and members that no schema declares are dropped at the very end.
+//! Several schemas may apply to one value, one after another (`ARG-21`). A part that none of them
+//! has touched must be passed on as it was written (`ARG-9`), and a member that only one of them
+//! declares must not be dropped by another. So a value stays JSON text until a schema converts it,
+//! an object is opened member by member, and members that no schema declares are dropped at the
+//! very end.
 
 use std::borrow::Cow;
 
@@ -11,49 +12,49 @@ use serde_json::{Map, Value};
 
 use super::meter::Meter;
 use super::path::Path;
-use super::problem::{self, Found, Problem};
-use crate::json::{self, Json, Shape};
+use super::problem::{self, FoundKind, Problem};
+use crate::json::{self, Json, JsonShape};
 
-/// A value that may be text, converted, or in parts.
+/// A value that is unread JSON, converted, or split into parts.
 #[derive(Debug)]
-pub(super) enum Draft<'a> {
-    /// As it was read.
+pub(super) enum ValueDraft<'a> {
+    /// JSON as it was read.
     Text(&'a Json<'a>),
-    /// Converted.
+    /// A converted value.
     Value(Value),
     /// An array whose elements are decoded one by one.
-    List(Vec<Draft<'a>>),
+    List(Vec<ValueDraft<'a>>),
     /// An object whose members are decoded one by one.
     Object(ObjectDraft<'a>),
-    /// Reported as a problem: there is no value.
+    /// A value whose problem has been reported.
     Invalid,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ObjectDraft<'a> {
-    pub(super) entries: Vec<Entry<'a>>,
-    /// Some schema drops what no schema declares (`ARG-24`).
+    pub(super) entries: Vec<DraftEntry<'a>>,
+    /// True if a schema drops undeclared members (`ARG-24`).
     pub(super) drops: bool,
-    /// Some schema has `unevaluatedProperties` and decides itself.
+    /// True if a schema has `unevaluatedProperties`, which then decides instead.
     pub(super) keeps: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct DraftEntry<'a> {
     pub(super) name: Cow<'a, str>,
-    pub(super) draft: Draft<'a>,
-    /// Some schema says what this member is.
+    pub(super) draft: ValueDraft<'a>,
+    /// True if a schema describes this member.
     pub(super) declared: bool,
 }
 
-/// What finishing a draft brings to light.
+/// Dropped paths and problems found by finishing a draft.
 #[derive(Debug, Default)]
-pub(super) struct Finished {
+pub(super) struct FinishedDraft {
     pub(super) dropped: Vec<String>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// How many steps it takes to copy a value: its parts, and its long texts.
+/// Returns the number of steps that copying a value costs: one per part, and more for long strings.
 pub(crate) fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => text_weight(text),
@@ -70,32 +71,32 @@ fn text_weight(text: &str) -> u64 {
     1 + u64::try_from(text.len() / 256).unwrap_or(u64::MAX / 2)
 }
 
-/// How many steps it takes to turn text into a value: a string is copied, anything else is built
-/// part by part.
+/// Returns the number of steps that turning JSON into a value costs: a string is copied, anything
+/// else is built part by part.
 fn reading_weight(json: &Json<'_>) -> u64 {
     match json.shape() {
-        Shape::Array(_) | Shape::Object(_) => {
+        JsonShape::Array(_) | JsonShape::Object(_) => {
             u64::try_from(json.raw().len() / 8).unwrap_or(u64::MAX)
         }
         _ => text_weight(json.raw()),
     }
 }
 
-impl<'a> Draft<'a> {
-    pub(super) fn found(&self) -> Found {
+impl<'a> ValueDraft<'a> {
+    pub(super) fn found(&self) -> FoundKind {
         match self {
             Self::Text(json) => match json.shape() {
-                Shape::Null => Found::Null,
-                Shape::Bool(_) => Found::Boolean,
-                Shape::Number => Found::Number(json::is_integer_literal(json.raw())),
-                Shape::String(_) => Found::String,
-                Shape::Array(_) => Found::Array,
-                Shape::Object(_) => Found::Object,
+                JsonShape::Null => FoundKind::Null,
+                JsonShape::Bool(_) => FoundKind::Boolean,
+                JsonShape::Number => FoundKind::Number(json::is_integer_literal(json.raw())),
+                JsonShape::String(_) => FoundKind::String,
+                JsonShape::Array(_) => FoundKind::Array,
+                JsonShape::Object(_) => FoundKind::Object,
             },
-            Self::Value(value) => Found::of(value),
-            Self::List(_) => Found::Array,
-            Self::Object(_) => Found::Object,
-            Self::Invalid => Found::Null,
+            Self::Value(value) => FoundKind::of(value),
+            Self::List(_) => FoundKind::Array,
+            Self::Object(_) => FoundKind::Object,
+            Self::Invalid => FoundKind::Null,
         }
     }
 
@@ -133,7 +134,7 @@ impl<'a> Draft<'a> {
     pub(super) fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Text(json) => match json.shape() {
-                Shape::Bool(value) => Some(*value),
+                JsonShape::Bool(value) => Some(*value),
                 _ => None,
             },
             Self::Value(value) => value.as_bool(),
@@ -141,20 +142,20 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The JSON text of the value: as it was written if nobody has touched it, compact otherwise.
+    /// Returns the JSON of the value: as written if no schema has touched it, else compact.
     pub(super) fn written(&self, meter: &mut Meter) -> Cow<'a, str> {
         match self {
             Self::Text(json) => Cow::Borrowed(json.raw()),
             Self::Value(value) => Cow::Owned(value.to_string()),
             parts => {
-                let value = parts.copy(meter).finish(&super::TOP, &mut Finished::default());
+                let value = parts.copy(meter).finish(&super::TOP, &mut FinishedDraft::default());
                 Cow::Owned(value.to_string())
             }
         }
     }
 
-    /// A copy to try something on, which is paid for. Text is not copied, but whoever tries
-    /// something on it reads it.
+    /// Returns a copy for a trial and charges its cost to `meter`. JSON text is not copied, but a
+    /// trial reads it, so it is charged as well.
     pub(super) fn copy(&self, meter: &mut Meter) -> Self {
         match self {
             Self::Text(json) if meter.spend(reading_weight(json)) => Self::Text(json),
@@ -168,9 +169,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The value, with what nobody declares left out. Numbers that no schema has looked at and that
+    /// Returns the value without undeclared members. Numbers that no schema has converted and that
     /// a 64-bit float cannot hold are range problems (`ARG-13`).
-    pub(super) fn finish(self, at: &Path<'_>, finished: &mut Finished) -> Value {
+    pub(super) fn finish(self, at: &Path<'_>, finished: &mut FinishedDraft) -> Value {
         match self {
             Self::Text(json) => plain(json, at, finished),
             Self::Value(value) => value,
@@ -186,7 +187,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> DraftEntry<'a> {
     fn copy(&self, meter: &mut Meter) -> Self {
         meter.spend(1);
         Self { name: self.name.clone(), draft: self.draft.copy(meter), declared: self.declared }
@@ -194,7 +195,7 @@ impl<'a> Entry<'a> {
 }
 
 impl ObjectDraft<'_> {
-    fn finish(self, at: &Path<'_>, finished: &mut Finished) -> Map<String, Value> {
+    fn finish(self, at: &Path<'_>, finished: &mut FinishedDraft) -> Map<String, Value> {
         let drops = self.drops && !self.keeps;
         let mut members = Map::with_capacity(self.entries.len());
         for entry in self.entries {
@@ -210,26 +211,26 @@ impl ObjectDraft<'_> {
     }
 }
 
-/// A value that no schema converts.
-fn plain(json: &Json<'_>, at: &Path<'_>, finished: &mut Finished) -> Value {
+/// Builds a value that no schema converts.
+fn plain(json: &Json<'_>, at: &Path<'_>, finished: &mut FinishedDraft) -> Value {
     match json.shape() {
-        Shape::Null => Value::Null,
-        Shape::Bool(value) => Value::Bool(*value),
-        Shape::String(text) => Value::String(text.clone().into_owned()),
-        Shape::Number => json::number(json.raw()).map_or_else(
+        JsonShape::Null => Value::Null,
+        JsonShape::Bool(value) => Value::Bool(*value),
+        JsonShape::String(text) => Value::String(text.clone().into_owned()),
+        JsonShape::Number => json::number(json.raw()).map_or_else(
             || {
                 finished.problems.push(problem::range(at, &["a number"]));
                 Value::Null
             },
             Value::Number,
         ),
-        Shape::Array(items) => {
+        JsonShape::Array(items) => {
             let items = items.iter().enumerate();
             Value::Array(
                 items.map(|(index, item)| plain(item, &at.index(index), finished)).collect(),
             )
         }
-        Shape::Object(object) => {
+        JsonShape::Object(object) => {
             let members = object.members();
             let plain = |(name, member): (&Cow<'_, str>, _)| {
                 (name.to_string(), plain(member, &at.name(name), finished))

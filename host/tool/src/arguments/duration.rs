@@ -1,9 +1,8 @@
-//! Durations: ISO 8601, or the clock form that models write as well (`ARG-17`).
+//! Durations in ISO 8601, or in the clock form that models also write (`ARG-17`).
 
 use super::convert::trimmed;
 
-/// An ISO 8601 duration as written, or one rewritten from the clock form unless that tolerance is
-/// off.
+/// Returns an ISO 8601 duration as written, or converts the clock form to one unless `strict`.
 pub(super) fn duration(text: &str, strict: bool) -> Option<String> {
     let text = trimmed(text);
     let (sign, magnitude) = match text.strip_prefix('-') {
@@ -20,7 +19,8 @@ pub(super) fn duration(text: &str, strict: bool) -> Option<String> {
 
 const ZERO: &str = "PT0S";
 
-/// Weeks alone, or years to seconds in order, at least one part, and at least one after `T`.
+/// Returns whether `text` is either weeks, or years to seconds in order, with at least one part and
+/// at least one after `T`.
 fn is_iso(text: &str) -> bool {
     let Some(parts) = text.strip_prefix('P') else { return false };
     let (date, time) = match parts.split_once('T') {
@@ -35,8 +35,8 @@ fn is_iso(text: &str) -> bool {
     }
 }
 
-/// One or more numbers, each with one of the designators, in their order. The last may have a
-/// fraction if it is seconds.
+/// Returns whether `text` is one or more numbers, each followed by one of the designators, in their
+/// order. The seconds may have a fraction if `fraction_allowed`.
 fn are_parts(text: &str, designators: &str, fraction_allowed: bool) -> bool {
     let mut designators = designators.chars();
     let mut rest = text;
@@ -66,7 +66,7 @@ fn is_number(text: &str, fraction_allowed: bool) -> bool {
     }
 }
 
-/// `[d.]h:m:s[.fraction]` as an ISO 8601 duration without zero parts.
+/// Converts `[d.]h:m:s[.fraction]` to an ISO 8601 duration without zero parts.
 fn clock(text: &str) -> Option<String> {
     let mut fields = text.split(':');
     let (first, minutes, seconds) = (fields.next()?, fields.next()?, fields.next()?);
@@ -91,19 +91,19 @@ fn clock(text: &str) -> Option<String> {
     })
 }
 
-/// Up to seven digits, without the zeros at their end.
+/// Parses at most seven digits and strips trailing zeros.
 fn fraction_of_second(fraction: Option<&str>) -> Option<&str> {
     let Some(fraction) = fraction else { return Some("") };
     (fraction.len() <= 7 && is_number(fraction, false)).then(|| fraction.trim_end_matches('0'))
 }
 
-/// One or two digits below `limit`.
+/// Parses one or two digits whose value is below `limit`.
 fn field(text: &str, limit: u32) -> Option<&str> {
     let is_below = text.len() <= 2 && text.parse::<u32>().is_ok_and(|number| number < limit);
     significant(text).filter(|_| is_below)
 }
 
-/// A number without leading zeros.
+/// Strips leading zeros from a number.
 fn significant(text: &str) -> Option<&str> {
     let significant = text.trim_start_matches('0');
     is_number(text, false).then_some(if significant.is_empty() { "0" } else { significant })

@@ -1,18 +1,18 @@
-//! Which members and elements some schema has spoken of: what `unevaluatedProperties` and
-//! `unevaluatedItems` need.
+//! Collects the members and elements that a schema has evaluated, for `unevaluatedProperties` and
+//! `unevaluatedItems`.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::check::Checker;
-use crate::schema::{Additional, Check, Node, SchemaId};
+use crate::schema::{Additional, Check, SchemaId, SchemaNode};
 
 impl<'c> Checker<'c> {
-    /// The keyword, if a member that no schema has spoken of is not valid by `rest`.
+    /// Returns the keyword if an unevaluated member is not valid by `rest`.
     pub(super) fn unevaluated_member(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         rest: SchemaId,
         value: &Value,
         members: &Map<String, Value>,
@@ -23,10 +23,10 @@ impl<'c> Checker<'c> {
         (!others.all(|(_, member)| self.accepts(rest, member))).then_some("unevaluatedProperties")
     }
 
-    /// The keyword, if an element that no schema has spoken of is not valid by `rest`.
+    /// Returns the keyword if an unevaluated element is not valid by `rest`.
     pub(super) fn unevaluated_item(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         rest: SchemaId,
         value: &Value,
         items: &[Value],
@@ -39,7 +39,7 @@ impl<'c> Checker<'c> {
 
     fn evaluated_members<'v>(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         value: &Value,
         members: &'v Map<String, Value>,
         evaluated: &mut HashSet<&'v str>,
@@ -65,7 +65,7 @@ impl<'c> Checker<'c> {
 
     fn evaluated_items(
         &mut self,
-        node: &'c Node,
+        node: &'c SchemaNode,
         value: &Value,
         items: &[Value],
         evaluated: &mut HashSet<usize>,
@@ -91,9 +91,9 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The schemas that apply to the same value and accept it. They form no circle, so recursion
-    /// over them ends.
-    fn parts(&mut self, node: &'c Node, value: &Value) -> Vec<SchemaId> {
+    /// Returns the schemas that apply to the same value and accept it. They form no cycle, so
+    /// recursion over them ends.
+    fn parts(&mut self, node: &'c SchemaNode, value: &Value) -> Vec<SchemaId> {
         let choices = node.choices.iter().flat_map(|choice| &choice.branches);
         let mut parts: Vec<SchemaId> =
             node.reference.iter().chain(&node.all_of).chain(choices).copied().collect();

@@ -1,32 +1,32 @@
 //! Hints for a value that none of several alternatives accepts.
 //!
-//! Alternatives are often told apart by a member with a fixed value, such as `kind`. If the value
-//! has one of these, the problems with that alternative are named; otherwise the values that there
-//! are, or the kinds of values.
+//! Alternatives often have a discriminator, a member with a fixed value such as `kind`. If the
+//! value has one of these, the hint lists the problems with that alternative; otherwise it lists
+//! the possible discriminator values, or the kinds of values that the alternatives accept.
 
 use serde_json::Value;
 
 use super::decoder::Decoder;
-use super::draft::{Draft, Finished};
+use super::draft::{FinishedDraft, ValueDraft};
 use super::path::Path;
 use crate::json;
-use crate::schema::{Choice, Members, SchemaId};
+use crate::schema::{AllowedValues, Choice, SchemaId};
 
-/// Most alternatives and problems that are named.
+/// Maximum number of alternatives and problems that a hint lists.
 const NAMED_MAX: usize = 24;
-/// Longest value that is shown, in bytes.
+/// Longest value that a hint quotes, in bytes.
 const SHOWN_BYTES_MAX: usize = 100;
-/// Longest hint, in bytes. Hints of nested alternatives contain each other.
+/// Longest hint in bytes. Hints of nested alternatives contain each other.
 const HINT_BYTES_MAX: usize = 2000;
-/// Deepest references that are followed.
+/// Longest chain of references that is followed.
 const REFERENCES_MAX: usize = 8;
 
 impl<'a> Decoder<'a> {
-    /// Describes what the value has to be, if a few words can.
+    /// Describes the values that the alternatives accept, if a few words suffice.
     pub(super) fn hint(
         &mut self,
         choice: &'a Choice,
-        draft: &Draft<'a>,
+        draft: &ValueDraft<'a>,
         at: &Path<'_>,
     ) -> Option<String> {
         if self.meter.is_exhausted() {
@@ -39,9 +39,9 @@ impl<'a> Decoder<'a> {
         hint.filter(|hint| hint.len() <= HINT_BYTES_MAX)
     }
 
-    /// The member by which the alternatives are told apart, and its values in the order of the
-    /// alternatives.
-    fn discriminator(&self, choice: &'a Choice) -> Option<(&'a str, Vec<&'a Members>)> {
+    /// Returns the member that discriminates between the alternatives, and its values in the order
+    /// of the alternatives.
+    fn discriminator(&self, choice: &'a Choice) -> Option<(&'a str, Vec<&'a AllowedValues>)> {
         let (first, _) = choice.branches.split_first()?;
         let object = self.plan.node(self.target(*first)).object.as_deref()?;
         object.properties.iter().find_map(|property| {
@@ -52,15 +52,15 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The fixed values of a required member of an alternative.
-    fn tag(&self, branch: SchemaId, name: &str) -> Option<&'a Members> {
+    /// Returns the fixed values of a required member of an alternative.
+    fn tag(&self, branch: SchemaId, name: &str) -> Option<&'a AllowedValues> {
         let object = self.plan.node(self.target(branch)).object.as_deref()?;
         let property = object.index.get(name).and_then(|index| object.properties.get(*index))?;
         let members = self.plan.node(self.target(property.node)).members.as_ref()?;
         property.required.then_some(members)
     }
 
-    /// The schema that a chain of references leads to.
+    /// Returns the schema at the end of a chain of references.
     fn target(&self, id: SchemaId) -> SchemaId {
         let mut target = id;
         for _ in 0..REFERENCES_MAX {
@@ -73,11 +73,11 @@ impl<'a> Decoder<'a> {
     fn of_tagged(
         &mut self,
         choice: &'a Choice,
-        (name, tags): (&str, &[&Members]),
-        draft: &Draft<'a>,
+        (name, tags): (&str, &[&AllowedValues]),
+        draft: &ValueDraft<'a>,
         at: &Path<'_>,
     ) -> Option<String> {
-        let value = draft.copy(&mut self.meter).finish(&super::TOP, &mut Finished::default());
+        let value = draft.copy(&mut self.meter).finish(&super::TOP, &mut FinishedDraft::default());
         let listed = || list(tags.iter().flat_map(|members| &members.values).map(shown));
         let Some(object) = value.as_object() else {
             return Some(format!(
@@ -112,7 +112,7 @@ impl<'a> Decoder<'a> {
         Some(format!("Expected one of: {kinds}."))
     }
 
-    /// Describes the values that an alternative takes, in a few words.
+    /// Describes in a few words the values that an alternative accepts.
     fn kind_of(&self, branch: SchemaId) -> Option<String> {
         let node = self.plan.node(self.target(branch));
         if let Some(members) = &node.members {
@@ -134,8 +134,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns true if a value is one of the members; strings match in another case as well (`ARG-18`).
-fn names(members: &Members, given: &Value) -> bool {
+/// Returns true if a value is one of the members. Strings may differ in case (`ARG-18`).
+fn names(members: &AllowedValues, given: &Value) -> bool {
     let folded = given.as_str().map(str::to_lowercase);
     members.values.iter().any(|member| {
         json::equal(member, given)
@@ -149,7 +149,7 @@ fn shown(value: &Value) -> Option<String> {
     (text.len() <= SHOWN_BYTES_MAX).then_some(text)
 }
 
-/// Different texts, joined. `None` if there are too many, or if one of them cannot be shown.
+/// Joins the distinct strings. Returns `None` if there are too many, or if one of them is missing.
 fn list(texts: impl Iterator<Item = Option<String>>) -> Option<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

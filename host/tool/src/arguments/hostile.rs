@@ -1,15 +1,15 @@
-//! Texts and declarations that are built to hurt. Nothing here looks at a clock: what is asserted
-//! is which limit ends the work, and how many steps were taken. A test that hangs has failed.
+//! Malicious arguments and declarations. No test looks at a clock: the tests assert which limit
+//! ends the work, and how many steps were taken. A test that hangs has failed.
 
 use serde_json::{Value, json};
 
 use super::decoder::Decoder;
-use super::draft::Draft;
+use super::draft::ValueDraft;
 use super::meter::Meter;
 use crate::arguments::ProblemCode;
 use crate::json;
 use crate::schema::Dialect;
-use crate::schema::Plan;
+use crate::schema::SchemaPlan;
 use crate::{DecodeOptions, InputSchema};
 
 fn schema(declared: Value) -> InputSchema {
@@ -28,7 +28,7 @@ fn schemas() -> Vec<InputSchema> {
     ]
 }
 
-/// How a decoding ends, as the codes of its problems.
+/// Returns the codes of the problems that end a decoding.
 fn ends(schema: &InputSchema, text: &str, options: &DecodeOptions) -> Vec<ProblemCode> {
     let decoded = schema.decode("t", Some(text.as_bytes()), options);
     decoded
@@ -41,7 +41,7 @@ fn unlimited() -> DecodeOptions {
     DecodeOptions { text_bytes_max: usize::MAX, ..DecodeOptions::default() }
 }
 
-/// What a refusal of a schema says last.
+/// Returns the last part of the error for a rejected schema.
 fn refusal(declared: &str) -> String {
     let text = InputSchema::compile("t", declared).map(|_| ()).unwrap_err().to_string();
     assert!(text.len() < 1000, "the refusal itself is large");
@@ -55,7 +55,7 @@ fn a_hundred_thousand_levels_are_too_deep_whatever_they_are_made_of() {
         for schema in schemas() {
             assert_eq!(ends(&schema, &text, &unlimited()), [ProblemCode::Limit], "{open}");
         }
-        // The length of a declaration is looked at first.
+        // The length of a declaration is checked first.
         assert!(refusal(&text).contains("is longer than"));
         assert!(refusal(&open.repeat(65_536 / open.len())).contains("is nested deeper than"));
     }
@@ -81,7 +81,7 @@ fn a_million_keys_are_read_or_refused() {
     }
     assert_eq!(ends(&schemas()[3], &text, &unlimited()), []);
     assert!(refusal(&format!("{{\"properties\":{text}}}")).contains("is longer than"));
-    // As many as a megabyte holds, one name over and over: the last one counts.
+    // As many as a megabyte holds, all of the same name: the last one wins.
     let repeated = format!("{{{}}}", vec!["\"n\":1"; 150_000].join(","));
     let decoded =
         schemas()[1].decode("t", Some(repeated.as_bytes()), &DecodeOptions::default()).unwrap();
@@ -151,11 +151,11 @@ fn steps(schema: &Value, text: &str) -> u64 {
     let all = 1 << 40;
     let mut decoder = Decoder::new(declared.plan(), "t", false);
     decoder.meter = Meter::with_steps(all);
-    assert!(decoder.default_value(Plan::ROOT, Draft::Text(&json)).is_ok());
+    assert!(decoder.default_value(SchemaPlan::ROOT, ValueDraft::Text(&json)).is_ok());
     all - decoder.steps_left()
 }
 
-/// Twice the text is twice the work, up to the largest text that is taken.
+/// Twice the input is twice the work, up to the largest input that is accepted.
 #[test]
 fn a_megabyte_decodes_in_linear_time() {
     let of_size = |item: &str, bytes: usize| vec![item; bytes / (item.len() + 1)].join(",");

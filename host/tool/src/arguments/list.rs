@@ -1,19 +1,19 @@
-//! Arrays: each element by `prefixItems` and `items` (`ARG-19`), and null elements (`ARG-8`).
+//! Arrays: elements by `prefixItems` and `items` (`ARG-19`), and null elements (`ARG-8`).
 
 use serde_json::Value;
 
 use super::decoder::Decoder;
-use super::draft::Draft;
+use super::draft::ValueDraft;
 use super::path::Path;
-use super::problem::{self, Found};
+use super::problem::{self, FoundKind};
 use crate::schema::{ArrayPlan, SchemaId};
 
 impl<'a> Decoder<'a> {
-    /// Decodes the elements of an array. Elements that no schema speaks of stay as they are.
+    /// Decodes the elements of an array. Elements that no schema covers stay as they are.
     pub(super) fn array(
         &mut self,
         plan: Option<&'a ArrayPlan>,
-        draft: &mut Draft<'a>,
+        draft: &mut ValueDraft<'a>,
         at: &Path<'_>,
     ) {
         let Some(plan) = plan else { return };
@@ -30,10 +30,10 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A null is the default or null if there is one or the other (`ARG-8`). If it is not accepted,
-    /// a schema that states no kind has no word for what it wants instead; then the problem is what
-    /// the schema says about any other value.
-    fn null_element(&mut self, id: SchemaId, item: &mut Draft<'a>, at: &Path<'_>) {
+    /// Replaces a null by the default, or keeps it if null is accepted (`ARG-8`). If neither
+    /// applies and the schema names no kind to expect, the schema is applied to the null like to
+    /// any other value and reports the problem.
+    fn null_element(&mut self, id: SchemaId, item: &mut ValueDraft<'a>, at: &Path<'_>) {
         if let Some(given) = self.unsupplied(id, at) {
             *item = given;
             return;
@@ -42,23 +42,27 @@ impl<'a> Decoder<'a> {
         if expected.is_empty() {
             self.apply(id, item, at);
         } else {
-            self.report(|| problem::kind(at, &expected, Found::Null));
-            *item = Draft::Invalid;
+            self.report(|| problem::kind(at, &expected, FoundKind::Null));
+            *item = ValueDraft::Invalid;
         }
     }
 }
 
 /// Opens an array, element by element.
-fn opened<'d, 'a>(draft: &'d mut Draft<'a>) -> &'d mut [Draft<'a>] {
-    let items = match std::mem::replace(draft, Draft::Invalid) {
-        Draft::List(items) => items,
-        Draft::Text(json) => json.as_array().unwrap_or_default().iter().map(Draft::Text).collect(),
-        Draft::Value(Value::Array(items)) => items.into_iter().map(Draft::Value).collect(),
+fn opened<'d, 'a>(draft: &'d mut ValueDraft<'a>) -> &'d mut [ValueDraft<'a>] {
+    let items = match std::mem::replace(draft, ValueDraft::Invalid) {
+        ValueDraft::List(items) => items,
+        ValueDraft::Text(json) => {
+            json.as_array().unwrap_or_default().iter().map(ValueDraft::Text).collect()
+        }
+        ValueDraft::Value(Value::Array(items)) => {
+            items.into_iter().map(ValueDraft::Value).collect()
+        }
         _ => vec![],
     };
-    *draft = Draft::List(items);
+    *draft = ValueDraft::List(items);
     match draft {
-        Draft::List(items) => items,
+        ValueDraft::List(items) => items,
         _ => &mut [],
     }
 }

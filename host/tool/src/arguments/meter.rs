@@ -1,14 +1,15 @@
-//! How much work one decoding may take, and how deep it may go.
+//! Limits on the work and the depth of one decoding.
 
-/// Steps of one decoding. A step is about one schema applied to one value, or one value copied. A
-/// megabyte of integers in an array, the most that a usual text can ask for, takes two million.
+/// Maximum steps of one decoding. A step is about one schema applied to one value, or one value
+/// copied. A one-megabyte array of integers, the most that ordinary input can cost, takes two
+/// million.
 const STEPS_MAX: u64 = 10_000_000;
-/// Schemas within schemas that are being applied at one time. Values have at most 128 levels, and a
-/// level takes a property and rarely more than one alternative. Each costs 4 KiB of stack in a
-/// debug build and a thread may have no more than 2 MiB.
+/// Maximum number of nested schemas being applied. Values have at most 128 levels, and a level
+/// takes a property and rarely more than one alternative. Each costs 4 KiB of stack in a debug
+/// build, and a thread may have only 2 MiB.
 const DEPTH_MAX: u32 = 320;
 
-/// Counts steps down. Once it is exhausted it stays so, and nothing that was decoded with it is
+/// Counts down the remaining steps. Once exhausted it stays so, and nothing decoded with it is
 /// used.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -26,7 +27,7 @@ impl Meter {
         Self { steps_left, depth: 0, exhausted: false }
     }
 
-    /// Takes `steps`; false if there are not that many left.
+    /// Takes `steps`. Returns false if fewer are left.
     pub(super) fn spend(&mut self, steps: u64) -> bool {
         match self.steps_left.checked_sub(steps) {
             Some(left) if !self.exhausted => self.steps_left = left,
@@ -35,7 +36,8 @@ impl Meter {
         !self.exhausted
     }
 
-    /// Takes one step and goes one level down. Whoever got true calls [`Meter::leave`].
+    /// Takes one step and goes one level down. If it returns true, the caller must call
+    /// [`Meter::leave`].
     pub(super) fn enter(&mut self) -> bool {
         if self.depth >= DEPTH_MAX {
             self.exhausted = true;

@@ -1,31 +1,31 @@
-//! Objects: presence of declared properties (`ARG-2`), maps (`ARG-8`), and keys that nobody
-//! declared (`ARG-24` to `ARG-27`).
+//! Objects: presence of declared properties (`ARG-2`), maps (`ARG-8`), and undeclared keys
+//! (`ARG-24` to `ARG-27`).
 
 use serde_json::Value;
 
 use super::decoder::Decoder;
-use super::draft::{Draft, Entry, ObjectDraft};
+use super::draft::{DraftEntry, ObjectDraft, ValueDraft};
 use super::path::Path;
 use super::problem;
-use crate::json::Object;
+use crate::json::JsonObject;
 use crate::name::nearest;
 use crate::schema::{Additional, ObjectPlan, Property, SchemaId};
 
-/// Longest names that a suggestion is looked for. Comparing two names takes time in proportion to
-/// the product of their lengths.
+/// Longest names that suggestions consider. Comparing two names takes time proportional to the
+/// product of their lengths.
 const SUGGESTION_BYTES_MAX: usize = 64;
 
 impl<'a> Decoder<'a> {
-    /// Decodes the members of an object. An object schema that says nothing about members is a map
-    /// of anything.
+    /// Decodes the members of an object. An object schema without keywords for members is a map of
+    /// anything.
     pub(super) fn object(
         &mut self,
         plan: Option<&'a ObjectPlan>,
-        draft: &mut Draft<'a>,
+        draft: &mut ValueDraft<'a>,
         at: &Path<'_>,
     ) {
         let Some(plan) = plan else { return };
-        let was_open = matches!(draft, Draft::Object(_));
+        let was_open = matches!(draft, ValueDraft::Object(_));
         let Some(object) = opened(draft) else { return };
         let members = object.entries.len().saturating_add(plan.properties.len());
         if !self.meter.spend(u64::try_from(members).unwrap_or(u64::MAX)) {
@@ -37,7 +37,7 @@ impl<'a> Decoder<'a> {
         self.others(plan, object, at);
         self.required_elsewhere(plan, object, at);
         if !was_open {
-            let place = |entry: &Entry<'_>| {
+            let place = |entry: &DraftEntry<'_>| {
                 plan.index.get(entry.name.as_ref()).copied().unwrap_or(usize::MAX)
             };
             object.entries.sort_by_key(place);
@@ -70,8 +70,8 @@ impl<'a> Decoder<'a> {
         retain(&mut object.entries, left_out);
     }
 
-    /// Gives a property that was not supplied what its class says (`ARG-2`), or marks its null to
-    /// be left out.
+    /// Fills in a property that was not supplied according to its class (`ARG-2`), or marks its
+    /// null for removal.
     fn absent(
         &mut self,
         property: &'a Property,
@@ -89,21 +89,21 @@ impl<'a> Decoder<'a> {
             (Some(draft), Some(entry)) => entry.draft = draft,
             (Some(draft), None) => {
                 let name = property.name.as_str().into();
-                object.entries.push(Entry { name, draft, declared: true });
+                object.entries.push(DraftEntry { name, draft, declared: true });
             }
             (None, _) => mark(left_out, place),
         }
     }
 
-    /// The default, or null if null is accepted (`ARG-3`).
-    pub(super) fn unsupplied(&mut self, id: SchemaId, at: &Path<'_>) -> Option<Draft<'a>> {
+    /// Returns the default, or null if null is accepted (`ARG-3`).
+    pub(super) fn unsupplied(&mut self, id: SchemaId, at: &Path<'_>) -> Option<ValueDraft<'a>> {
         if let Some(default) = self.default(id, at) {
             return Some(default);
         }
-        self.plan.node(id).nullable.then_some(Draft::Value(Value::Null))
+        self.plan.node(id).nullable.then_some(ValueDraft::Value(Value::Null))
     }
 
-    /// Members that `properties` does not name, and those that a pattern names as well.
+    /// Decodes members that `properties` does not name, and those that a pattern also matches.
     fn others(&mut self, plan: &'a ObjectPlan, object: &mut ObjectDraft<'a>, at: &Path<'_>) {
         if plan.patterns.is_empty() && plan.additional == Additional::Unmentioned {
             return;
@@ -118,8 +118,8 @@ impl<'a> Decoder<'a> {
         retain(&mut object.entries, left_out);
     }
 
-    /// Decodes one member; false if it is to be left out.
-    fn other(&mut self, plan: &'a ObjectPlan, entry: &mut Entry<'a>, at: &Path<'_>) -> bool {
+    /// Decodes one member. Returns false if it is to be removed.
+    fn other(&mut self, plan: &'a ObjectPlan, entry: &mut DraftEntry<'a>, at: &Path<'_>) -> bool {
         let is_property = plan.index.contains_key(entry.name.as_ref());
         let name = entry.name.clone();
         let at = at.name(&name);
@@ -143,8 +143,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A null in a map is its default, null, or nothing (`ARG-8`).
-    fn map_value(&mut self, id: SchemaId, entry: &mut Entry<'a>, at: &Path<'_>) -> bool {
+    /// Decodes a value of a map. A null becomes the default or stays null; if neither is possible,
+    /// returns false to remove it (`ARG-8`).
+    fn map_value(&mut self, id: SchemaId, entry: &mut DraftEntry<'a>, at: &Path<'_>) -> bool {
         entry.declared = true;
         if entry.draft.is_supplied() {
             self.apply(id, &mut entry.draft, at);
@@ -159,7 +160,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn unexpected(&mut self, plan: &'a ObjectPlan, entry: &mut Entry<'a>, at: &Path<'_>) {
+    fn unexpected(&mut self, plan: &'a ObjectPlan, entry: &mut DraftEntry<'a>, at: &Path<'_>) {
         let tool = self.tool;
         let cost = u64::try_from(plan.properties.len()).unwrap_or(u64::MAX);
         let comparable = entry.name.len() <= SUGGESTION_BYTES_MAX && self.meter.spend(cost);
@@ -169,10 +170,10 @@ impl<'a> Decoder<'a> {
             problem::unexpected(at, tool, nearest(&entry.name, names))
         });
         entry.declared = true;
-        entry.draft = Draft::Invalid;
+        entry.draft = ValueDraft::Invalid;
     }
 
-    /// Names that this schema requires and another one at the same place declares.
+    /// Checks names that this schema requires and another schema of the same value declares.
     fn required_elsewhere(
         &mut self,
         plan: &'a ObjectPlan,
@@ -182,10 +183,11 @@ impl<'a> Decoder<'a> {
         let cost = plan.required_elsewhere.len().saturating_mul(object.entries.len());
         self.meter.spend(u64::try_from(cost).unwrap_or(u64::MAX));
         for name in &plan.required_elsewhere {
-            // Null that a schema has decided on is a value; null that is still text was not
+            // A null that a schema has accepted is a value; a null that is still text was not
             // supplied.
-            let is_there = |entry: &Entry<'_>| {
-                entry.name == *name && !matches!(&entry.draft, Draft::Text(json) if json.is_null())
+            let is_there = |entry: &DraftEntry<'_>| {
+                entry.name == *name
+                    && !matches!(&entry.draft, ValueDraft::Text(json) if json.is_null())
             };
             if !object.entries.iter().any(is_there) {
                 let tool = self.tool;
@@ -195,15 +197,15 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Marks an entry, if there is one at that place.
+/// Marks the entry at `place`, if there is one.
 fn mark(left_out: &mut [bool], place: Option<usize>) {
     if let Some(mark) = place.and_then(|place| left_out.get_mut(place)) {
         *mark = true;
     }
 }
 
-/// Keeps the entries that are not left out, and those that were added behind them.
-fn retain(entries: &mut Vec<Entry<'_>>, left_out: Vec<bool>) {
+/// Removes the marked entries. Entries that were added after the marks were made stay.
+fn retain(entries: &mut Vec<DraftEntry<'_>>, left_out: Vec<bool>) {
     if left_out.contains(&true) {
         let mut left_out = left_out.into_iter();
         entries.retain(|_| !left_out.next().unwrap_or_default());
@@ -211,23 +213,25 @@ fn retain(entries: &mut Vec<Entry<'_>>, left_out: Vec<bool>) {
 }
 
 /// Opens an object, member by member.
-fn opened<'d, 'a>(draft: &'d mut Draft<'a>) -> Option<&'d mut ObjectDraft<'a>> {
-    let entry = |name, draft| Entry { name, draft, declared: false };
-    let entries = match std::mem::replace(draft, Draft::Invalid) {
-        Draft::Object(object) => {
-            *draft = Draft::Object(object);
+fn opened<'d, 'a>(draft: &'d mut ValueDraft<'a>) -> Option<&'d mut ObjectDraft<'a>> {
+    let entry = |name, draft| DraftEntry { name, draft, declared: false };
+    let entries = match std::mem::replace(draft, ValueDraft::Invalid) {
+        ValueDraft::Object(object) => {
+            *draft = ValueDraft::Object(object);
             return draft.as_object_mut();
         }
-        Draft::Text(json) => {
-            let members = json.as_object().into_iter().flat_map(Object::members);
-            members.map(|(name, value)| entry(name.as_ref().into(), Draft::Text(value))).collect()
+        ValueDraft::Text(json) => {
+            let members = json.as_object().into_iter().flat_map(JsonObject::members);
+            members
+                .map(|(name, value)| entry(name.as_ref().into(), ValueDraft::Text(value)))
+                .collect()
         }
-        Draft::Value(Value::Object(members)) => members
+        ValueDraft::Value(Value::Object(members)) => members
             .into_iter()
-            .map(|(name, value)| entry(name.into(), Draft::Value(value)))
+            .map(|(name, value)| entry(name.into(), ValueDraft::Value(value)))
             .collect(),
         _ => vec![],
     };
-    *draft = Draft::Object(ObjectDraft { entries, ..ObjectDraft::default() });
+    *draft = ValueDraft::Object(ObjectDraft { entries, ..ObjectDraft::default() });
     draft.as_object_mut()
 }

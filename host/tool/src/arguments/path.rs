@@ -1,9 +1,9 @@
-//! Where in the arguments a value is (`ARG-32`).
+//! Path of a value in the arguments (`ARG-32`).
 
 use std::fmt;
 
 /// A path as a chain back to the argument object. It lives on the stack and costs nothing until it
-/// is shown.
+/// is displayed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'p> {
     Root,

@@ -1,39 +1,39 @@
-//! What is wrong with arguments, in words that a model can act on (`ARG-31`, `ARG-33`).
+//! Problems with arguments, worded so that a model can act on them (`ARG-31`, `ARG-33`).
 
 use std::fmt;
 
 use super::path::Path;
-use crate::schema::Members;
+use crate::schema::AllowedValues;
 
-/// One thing that is wrong with arguments.
+/// A problem with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Where (`ARG-32`); empty for the text or the object as a whole.
+    /// Path of the value (`ARG-32`); empty for the JSON text or the object as a whole.
     pub path: String,
-    /// What kind of problem it is.
+    /// Kind of problem.
     pub code: ProblemCode,
-    /// A sentence for the model.
+    /// Sentence for the model.
     pub message: String,
-    /// More sentences for the model, which say what would be taken. Shown after the message.
+    /// Further sentences for the model that describe acceptable values. Shown after the message.
     pub hint: Option<String>,
 }
 
-/// The codes of `ARG-31`, in the order of their words.
+/// Codes of `ARG-31`, in the alphabetical order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemCode {
-    /// A keyword of the schema is violated.
+    /// The value violates a keyword of the schema.
     Constraint,
     /// The value is not one of the members.
     Enum,
     /// The value is of another kind.
     Kind,
-    /// The text is too long or too deep, or takes too much work.
+    /// The JSON text is too long or too deeply nested, or takes too much work.
     Limit,
     /// The text is not a JSON object.
     Malformed,
-    /// The number does not fit.
+    /// The number is out of range.
     Range,
     /// A required argument is missing.
     Required,
@@ -42,7 +42,7 @@ pub enum ProblemCode {
 }
 
 impl ProblemCode {
-    /// The word of `ARG-31`.
+    /// Returns the name of the code in `ARG-31`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,23 +64,23 @@ impl fmt::Display for ProblemCode {
     }
 }
 
-/// Everything that is wrong with the arguments of one call. Shown as the texts joined by one space,
-/// each with its hint.
+/// All problems with the arguments of one call. Displays the messages, each followed by its hint,
+/// joined by single spaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidArguments {
     problems: Vec<Problem>,
 }
 
 impl InvalidArguments {
-    /// Sorts the problems (`ARG-31`). Of several for one path the first that was found stays: later
-    /// ones would speak of a value that is wrong already (`ARG-34`).
+    /// Sorts the problems (`ARG-31`). Of several for one path the first one found stays, because
+    /// later ones would describe a value that is already wrong (`ARG-34`).
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|left, right| left.path.cmp(&right.path));
         problems.dedup_by(|later, earlier| later.path == earlier.path);
         Self { problems }
     }
 
-    /// The problems, sorted by path and code.
+    /// Returns the problems, sorted by path.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -104,19 +104,19 @@ impl fmt::Display for InvalidArguments {
 
 impl std::error::Error for InvalidArguments {}
 
-/// A JSON kind in the words of `ARG-33`.
+/// Kind of a JSON value, in the words of `ARG-33`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundKind {
     Null,
     Boolean,
-    /// A number; whether it is an integer literal.
+    /// A number; true if it is an integer literal.
     Number(bool),
     String,
     Array,
     Object,
 }
 
-impl Found {
+impl FoundKind {
     fn words(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -164,7 +164,8 @@ pub(super) fn too_deep(tool: &str, levels_max: usize) -> InvalidArguments {
     )
 }
 
-/// Not a text of the contract: the contract does not know of schemas whose alternatives explode.
+/// Reports a decoding that takes too much work. The contract does not define this message, because
+/// it does not consider schemas whose alternatives explode.
 pub(super) fn too_much_work(tool: &str) -> InvalidArguments {
     whole(ProblemCode::Limit, format!("Arguments for '{tool}' take too much work to check."))
 }
@@ -175,7 +176,7 @@ pub(super) fn required(at: &Path<'_>, tool: &str) -> Problem {
     problem(path, ProblemCode::Required, message)
 }
 
-pub(super) fn kind(at: &Path<'_>, expected: &[&str], found: Found) -> Problem {
+pub(super) fn kind(at: &Path<'_>, expected: &[&str], found: FoundKind) -> Problem {
     let path = at.to_string();
     let message =
         format!("Argument '{path}' must be {}, got {}.", expected.join(" or "), found.words());
@@ -188,7 +189,7 @@ pub(super) fn range(at: &Path<'_>, expected: &[&str]) -> Problem {
     problem(path, ProblemCode::Range, message)
 }
 
-pub(super) fn not_a_member(at: &Path<'_>, members: &Members) -> Problem {
+pub(super) fn not_a_member(at: &Path<'_>, members: &AllowedValues) -> Problem {
     let path = at.to_string();
     let members: Vec<String> = members.values.iter().map(ToString::to_string).collect();
     let message = format!("Argument '{path}' must be one of {}.", members.join(", "));

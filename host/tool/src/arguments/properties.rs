@@ -1,4 +1,4 @@
-//! What holds for every declaration and every text: properties that are tried on generated ones.
+//! Property tests: invariants of every declaration and every input, checked on generated ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::{Arguments, DecodeOptions, InputSchema, OutputSchema};
 
 const NAMES: [&str; 4] = ["a", "b", "n1", "é x"];
 
-/// Any value over a few names and near the edges of the kinds.
+/// Generates any value over a few names and near the bounds of the kinds.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -51,7 +51,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema of a value without parts.
+/// Generates a schema of a value without parts.
 fn plain_schema() -> impl Strategy<Value = Value> {
     let nullable = |name: &'static str| select(vec![json!(name), json!([name, "null"])]);
     prop_oneof![
@@ -71,7 +71,7 @@ fn plain_schema() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A schema of objects: some names, some of them required, and a word about the others.
+/// Generates an object schema: some names, some of them required, and a rule for the others.
 fn object_of(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     let additional =
         select(vec![None, Some(json!(true)), Some(json!(false)), Some(json!({"type": "integer"}))]);
@@ -98,8 +98,8 @@ fn with_default(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Va
     })
 }
 
-/// Declarations of arguments; those that are refused (a default that does not fit) are skipped by
-/// the tests.
+/// Generates declarations of arguments. The tests skip those that are rejected, such as ones with a
+/// default that does not fit.
 pub(crate) fn declaration() -> impl Strategy<Value = Value> {
     let schema = with_default(plain_schema()).prop_recursive(3, 24, 4, |inner| {
         let inner = with_default(inner).boxed();
@@ -120,7 +120,7 @@ pub(crate) fn declaration() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Schemas with every keyword of validation, for a comparison with a library.
+/// Generates schemas with every validation keyword, for a comparison with a library.
 fn any_schema() -> impl Strategy<Value = Value> {
     let kinds = ["null", "boolean", "integer", "number", "string", "array", "object"];
     let leaf = prop_oneof![
@@ -188,7 +188,7 @@ pub(crate) fn dice() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 40)
 }
 
-/// A value that a schema probably accepts, with and without its tolerance, and now and then one
+/// Returns a value that a schema probably accepts, with or without tolerance, and occasionally one
 /// that it does not.
 fn sample(schema: &Value, dice: &mut Dice) -> Value {
     if dice.below(24) == 0 {
@@ -244,7 +244,7 @@ pub(crate) fn sample_object(schema: &Value, dice: &mut Dice) -> Value {
     Value::Object(members)
 }
 
-/// A declaration and arguments for it.
+/// Generates a declaration and arguments for it.
 pub(crate) fn declaration_and_arguments() -> impl Strategy<Value = (Value, Value)> {
     (declaration(), dice()).prop_map(|(declared, dice)| {
         let arguments = sample_object(&declared, &mut Dice(dice));
@@ -270,7 +270,7 @@ fn without(value: &Value, name: &str) -> Value {
     members.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Whether a schema has a choice of which two branches or more accept a value with parts.
+/// Returns whether a schema has a choice in which two or more branches accept a value with parts.
 fn chooses_between_parts(schema: &Value) -> bool {
     let has_parts = |branch: &&Value| {
         let kind = branch["type"].as_str().or(branch["type"][0].as_str());
@@ -312,10 +312,10 @@ proptest! {
         }
     }
 
-    /// What was decoded is valid by the published schema, in the eyes of a library as well, and can
-    /// be decoded again. It decodes to itself, but for a choice between two schemas of values with
-    /// parts: there `ARG-21` chooses anew, and the first branch may accept without tolerance what
-    /// another one has left after dropping a key (`ARG-24`).
+    /// Decoded arguments are valid by the published schema, also according to a library, and can be
+    /// decoded again. They decode to themselves, except with a choice between two schemas of values
+    /// with parts: there `ARG-21` chooses again, and the first branch may accept without tolerance
+    /// what another branch has left after dropping a key (`ARG-24`).
     #[test]
     fn decoded_arguments_are_valid_and_decode_to_themselves((declared, value) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -329,7 +329,7 @@ proptest! {
         }
     }
 
-    /// ARG-6: leaving out what is not supplied, or giving null for it, is the same.
+    /// ARG-6: omitting a value and giving null for it are equivalent.
     #[test]
     fn absent_and_null_are_the_same((declared, value) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -343,7 +343,7 @@ proptest! {
         prop_assert_eq!(schema.decode_value("t", &value, &options), schema.decode_value("t", &nulls, &options));
     }
 
-    /// Without tolerance nothing is accepted that is not accepted with it.
+    /// Strict decoding accepts nothing that tolerant decoding does not.
     #[test]
     fn strictness_only_refuses_more((declared, value) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -372,16 +372,16 @@ proptest! {
         }
     }
 
-    /// The reader agrees with a library on every text that it reads.
+    /// The reader agrees with a library on all JSON that it reads.
     #[test]
     fn any_text_is_read_or_refused(text in r#"[ \[\]{}":,\\utrfalsn0-9.eE+-]{0,24}"#) {
         let ours = crate::json::read(text.as_bytes(), 128).ok().and_then(|json| json.to_value());
-        // Two keys of one name and numbers beyond a float are where they may differ.
+        // They may differ on duplicate keys and on numbers beyond a float.
         let theirs: Option<Value> = serde_json::from_str(&text).ok();
         prop_assert_eq!(ours, theirs);
     }
 
-    /// Arbitrary bytes as text and as declaration.
+    /// Arbitrary bytes as arguments and as a declaration.
     #[test]
     fn any_bytes_are_decoded_or_refused(bytes in vec(any::<u8>(), 0..64), text in ".{0,64}") {
         let schema = InputSchema::compile("t", r#"{"properties":{"a":{"type":"string"}},"additionalProperties":true}"#).unwrap();

@@ -7,7 +7,7 @@ fn schema(declared: Value) -> InputSchema {
     InputSchema::compile("t", &declared.to_string()).unwrap()
 }
 
-/// Decodes a text and shows what came out: the arguments, or the problems.
+/// Decodes JSON and shows the result: the arguments, or the problems.
 fn decode(declared: Value, text: &str) -> String {
     shown(&schema(declared), text, &DecodeOptions::default())
 }
@@ -22,7 +22,7 @@ fn shown(schema: &InputSchema, text: &str, options: &DecodeOptions) -> String {
     }
 }
 
-/// Decodes one parameter and shows its value or what is wrong with it.
+/// Decodes one parameter and shows its value or its problems.
 fn parameter(declared: Value, text: &str) -> String {
     let text = decode(json!({"properties": {"p": declared}}), &format!("{{\"p\":{text}}}"));
     text.strip_prefix("{\"p\":").and_then(|text| text.strip_suffix('}')).unwrap_or(&text).to_owned()
@@ -242,8 +242,8 @@ fn several_types() {
 
 #[test]
 fn null_that_is_accepted_is_never_refused() {
-    // `type` admits null and `enum` does not: null is what ARG-4 gives, and validation does not
-    // take it back.
+    // `type` admits null and `enum` does not: ARG-4 accepts null, and validation does not reject it
+    // again.
     let declared = json!({"properties": {"p": {"type": ["string", "null"], "enum": ["a"]}}, "required": ["p"]});
     assert_eq!(decode(declared, "{}"), r#"{"p":null}"#);
 }
@@ -579,7 +579,8 @@ fn exploding_alternatives_end_with_a_limit() {
     assert_eq!(result.validate(&value).unwrap_err(), "the value takes too much work to validate");
 }
 
-/// The deepest value through a long row of schemas on each of its levels. A test's stack has 2 MiB.
+/// The deepest value through a long chain of schemas on each of its levels. A test's stack has 2
+/// MiB.
 #[test]
 fn depth_never_overflows_the_stack() {
     let mut definitions = serde_json::Map::new();
@@ -595,7 +596,7 @@ fn depth_never_overflows_the_stack() {
     assert_eq!(decoded.unwrap_err().to_string(), "Arguments for 't' take too much work to check.");
 }
 
-/// 128 levels are allowed, and not only where nothing looks at them.
+/// 128 levels are allowed everywhere, not only where no schema applies.
 #[test]
 fn the_deepest_value_decodes_by_a_recursive_schema() {
     let declared = json!({

@@ -1,5 +1,4 @@
-//! Tools that were accepted before, in the form in which a host keeps them from one start to the
-//! next.
+//! Serialized form of accepted tools, which a host caches from one start to the next.
 
 use std::sync::Arc;
 
@@ -9,13 +8,13 @@ use super::Declaration;
 use crate::schema::KeptSchema;
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
-/// The version of the rules by which declarations are accepted and published. Raised with every
-/// change of them: a tool that was kept under another version has to be declared anew.
+/// Version of the rules by which declarations are accepted and published. Raised with every change
+/// of them: a tool cached under another version has to be declared again.
 pub const DECLARATION_RULES: u32 = 1;
 
-/// A tool that was accepted. A definition of it is made without checking and compiling anything, so
-/// whoever keeps it has to know that nobody else could change it, and that [`DECLARATION_RULES`]
-/// are the same.
+/// Serialized form of an accepted tool. It turns into a definition without checking or compiling
+/// anything, so a cache of it must be protected from changes by others and must be discarded when
+/// [`DECLARATION_RULES`] changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTool {
     name: String,
@@ -27,7 +26,7 @@ pub struct KeptTool {
 }
 
 impl KeptTool {
-    /// What to keep of `definition`, which was compiled from `declaration`.
+    /// Returns the serialized form of `definition`, which was compiled from `declaration`.
     #[must_use]
     pub fn new(declaration: &Declaration, definition: &ToolDefinition) -> Self {
         let output = declaration.output_schema.as_deref().zip(definition.output.as_deref());
@@ -41,7 +40,7 @@ impl KeptTool {
         }
     }
 
-    /// The definition; `None` if its name is none, which was never accepted.
+    /// Returns the definition, or `None` if the name is invalid, which an accepted tool's never is.
     #[must_use]
     pub fn into_definition(self) -> Option<ToolDefinition> {
         Some(ToolDefinition {

@@ -1,17 +1,17 @@
-//! Names of tools that a person or a model could take for one another (`ARG-43`).
+//! Names of tools that a user or a model could confuse (`ARG-43`).
 
 use std::collections::HashMap;
 
 use super::{DeclarationError, Reason};
 
-/// Refuses two names that are the same, differ only by case, or look alike.
+/// Rejects names that are equal, differ only in case, or look alike.
 pub(super) fn check_distinct<'n>(
     names: impl Iterator<Item = &'n str>,
 ) -> Result<(), DeclarationError> {
     taken(names).next().map_or(Ok(()), Err)
 }
 
-/// A refusal for every name that cannot be told from one before it.
+/// Returns an error for every name that is confusable with an earlier one.
 pub(super) fn taken<'n>(
     names: impl Iterator<Item = &'n str>,
 ) -> impl Iterator<Item = DeclarationError> {
@@ -23,9 +23,9 @@ pub(super) fn taken<'n>(
     })
 }
 
-/// What a name looks like, after the table of Unicode's look-alike characters (UTS 39). Tool names
-/// are ASCII (`ARG-38`), so its ASCII rows are all that can matter: `0` and `O`; `1`, `I` and `l`;
-/// `m` and `rn`.
+/// Returns a key that is equal for names that look alike, after Unicode's table of confusable
+/// characters (UTS 39). Tool names are ASCII (`ARG-38`), so only its ASCII rows matter: `0` and
+/// `O`; `1`, `I` and `l`; `m` and `rn`.
 ///
 /// Case is not folded here. `I` looks like `l` and equals `i` by case; both at once would make
 /// `mail` and `mall` one name.

@@ -1,8 +1,8 @@
-//! The reasons of `ARG-39`, in one list so that their words can be read together.
+//! Reasons of `ARG-39`, in one list so that their wording can be read together.
 
 use crate::InvalidName;
 
-/// Why a declaration is refused, as the end of a sentence without its full stop.
+/// Reason why a declaration is rejected, as the end of a sentence without its full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Reason {
     #[error("{0}")]
@@ -35,7 +35,7 @@ pub(crate) enum Reason {
     KeywordShape { expected: &'static str },
     #[error("the keyword is not supported")]
     Unsupported,
-    #[error("`$id` is supported at the top level alone")]
+    #[error("`$id` is supported at the top level only")]
     NestedId,
     #[error("a parameter name must not be empty")]
     EmptyParameterName,

@@ -3,7 +3,7 @@
 //! Three weights. A *refusal* keeps the plugin from loading. A *note* says what the host makes of a
 //! declaration and asks for nothing. *Advice* is about readers: names that a client cuts off,
 //! schemas that a strict mode does not take, parameters that a model has to guess. The limits of
-//! clients are facts about other people's software, so nothing here refuses anything.
+//! clients are facts about third-party software, so nothing here refuses anything.
 
 #[cfg(test)]
 mod tests;
@@ -30,15 +30,15 @@ const TOOLS_ADVISED: usize = 40;
 /// Remarks of one kind about one tool; what comes after them says the same.
 const REMARKS_MAX: usize = 50;
 
-/// What there is to say about the declarations of one plugin.
+/// Review of the declarations of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Review {
-    /// Why the plugin does not load.
+    /// Reasons why the plugin does not load.
     pub refusals: Vec<DeclarationError>,
-    /// What the host or a dialect makes of a declaration.
+    /// Notes on how the host or a dialect reads a declaration.
     pub notes: Vec<Remark>,
-    /// What its author should think about.
+    /// Advice for the author.
     pub advice: Vec<Remark>,
 }
 
@@ -76,7 +76,7 @@ pub fn review(declarations: &[Declaration]) -> Review {
     }
     let mut rewritten = HashMap::new();
     for declaration in declarations.iter().take(super::TOOLS_MAX) {
-        let mut tool = Tool { declaration, review: &mut review };
+        let mut tool = ReviewedTool { declaration, review: &mut review };
         tool.name(&mut rewritten);
         tool.description();
         tool.output();
@@ -89,12 +89,12 @@ pub fn review(declarations: &[Declaration]) -> Review {
 }
 
 /// One tool under review.
-struct Tool<'r> {
+struct ReviewedTool<'r> {
     declaration: &'r Declaration,
     review: &'r mut Review,
 }
 
-impl Tool<'_> {
+impl ReviewedTool<'_> {
     fn remark(&self, rule: &'static str, pointer: &str, message: String) -> Remark {
         Remark { rule, tool: self.declaration.name.clone(), pointer: pointer.to_owned(), message }
     }
@@ -309,7 +309,7 @@ fn lacks_description(property: &Value) -> bool {
     property.is_object() && text.trim().is_empty() && !has("$ref") && !has("const")
 }
 
-/// Whether Anthropic takes the name of a property.
+/// Returns whether Anthropic takes the name of a property.
 fn is_key(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     (1..=64).contains(&name.len()) && name.chars().all(fits)

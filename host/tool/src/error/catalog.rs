@@ -1,10 +1,11 @@
-//! The table of error types: one row per cause, in the order of the contract.
+//! Catalog of error types: one row per cause, in the order of the contract.
 //!
-//! `docs/errors.md` is made from it; a test compares the two.
+//! `docs/errors.md` is generated from it; a test compares the two.
 
 macro_rules! catalog {
     ($($(#[doc = $cause:literal])+ $variant:ident = $name:literal, transient: $transient:literal, $help:literal;)*) => {
-        /// Why a call ended without a value and without a failure of the tool's own (`RES-7`).
+        /// Type of error that ended a call with neither a value nor a failure reported by the tool
+        /// (`RES-7`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorType {
@@ -12,34 +13,34 @@ macro_rules! catalog {
         }
 
         impl ErrorType {
-            /// Every row of the table, in its order.
+            /// All rows of the catalog, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The stable name, as models and records see it.
+            /// Returns the stable name, as used by models and records.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// The cause in plain words.
+            /// Returns the cause in plain words.
             #[must_use]
             pub const fn cause(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($cause),+).trim_ascii()),* }
             }
 
-            /// The row of that name.
+            /// Returns the row of that name.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|row| row.name() == name)
             }
 
-            /// What the person who runs the host, or the author of the plugin, can do about it.
+            /// Returns advice for the operator or the plugin's author.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help),* }
             }
 
-            /// Whether the same call may succeed when it is made again (`RES-9`).
+            /// Returns whether the same call may succeed when repeated (`RES-9`).
             #[must_use]
             pub const fn is_transient(self) -> bool {
                 match self { $(Self::$variant => $transient),* }
@@ -55,10 +56,10 @@ catalog! {
          of standard error in the call record.";
     /// access outside linear memory
     TrapMemoryOutOfBounds = "Trap.MemoryOutOfBounds", transient: false,
-        "A bug in the plugin: a pointer that is wrong. The call stack in the record says where.";
+        "A bug in the plugin: an invalid pointer. The call stack in the record shows where.";
     /// access outside a table
     TrapTableOutOfBounds = "Trap.TableOutOfBounds", transient: false,
-        "A bug in the plugin: a function pointer that is wrong. The call stack in the record says \
+        "A bug in the plugin: an invalid function pointer. The call stack in the record shows \
          where.";
     /// indirect call with another signature, or through a null entry
     TrapIndirectCallMismatch = "Trap.IndirectCallMismatch", transient: false,
@@ -68,19 +69,20 @@ catalog! {
         "A bug in the plugin, most often the smallest integer divided by -1.";
     /// division or remainder by zero
     TrapIntegerDivideByZero = "Trap.IntegerDivideByZero", transient: false,
-        "A bug in the plugin: a divisor that was not checked.";
+        "A bug in the plugin: an unchecked divisor.";
     /// conversion of a float that has no integer value
     TrapBadConversion = "Trap.BadConversion", transient: false,
-        "A bug in the plugin: NaN, an infinity or a number out of range became an integer.";
+        "A bug in the plugin: NaN, an infinity or an out-of-range number is converted to an \
+         integer.";
     /// call stack exhausted
     TrapStackOverflow = "Trap.StackOverflow", transient: false,
-        "The plugin recurses without end or too deeply; guest code has 1 MiB of stack.";
+        "The plugin recurses infinitely or too deeply; guest code has 1 MiB of stack.";
     /// misaligned atomic access
     TrapHeapMisaligned = "Trap.HeapMisaligned", transient: false,
-        "A bug in the plugin: an atomic variable at an odd address.";
+        "A bug in the plugin: an atomic variable at a misaligned address.";
     /// a guest exception left the export
     TrapUncaughtException = "Trap.UncaughtException", transient: false,
-        "The plugin has to catch what it throws and report it as a failure.";
+        "Catch exceptions in the plugin and report them as failures.";
     /// every other trap
     TrapOther = "Trap.Other", transient: false,
         "The engine's message in the call record names the trap.";
@@ -96,11 +98,11 @@ catalog! {
         "Raise `memory-bytes-max` for the plugin, or give it smaller input.";
     /// the result is larger than the limit
     OutputLimit = "OutputLimit", transient: false,
-        "Ask for less in one call: a filter, a page, a file instead of a result; or raise \
+        "Ask for less in one call: use a filter, a page, or a file instead of a result; or raise \
          `output-bytes-max`.";
     /// the guest held more host resources than allowed
     HandleLimit = "HandleLimit", transient: false,
-        "The plugin keeps streams or files open that it no longer needs; or raise `handles-max`.";
+        "Close streams and files that the plugin no longer needs, or raise `handles-max`.";
     /// the result is not valid JSON, breaks the declared output schema, is nested deeper than 128
     /// levels, or violates the calling convention
     InvalidResult = "InvalidResult", transient: false,
@@ -108,18 +110,18 @@ catalog! {
          how.";
     /// the guest asked to exit, with any code
     GuestExit = "GuestExit", transient: false,
-        "A tool has to return, also when it fails; `exit` belongs in commands.";
+        "Return from the tool even if it fails; `exit` is for commands.";
     /// the guest was stopped because it used a capability it was not granted
     CapabilityDenied = "CapabilityDenied", transient: false,
         "The record names the capability. Grant it if the plugin should have it.";
     /// another call committed a change to a file this call changed
     Conflict = "Conflict", transient: true,
-        "Make the call again: it then sees the other call's change. `retries` of the plugin has \
-         that done.";
+        "Retry the call: it then sees the other call's change. `retries` of the plugin does this \
+         automatically.";
     /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too
     /// many calls under way
     PluginUnavailable = "PluginUnavailable", transient: true,
-        "The record says why. `cofferdam inspect` tries the component without calling it.";
+        "The record says why. `cofferdam inspect` loads the component without calling it.";
 }
 
 impl std::fmt::Display for ErrorType {
@@ -144,8 +146,8 @@ mod tests {
     #[test]
     fn rows_are_in_the_order_of_the_contract() {
         let names: Vec<_> = ErrorType::ALL.iter().map(|t| t.name()).collect();
-        // Traps come first, then limits, then what else ends a call, then what keeps it from
-        // starting.
+        // Traps come first, then limits, then other causes that end a call, then those that keep it
+        // from starting.
         let contract = "Trap.Unreachable Trap.MemoryOutOfBounds Trap.TableOutOfBounds Trap.IndirectCallMismatch \
                         Trap.IntegerOverflow Trap.IntegerDivideByZero Trap.BadConversion \
                         Trap.StackOverflow \

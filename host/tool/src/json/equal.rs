@@ -8,10 +8,10 @@ use serde_json::{Number, Value};
 
 use super::number::compare;
 
-/// Arrays up to this length are searched for duplicates pair by pair.
+/// Longest array whose duplicates are searched for pair by pair.
 const ITEMS_COMPARED_MAX: usize = 16;
 
-/// Whether two values are equal as JSON Schema sees it.
+/// Returns whether two values are equal by the rules of JSON Schema.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right).is_eq(),
@@ -29,8 +29,8 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Whether two of the values are equal. Long lists are grouped by a keyed hash, so that nobody who
-/// writes the values can make this quadratic.
+/// Returns whether two of the values are equal. Long lists are grouped by a keyed hash, so that
+/// crafted values cannot make this quadratic.
 pub(crate) fn has_duplicates(values: &[Value]) -> bool {
     if values.len() <= ITEMS_COMPARED_MAX {
         return values
@@ -48,7 +48,7 @@ pub(crate) fn has_duplicates(values: &[Value]) -> bool {
     })
 }
 
-/// A hash that is the same for equal values.
+/// Returns a hash that is the same for equal values.
 fn fingerprint(value: &Value, keys: &RandomState) -> u64 {
     match value {
         Value::Null => keys.hash_one(0_u8),
@@ -68,8 +68,8 @@ fn fingerprint(value: &Value, keys: &RandomState) -> u64 {
     }
 }
 
-/// Every number that equals an integer of 64 bits has that integer's float, so equal numbers share
-/// it.
+/// Hashes a number by its float. A number that equals a 64-bit integer has the same float as that
+/// integer, so equal numbers share a hash.
 fn number_fingerprint(number: &Number, keys: &RandomState) -> u64 {
     let float = number.as_f64().unwrap_or_default();
     // `-0` equals `0`.

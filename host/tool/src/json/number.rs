@@ -1,23 +1,22 @@
-//! Numbers: from their text, and compared by their exact value.
+//! Numbers: parsed from their source text and compared by their exact value.
 //!
-//! A comparison through 64-bit floats would call 2^53 and 2^53 + 1 equal, and 0.3 no multiple of
-//! 0.1. Integers are compared as integers, and multiples are computed on the decimal digits that a
-//! person sees.
+//! A comparison of 64-bit floats would find 2^53 and 2^53 + 1 equal, and 0.3 not a multiple of 0.1.
+//! So integers are compared as integers, and multiples are computed on the visible decimal digits.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// Beyond this every 64-bit float is larger than any integer of a [`Number`].
+/// Bound from which every 64-bit float is larger than any integer of a [`Number`].
 const BEYOND_INTEGERS: f64 = 36_893_488_147_419_103_232.0; // 2^65
 
-/// Whether a number's text has neither fraction nor exponent (`ARG-11`).
+/// Returns whether a number literal has neither fraction nor exponent (`ARG-11`).
 pub(crate) fn is_integer_literal(text: &str) -> bool {
     !text.contains(['.', 'e', 'E'])
 }
 
-/// The value of an optional sign and ASCII digits, whatever their count; `None` if it is too large
-/// for any declared range (`ARG-12`), which 20 digits are enough to see.
+/// Parses an optional sign and any number of ASCII digits. Returns `None` if the value has more
+/// than 20 significant digits, which is too large for any declared range (`ARG-12`).
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -31,9 +30,9 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// The number that a decimal text stands for; `None` if a 64-bit float cannot hold it. Integers
-/// that fit into 64 bits stay exact, larger ones become the nearest float. `-0` is the float that
-/// keeps its sign.
+/// Parses a decimal number. Returns `None` if a 64-bit float cannot hold it. Integers that fit into
+/// 64 bits stay exact, larger ones become the nearest float. `-0` becomes the float that keeps its
+/// sign.
 pub(crate) fn number(text: &str) -> Option<Number> {
     if is_integer_literal(text)
         && let Some(number) =
@@ -58,13 +57,13 @@ pub(crate) fn compare(left: &Number, right: &Number) -> Ordering {
     }
 }
 
-/// Whether the number has no fraction: what JSON Schema calls an integer.
+/// Returns whether the number has no fraction, which JSON Schema calls an integer.
 pub(crate) fn is_whole(number: &Number) -> bool {
     as_integer(number).is_some() || as_float(number).fract() == 0.0
 }
 
-/// Whether `value` is `divisor` times a whole number, by their decimal digits. A zero divisor has
-/// no multiples.
+/// Returns whether `value` is `divisor` times a whole number, by their decimal digits. A zero
+/// divisor has no multiples.
 pub(crate) fn is_multiple(value: &Number, divisor: &Number) -> bool {
     let (Some(value), Some(divisor)) = (Decimal::of(value), Decimal::of(divisor)) else {
         return false;
@@ -83,14 +82,14 @@ pub(crate) fn is_multiple(value: &Number, divisor: &Number) -> bool {
     remainder == 0
 }
 
-/// The magnitude of a number: `digits` times ten to the `exponent`.
+/// Magnitude of a number: `digits` times ten to the power of `exponent`.
 struct Decimal {
     digits: u128,
     exponent: i32,
 }
 
 impl Decimal {
-    /// Reads the shortest text of the number: at most 20 digits.
+    /// Parses the shortest representation of the number, which has at most 20 digits.
     fn of(number: &Number) -> Option<Self> {
         let text = number.to_string();
         let text = text.trim_start_matches('-');
@@ -121,7 +120,7 @@ fn integer_to_float(integer: i128, float: f64) -> Ordering {
     if float.abs() >= BEYOND_INTEGERS {
         return if float > 0.0 { Ordering::Less } else { Ordering::Greater };
     }
-    // Below 2^65 the whole part of a float is an integer that fits, and the cast is exact.
+    // Below 2^65 the integer part of a float fits, and the cast is exact.
     let whole = float.trunc() as i128;
     integer.cmp(&whole).then_with(|| 0.0_f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Json, Object, Shape};
+use super::{Json, JsonObject, JsonShape};
 
 /// Objects with more members look for repeated keys with a hash set.
 const MEMBERS_COMPARED_MAX: usize = 16;
 
 /// The text is not one JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed {
+pub(crate) struct InvalidDocument {
     /// The byte at which reading stopped.
     pub(crate) offset: usize,
 }
@@ -37,8 +37,8 @@ pub(crate) fn levels(text: &[u8]) -> usize {
     deepest
 }
 
-/// What follows a string, of which `text` begins behind the opening quote. Most of a long text is
-/// in strings.
+/// Returns the rest after a string, of which `text` begins behind the opening quote. Most of a long
+/// text is in strings.
 fn after_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         let is_end = text.get(at) == Some(&b'"');
@@ -70,32 +70,32 @@ pub(crate) fn value_levels(value: &Value) -> usize {
 
 /// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`; a text
 /// that is deeper after all counts as malformed, so that the stack is safe in any case.
-pub(crate) fn read(text: &[u8], levels_max: usize) -> Result<Json<'_>, Malformed> {
-    let text =
-        std::str::from_utf8(text).map_err(|error| Malformed { offset: error.valid_up_to() })?;
-    let mut reader = Reader { text, at: 0, levels_left: levels_max };
+pub(crate) fn read(text: &[u8], levels_max: usize) -> Result<Json<'_>, InvalidDocument> {
+    let text = std::str::from_utf8(text)
+        .map_err(|error| InvalidDocument { offset: error.valid_up_to() })?;
+    let mut reader = JsonReader { text, at: 0, levels_left: levels_max };
     reader.skip_white_space();
     let value = reader.value()?;
     reader.skip_white_space();
     if reader.at == text.len() { Ok(value) } else { Err(reader.malformed()) }
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t str,
     at: usize,
     levels_left: usize,
 }
 
-impl<'t> Reader<'t> {
-    fn value(&mut self) -> Result<Json<'t>, Malformed> {
+impl<'t> JsonReader<'t> {
+    fn value(&mut self) -> Result<Json<'t>, InvalidDocument> {
         let start = self.at;
         let shape = match self.peek() {
-            Some(b'"') => Shape::String(self.string()?),
+            Some(b'"') => JsonShape::String(self.string()?),
             Some(b'[') => self.nested(Self::array)?,
             Some(b'{') => self.nested(Self::object)?,
-            Some(b't') => self.word("true", Shape::Bool(true))?,
-            Some(b'f') => self.word("false", Shape::Bool(false))?,
-            Some(b'n') => self.word("null", Shape::Null)?,
+            Some(b't') => self.word("true", JsonShape::Bool(true))?,
+            Some(b'f') => self.word("false", JsonShape::Bool(false))?,
+            Some(b'n') => self.word("null", JsonShape::Null)?,
             _ => self.number()?,
         };
         Ok(Json { raw: self.since(start)?, shape })
@@ -103,8 +103,8 @@ impl<'t> Reader<'t> {
 
     fn nested(
         &mut self,
-        read: fn(&mut Self) -> Result<Shape<'t>, Malformed>,
-    ) -> Result<Shape<'t>, Malformed> {
+        read: fn(&mut Self) -> Result<JsonShape<'t>, InvalidDocument>,
+    ) -> Result<JsonShape<'t>, InvalidDocument> {
         self.levels_left = self.levels_left.checked_sub(1).ok_or(self.malformed())?;
         self.at += 1;
         let shape = read(self)?;
@@ -112,37 +112,37 @@ impl<'t> Reader<'t> {
         Ok(shape)
     }
 
-    fn array(&mut self) -> Result<Shape<'t>, Malformed> {
+    fn array(&mut self) -> Result<JsonShape<'t>, InvalidDocument> {
         let mut items = Vec::new();
         self.skip_white_space();
         if self.take(b']') {
-            return Ok(Shape::Array(items));
+            return Ok(JsonShape::Array(items));
         }
         loop {
             self.skip_white_space();
             items.push(self.value()?);
             if self.ends_with(b']')? {
-                return Ok(Shape::Array(items));
+                return Ok(JsonShape::Array(items));
             }
         }
     }
 
-    fn object(&mut self) -> Result<Shape<'t>, Malformed> {
+    fn object(&mut self) -> Result<JsonShape<'t>, InvalidDocument> {
         let mut members = Vec::new();
         self.skip_white_space();
         if self.take(b'}') {
-            return Ok(Shape::Object(Object::default()));
+            return Ok(JsonShape::Object(JsonObject::default()));
         }
         loop {
             self.skip_white_space();
             members.push(self.member()?);
             if self.ends_with(b'}')? {
-                return Ok(Shape::Object(last_ones(members)));
+                return Ok(JsonShape::Object(last_ones(members)));
             }
         }
     }
 
-    fn member(&mut self) -> Result<(Cow<'t, str>, Json<'t>), Malformed> {
+    fn member(&mut self) -> Result<(Cow<'t, str>, Json<'t>), InvalidDocument> {
         if self.peek() != Some(b'"') {
             return Err(self.malformed());
         }
@@ -155,8 +155,8 @@ impl<'t> Reader<'t> {
         Ok((name, self.value()?))
     }
 
-    /// Whether `close` follows an element; otherwise a comma does.
-    fn ends_with(&mut self, close: u8) -> Result<bool, Malformed> {
+    /// Returns whether `close` follows an element; otherwise a comma does.
+    fn ends_with(&mut self, close: u8) -> Result<bool, InvalidDocument> {
         self.skip_white_space();
         if self.take(close) {
             return Ok(true);
@@ -164,7 +164,7 @@ impl<'t> Reader<'t> {
         if self.take(b',') { Ok(false) } else { Err(self.malformed()) }
     }
 
-    fn word(&mut self, word: &str, shape: Shape<'t>) -> Result<Shape<'t>, Malformed> {
+    fn word(&mut self, word: &str, shape: JsonShape<'t>) -> Result<JsonShape<'t>, InvalidDocument> {
         if !self.rest().starts_with(word.as_bytes()) {
             return Err(self.malformed());
         }
@@ -172,7 +172,7 @@ impl<'t> Reader<'t> {
         Ok(shape)
     }
 
-    fn number(&mut self) -> Result<Shape<'t>, Malformed> {
+    fn number(&mut self) -> Result<JsonShape<'t>, InvalidDocument> {
         self.take(b'-');
         if !self.take(b'0') {
             self.digits()?;
@@ -184,17 +184,17 @@ impl<'t> Reader<'t> {
             let _ = self.take(b'+') || self.take(b'-');
             self.digits()?;
         }
-        Ok(Shape::Number)
+        Ok(JsonShape::Number)
     }
 
-    fn digits(&mut self) -> Result<(), Malformed> {
+    fn digits(&mut self) -> Result<(), InvalidDocument> {
         let digits = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += digits;
         if digits == 0 { Err(self.malformed()) } else { Ok(()) }
     }
 
     /// A string from its opening quote to its closing one. Borrows when there is no escape.
-    fn string(&mut self) -> Result<Cow<'t, str>, Malformed> {
+    fn string(&mut self) -> Result<Cow<'t, str>, InvalidDocument> {
         self.at += 1;
         let plain = self.plain_characters()?;
         if self.take(b'"') {
@@ -213,7 +213,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Everything up to a quote or a backslash, either of which follows.
-    fn plain_characters(&mut self) -> Result<&'t str, Malformed> {
+    fn plain_characters(&mut self) -> Result<&'t str, InvalidDocument> {
         let (start, rest) = (self.at, self.rest());
         let end = memchr::memchr2(b'"', b'\\', rest);
         let plain = end.and_then(|end| rest.get(..end)).unwrap_or(rest);
@@ -222,11 +222,11 @@ impl<'t> Reader<'t> {
             self.at += plain.iter().position(|&byte| byte < 0x20).unwrap_or_default();
             return Err(self.malformed());
         }
-        self.at += end.ok_or(Malformed { offset: self.text.len() })?;
+        self.at += end.ok_or(InvalidDocument { offset: self.text.len() })?;
         self.since(start)
     }
 
-    fn escape(&mut self) -> Result<char, Malformed> {
+    fn escape(&mut self) -> Result<char, InvalidDocument> {
         let escaped = self.peek();
         self.at += 1;
         Ok(match escaped {
@@ -243,7 +243,7 @@ impl<'t> Reader<'t> {
 
     /// `\uXXXX`, or two of them for a character outside the basic plane. A surrogate alone is
     /// malformed (`ARG-28`).
-    fn unicode_escape(&mut self) -> Result<char, Malformed> {
+    fn unicode_escape(&mut self) -> Result<char, InvalidDocument> {
         let unit = self.hex_unit()?;
         if let Some(character) = char::from_u32(unit) {
             return Ok(character);
@@ -257,7 +257,7 @@ impl<'t> Reader<'t> {
             .ok_or(self.malformed())
     }
 
-    fn hex_unit(&mut self) -> Result<u32, Malformed> {
+    fn hex_unit(&mut self) -> Result<u32, InvalidDocument> {
         let mut unit = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
@@ -287,12 +287,12 @@ impl<'t> Reader<'t> {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 
-    fn since(&self, start: usize) -> Result<&'t str, Malformed> {
+    fn since(&self, start: usize) -> Result<&'t str, InvalidDocument> {
         self.text.get(start..self.at).ok_or(self.malformed())
     }
 
-    fn malformed(&self) -> Malformed {
-        Malformed { offset: self.at }
+    fn malformed(&self) -> InvalidDocument {
+        InvalidDocument { offset: self.at }
     }
 }
 
@@ -302,8 +302,8 @@ fn narrow(unit: u32) -> u16 {
 }
 
 /// Keeps the last member of each name (`ARG-29`) and remembers a name that was repeated (`ARG-38`).
-fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> Object<'t> {
-    let Some(latest) = repetitions(&members) else { return Object { members, repeated: None } };
+fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> JsonObject<'t> {
+    let Some(latest) = repetitions(&members) else { return JsonObject { members, repeated: None } };
     let repeated = members
         .iter()
         .zip(&latest)
@@ -311,7 +311,7 @@ fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> Object<'t> {
         .map(|((name, _), _)| name.clone());
     let mut latest = latest.into_iter();
     members.retain(|_| latest.next().unwrap_or(true));
-    Object { members, repeated }
+    JsonObject { members, repeated }
 }
 
 /// For each member whether it is the last of its name; `None` if every one is.

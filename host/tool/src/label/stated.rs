@@ -1,4 +1,4 @@
-//! What is stated about a tool, and what of it counts (`LBL-4`, `LBL-5`).
+//! Stated labels of tools, and the rules for how far they count (`LBL-4`, `LBL-5`).
 
 use std::collections::BTreeSet;
 
@@ -7,47 +7,49 @@ use serde_json::{Map, Value};
 
 use super::{Confidentiality, Destination, Integrity, Label, META_KEY, principals};
 
-/// What somebody states about a tool (`LBL-5`). What is not stated is `None`.
+/// Labels stated about a tool (`LBL-5`). `None` means that a label is not stated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StatedLabels {
-    /// Whether its results can be relied on.
+    /// Integrity of its results.
     pub source_integrity: Option<Integrity>,
-    /// Who may have its results.
+    /// Confidentiality of its results.
     pub confidentiality: Option<Confidentiality>,
-    /// Whether it may be called with, and in view of, what cannot be relied on.
+    /// True if it may be called with untrusted data, or after such data has entered the
+    /// conversation.
     pub accepts_untrusted: Option<bool>,
-    /// The highest confidentiality of what may go into it; without one nothing is kept from it
+    /// Highest confidentiality of the data that may go into it. If it is missing, any data may
     /// (`LBL-10`).
     pub max_allowed_confidentiality: Option<Confidentiality>,
-    /// Whose data may go into it, of the data that is somebody's.
+    /// Principals whose data may go into it.
     pub authorized_principals: Option<BTreeSet<String>>,
 }
 
-/// Who has stated it.
+/// Party that states labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StatedBy {
-    /// The program that has the tool, about a function of its own: it counts as given.
+    /// The program that has the tool, about its own function. Its labels count as given.
     Program,
-    /// Somebody else, a plugin or a server: it can only make a label stricter.
+    /// A third party, such as a plugin or a server. Its labels can only make others stricter.
     #[default]
     ThirdParty,
 }
 
-/// What counts of a tool.
+/// Effective labels of a tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolLabels {
-    /// The label of its results, apart from what goes into them.
+    /// Label of its results, apart from the labels of its input.
     pub result: Label,
-    /// Whether it may be called with, and in view of, what cannot be relied on.
+    /// True if it may be called with untrusted data, or after such data has entered the
+    /// conversation.
     pub accepts_untrusted: bool,
-    /// What may go into it; `None` if nothing is kept from it.
+    /// Destination of the data that goes into it; `None` if any data may.
     pub destination: Option<Destination>,
 }
 
 impl StatedLabels {
-    /// What a tool of a listing states in its `_meta`, under `ifc`. A key with a value that is none
-    /// is not stated; of others nothing is known.
+    /// Reads the labels that a listed tool states in its `_meta`, under `ifc`. Keys with invalid
+    /// values count as not stated, and unknown keys are ignored.
     #[must_use]
     pub fn from_meta(meta: &Map<String, Value>) -> Self {
         let Some(said) = meta.get(META_KEY).and_then(Value::as_object) else {
@@ -65,13 +67,13 @@ impl StatedLabels {
         }
     }
 
-    /// Whether nothing is stated.
+    /// Returns whether no label is stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// These, and where they say nothing what the others say.
+    /// Returns these labels, completed by `others` where they state nothing.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -85,9 +87,9 @@ impl StatedLabels {
         }
     }
 
-    /// Where data goes that goes into the tool, if anything is stated about that. A tool of which
-    /// only the principals are known may have everything of theirs; one of which only the height is
-    /// known, nothing that is somebody's.
+    /// Returns the destination of data that goes into the tool, if anything is stated about it. If
+    /// only the principals are stated, all of their data may go in; if only the maximum is stated,
+    /// no data that belongs to a principal may.
     fn destination(&self) -> Option<Destination> {
         let (max, authorized) =
             (self.max_allowed_confidentiality, self.authorized_principals.as_ref());
@@ -99,10 +101,10 @@ impl StatedLabels {
 }
 
 impl ToolLabels {
-    /// What counts of a tool: what the program states about it (`program`), and what its source
-    /// does (`source`), which is `by`. Without a word from anybody the results of a third party are
-    /// untrusted and public, and those of the program's own functions trusted and public (`LBL-1`,
-    /// `LBL-4`).
+    /// Returns the effective labels of a tool from those that the program states about it
+    /// (`program`) and those that its source states (`source`, stated by `by`). Without any, the
+    /// results of a third party are untrusted and public, and those of the program's own functions
+    /// trusted and public (`LBL-1`, `LBL-4`).
     #[must_use]
     pub fn resolve(program: &StatedLabels, source: &StatedLabels, by: StatedBy) -> Self {
         let nothing = StatedLabels::default();

@@ -30,7 +30,7 @@ fn data_of_somebody_goes_where_all_of_them_are_known() {
     assert!(!of(&["a", "c"]).may_flow(&to(UserIdentity, &["a", "b"])));
     assert!(!of(&[]).may_flow(&to(UserIdentity, &["a"])));
     assert!(!of(&["a"]).may_flow(&to(Private, &["a"])));
-    // Of what is nobody's the principals do not matter.
+    // The principals of data below `UserIdentity` do not matter.
     assert!(label(Integrity::Trusted, Private, &["z"]).may_flow(&to(Private, &[])));
     assert!(!label(Integrity::Trusted, Private, &[]).may_flow(&to(Public, &[])));
 }

@@ -1,27 +1,28 @@
-//! What may be done with files.
+//! Access to file stores.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a plugin may do in a file store.
+/// Access that a plugin has to a file store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
-    /// Read and list.
+    /// Read files and list directories.
     ReadOnly,
-    /// Create files and directories, and nothing else: what is there can be neither seen nor
-    /// changed. A call may go on with what it has created itself.
+    /// Create files and directories, without reading or changing existing ones. A call may continue
+    /// to use what it has created itself.
     CreateOnly,
     /// Read, list, create, change and delete.
     ReadWrite,
 }
 
 impl FileAccess {
-    /// Every kind of access.
+    /// All kinds of access.
     pub const ALL: [Self; 3] = [Self::ReadOnly, Self::CreateOnly, Self::ReadWrite];
 
-    /// What both sides allow. Reading alone and creating alone have nothing in common.
+    /// Returns the access that both sides allow. [`ReadOnly`](Self::ReadOnly) and
+    /// [`CreateOnly`](Self::CreateOnly) have nothing in common.
     #[must_use]
     pub fn intersect(self, other: Self) -> Option<Self> {
         match (self, other) {
@@ -31,7 +32,7 @@ impl FileAccess {
         }
     }
 
-    /// The word for it in a configuration.
+    /// Returns the name used in configurations.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +42,7 @@ impl FileAccess {
         }
     }
 
-    /// What it allows, as a verb.
+    /// Describes the access as a verb phrase.
     #[must_use]
     pub fn in_plain_words(self) -> &'static str {
         match self {
@@ -62,7 +63,7 @@ impl fmt::Display for FileAccess {
 mod tests {
     use super::FileAccess::{self, CreateOnly, ReadOnly, ReadWrite};
 
-    /// Access as the set of what it allows: reading, creating, changing.
+    /// Represents access as the set of operations it allows: reading, creating, changing.
     fn allows(access: FileAccess) -> [bool; 3] {
         match access {
             ReadOnly => [true, false, false],

@@ -1,19 +1,19 @@
-//! Addresses: which are on the public network, and ranges of the others.
+//! IP addresses: classifies public ones and parses ranges of others.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or one address.
+/// Range of addresses: `10.0.0.0/8`, `fd00::/8`, or a single address.
 ///
-/// A range of IPv4 holds its addresses in every form, mapped into IPv6 too.
+/// An IPv4 range contains its addresses in every form, including mapped into IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressRange {
     base: IpAddr,
     prefix_bits: u8,
 }
 
-/// Why a text is not a range of addresses.
+/// Error returned for a string that is not an address range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not an address or a range: write `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, with \
@@ -24,7 +24,7 @@ pub struct InvalidAddressRange {
 }
 
 impl AddressRange {
-    /// Whether `address` is in the range.
+    /// Returns whether `address` is in the range.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {
@@ -41,7 +41,7 @@ impl AddressRange {
     }
 }
 
-/// The first `prefix_bits` of a number of `width` bits.
+/// Returns the first `prefix_bits` of a number of `width` bits.
 fn masked(bits: u128, width: u8, prefix_bits: u8) -> u128 {
     let dropped = u32::from(width.saturating_sub(prefix_bits));
     bits.checked_shr(dropped).unwrap_or(0)
@@ -90,11 +90,12 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// Whether `address` is one of the public network: not private, loopback, link-local (where clouds
-/// keep their metadata), multicast, reserved or for documentation, and not a form of IPv6 that
-/// carries such an address of IPv4.
+/// Returns whether `address` is on the public network: not private, loopback, link-local (where
+/// clouds serve their metadata), multicast, reserved or for documentation, and not an IPv6 form
+/// that embeds such an IPv4 address.
 ///
-/// From the IANA registries of special-purpose addresses. What is not known to be public is not.
+/// Based on the IANA registries of special-purpose addresses. Addresses not known to be public are
+/// not.
 #[must_use]
 pub fn is_public_address(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -106,7 +107,7 @@ pub fn is_public_address(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = match a {
-        // This network, private, loopback, and multicast, reserved, broadcast.
+        // "This network", private, loopback, multicast, reserved and broadcast.
         0 | 10 | 127 | 224..=255 => true,
         100 => (64..=127).contains(&b), // shared by carriers
         169 => b == 254,                // link-local: metadata of clouds
@@ -121,7 +122,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         }
         198 => matches!(b, 18 | 19) || (b == 51 && c == 100), // benchmarks, documentation
         203 => b == 0 && c == 113,                            // documentation
-        // A metadata service of one cloud that is not link-local.
+        // The metadata service of one cloud, which is not link-local.
         168 => address == Ipv4Addr::new(168, 63, 129, 16),
         _ => false,
     };
@@ -135,12 +136,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match (a, b) {
-        // NAT64 carries an IPv4 address at its end, 6to4 after its prefix.
+        // NAT64 has an IPv4 address at its end, 6to4 after its prefix.
         (0x64, 0xff9b) => (c, d, e, f) == (0, 0, 0, 0) && embedded(g, h),
         (0x2002, _) => embedded(b, c),
-        // Protocol assignments (Teredo among them), documentation.
+        // Protocol assignments (including Teredo), documentation.
         (0x2001, 0..=0x1ff | 0xdb8) | (0x3fff, 0..=0xfff) => false,
-        // Global unicast; whatever is outside of it is local, multicast or unassigned.
+        // Global unicast. Everything outside is local, multicast or unassigned.
         _ => (0x2000..=0x3fff).contains(&a),
     }
 }

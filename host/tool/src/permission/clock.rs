@@ -1,19 +1,18 @@
-//! How exactly a plugin may tell the time.
+//! Precision of a plugin's clocks.
 
 use serde::{Deserialize, Serialize};
 
-/// How precise the clocks of a guest are. The order is from least to most.
+/// Precision of a guest's clocks, ordered from lowest to highest.
 ///
-/// A fine clock is what timing attacks on other code of the machine are made with, and few tools
-/// need one.
+/// Timing attacks on other code of the machine need a precise clock, and few tools do.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockPrecision {
-    /// The clocks stand still at the start of the call.
+    /// The clocks are frozen at the start of the call.
     Frozen,
-    /// The clocks advance in steps of a millisecond.
+    /// The clocks advance in steps of one millisecond.
     #[default]
     Coarse,
     /// The host's own clocks.
@@ -21,10 +20,10 @@ pub enum ClockPrecision {
 }
 
 impl ClockPrecision {
-    /// Every precision, from least to most.
+    /// All precisions, from lowest to highest.
     pub const ALL: [Self; 3] = [Self::Frozen, Self::Coarse, Self::Precise];
 
-    /// The word for it in a configuration.
+    /// Returns the name used in configurations.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a call gets: the intersection of both sides, and what was asked beyond it.
+//! Grants of a call: the intersection of both sides, and the requests beyond it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,45 +12,44 @@ use super::{
     SocketRule, secret,
 };
 
-/// What a plugin asks for.
+/// Permissions that a plugin requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// It has no manifest: it takes whatever a person offers. What it can do with that is bounded
-    /// by its imports.
+pub enum RequestedPermissions {
+    /// The plugin has no manifest and takes everything that the operator offers. Its imports bound
+    /// what it can do with that.
     Unstated,
-    /// The same, within limits of its own.
+    /// Like [`Unstated`](Self::Unstated), within the plugin's own limits.
     UnstatedWithin(LimitsAsked),
-    /// This and no more.
+    /// These permissions and no more.
     Stated(Box<Permissions>),
 }
 
-/// What is granted.
+/// Result of matching a request with an offer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Granted {
-    /// What a call may do.
+pub struct GrantedPermissions {
+    /// Permissions of a call.
     pub policy: Policy,
-    /// What was asked and is not granted, or not as a whole.
-    pub missing: Vec<Missing>,
+    /// Requested permissions that are not granted, or only in part.
+    pub missing: Vec<MissingPermission>,
 }
 
-/// Something that was asked and is not offered, or not as a whole.
+/// A requested permission that is not offered, or only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// What was asked.
+pub struct MissingPermission {
+    /// Permission as requested.
     pub permission: Permission,
-    /// What is offered of it, in plain words; `None` if nothing is.
+    /// The part that is offered, in plain words; `None` if nothing is.
     pub offered: Option<String>,
 }
 
-/// One thing that can be granted. It is written and read as `files:notes=read-only` or
-/// `http:GET https://a.example/`.
+/// A single permission, written as `files:notes=read-only` or `http:GET https://a.example/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// A file store; without a name, any.
+    /// Access to a file store, or to any store if the name is missing.
     Files(Option<MountName>, FileAccess),
     /// HTTP requests.
     Http(HttpRule),
-    /// A connection.
+    /// A socket connection.
     Socket(SocketRule),
     /// An environment variable.
     Env(String),
@@ -58,19 +57,19 @@ pub enum Permission {
     Config(String),
     /// A secret that the guest may read.
     Secret(String),
-    /// A clock of some precision.
+    /// Clocks of this precision.
     Clock(ClockPrecision),
     /// Random numbers.
     Random,
-    /// A tool.
+    /// Calls of a tool.
     Tool(ToolName),
-    /// A question to the one who made the call.
+    /// Questions to the caller.
     Ask(QuestionKind),
-    /// A limit and the value that is wanted.
+    /// A limit and the requested value.
     Limit(String, u64),
 }
 
-/// Why a text is no permission.
+/// Error returned for a string that is not a permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a permission: {reason}")]
 pub struct InvalidPermission {
@@ -78,24 +77,24 @@ pub struct InvalidPermission {
     reason: String,
 }
 
-impl Asked {
-    /// What is granted of `offered`: what both sides name. The only place where grants are made.
+impl RequestedPermissions {
+    /// Returns the permissions that both sides name. The only place that makes grants.
     #[must_use]
-    pub fn granted_of(&self, offered: &Policy) -> Granted {
+    pub fn granted_of(&self, offered: &Policy) -> GrantedPermissions {
         match self {
-            Self::Unstated => Granted { policy: offered.clone(), missing: Vec::new() },
+            Self::Unstated => GrantedPermissions { policy: offered.clone(), missing: Vec::new() },
             Self::UnstatedWithin(asked) => {
                 let limits = asked.applied_to(&offered.limits);
                 let mut missing = Vec::new();
                 limits_beyond(asked, &offered.limits, &mut missing);
-                Granted { policy: Policy { limits, ..offered.clone() }, missing }
+                GrantedPermissions { policy: Policy { limits, ..offered.clone() }, missing }
             }
             Self::Stated(asked) => stated(asked, offered),
         }
     }
 }
 
-fn stated(asked: &Permissions, offered: &Policy) -> Granted {
+fn stated(asked: &Permissions, offered: &Policy) -> GrantedPermissions {
     let mut missing = Vec::new();
     let policy = Policy {
         files: files(asked, &offered.files, &mut missing),
@@ -112,39 +111,42 @@ fn stated(asked: &Permissions, offered: &Policy) -> Granted {
     };
     if asked.clock > offered.clock {
         let offered = Some(format!("a {} clock", offered.clock.as_str()));
-        missing.push(Missing { permission: Permission::Clock(asked.clock), offered });
+        missing.push(MissingPermission { permission: Permission::Clock(asked.clock), offered });
     }
     if asked.random && !offered.random {
-        missing.push(Missing { permission: Permission::Random, offered: None });
+        missing.push(MissingPermission { permission: Permission::Random, offered: None });
     }
     limits_beyond(&asked.limits, &offered.limits, &mut missing);
-    Granted { policy, missing }
+    GrantedPermissions { policy, missing }
 }
 
-fn limits_beyond(asked: &LimitsAsked, offered: &Limits, missing: &mut Vec<Missing>) {
+fn limits_beyond(asked: &LimitsAsked, offered: &Limits, missing: &mut Vec<MissingPermission>) {
     for (key, wanted, offered) in asked.beyond(offered) {
         let permission = Permission::Limit(key.to_owned(), wanted.parse().unwrap_or(u64::MAX));
-        missing.push(Missing { permission, offered: Some(offered) });
+        missing.push(MissingPermission { permission, offered: Some(offered) });
     }
 }
 
 fn files(
     asked: &Permissions,
     offered: &BTreeMap<MountName, FileAccess>,
-    missing: &mut Vec<Missing>,
+    missing: &mut Vec<MissingPermission>,
 ) -> BTreeMap<MountName, FileAccess> {
     for (name, &wanted) in &asked.files {
         let got = offered.get(name).and_then(|access| wanted.intersect(*access));
         if got != Some(wanted) {
             let permission = Permission::Files(Some(name.clone()), wanted);
-            missing
-                .push(Missing { permission, offered: offered.get(name).map(ToString::to_string) });
+            missing.push(MissingPermission {
+                permission,
+                offered: offered.get(name).map(ToString::to_string),
+            });
         }
     }
     if let Some(wanted) = asked.files_any
         && offered.is_empty()
     {
-        missing.push(Missing { permission: Permission::Files(None, wanted), offered: None });
+        missing
+            .push(MissingPermission { permission: Permission::Files(None, wanted), offered: None });
     }
     let granted = |(name, access): (&MountName, &FileAccess)| {
         let wanted = asked.files.get(name).copied().or(asked.files_any)?;
@@ -153,7 +155,11 @@ fn files(
     offered.iter().filter_map(granted).collect()
 }
 
-fn http(asked: &[HttpRule], offered: &[HttpGrant], missing: &mut Vec<Missing>) -> Vec<HttpGrant> {
+fn http(
+    asked: &[HttpRule],
+    offered: &[HttpGrant],
+    missing: &mut Vec<MissingPermission>,
+) -> Vec<HttpGrant> {
     let mut granted: Vec<HttpGrant> = Vec::new();
     for wanted in asked {
         let shared = |grant: &HttpGrant| {
@@ -163,7 +169,8 @@ fn http(asked: &[HttpRule], offered: &[HttpGrant], missing: &mut Vec<Missing>) -
         if !parts.iter().any(|part| part.rule == *wanted) {
             let words: Vec<_> = parts.iter().map(|part| part.rule.to_string()).collect();
             let offered = (!words.is_empty()).then(|| words.join("; "));
-            missing.push(Missing { permission: Permission::Http(wanted.clone()), offered });
+            missing
+                .push(MissingPermission { permission: Permission::Http(wanted.clone()), offered });
         }
         for part in parts {
             if !granted.contains(&part) {
@@ -174,21 +181,21 @@ fn http(asked: &[HttpRule], offered: &[HttpGrant], missing: &mut Vec<Missing>) -
     granted
 }
 
-/// Names that both sides have.
+/// Intersects two sets of names, and reports the requested names that are not offered.
 fn set<T: Clone + Ord>(
     asked: &BTreeSet<T>,
     offered: &BTreeSet<T>,
     permission: impl Fn(T) -> Permission,
-    missing: &mut Vec<Missing>,
+    missing: &mut Vec<MissingPermission>,
 ) -> BTreeSet<T> {
     for beyond in asked.difference(offered) {
-        missing.push(Missing { permission: permission(beyond.clone()), offered: None });
+        missing.push(MissingPermission { permission: permission(beyond.clone()), offered: None });
     }
     asked.intersection(offered).cloned().collect()
 }
 
 impl Permission {
-    /// What it allows, as a verb phrase.
+    /// Describes the permission as a verb phrase.
     #[must_use]
     pub fn in_plain_words(&self) -> String {
         match self {
@@ -283,12 +290,12 @@ fn parse(text: &str) -> Result<Permission, String> {
     }
 }
 
-/// Whether a text can be the name of an environment variable.
+/// Returns whether a string can be the name of an environment variable.
 pub(super) fn is_variable(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
 }
 
-/// Whether a text can be the key of a configuration value.
+/// Returns whether a string can be the key of a configuration value.
 pub(super) fn is_key(key: &str) -> bool {
     (1..=128).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
 }

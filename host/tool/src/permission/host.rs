@@ -17,7 +17,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Which hosts are meant.
+/// Hosts that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
     /// `*`: every host.
@@ -28,7 +28,7 @@ pub enum HostPattern {
     Exactly(Host),
 }
 
-/// Why a text is no host.
+/// Error returned for an invalid host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidHost {
@@ -39,7 +39,7 @@ pub enum InvalidHost {
     )]
     Name,
     /// A name that some resolvers take for an address, such as `0x7f.1` or `2130706433`.
-    #[error("looks like an address and is none: write IPv4 addresses as four decimal numbers")]
+    #[error("is not a valid address: write IPv4 addresses as four decimal numbers")]
     AlmostAddress,
     /// A name with characters outside of ASCII.
     #[error("has characters outside of ASCII: write the name in its `xn--` form")]
@@ -55,8 +55,8 @@ impl Host {
     /// Reads a host as it stands in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
     ///
     /// # Errors
-    /// [`InvalidHost`]. A text that a resolver could read as another address than a person would is
-    /// refused.
+    /// [`InvalidHost`]. A text that a resolver could read as another address than the operator
+    /// would is refused.
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             let address: Ipv6Addr = address.parse().map_err(|_| InvalidHost::AlmostAddress)?;
@@ -106,7 +106,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether `host` is meant.
+    /// Returns whether `host` is meant.
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {
         match (self, host) {

@@ -1,8 +1,8 @@
-//! Rules about HTTP requests.
+//! Rules for HTTP requests.
 //!
-//! A rule is written in one line: `GET,HEAD https://api.example.com:8443/v1`. Methods that are left
-//! out are all methods, a port that is left out is the scheme's, `:*` is any port, and the path is
-//! a prefix of whole segments.
+//! A rule is one line: `GET,HEAD https://api.example.com:8443/v1`. Without methods it applies to
+//! all methods, without a port to the scheme's default port; `:*` is any port, and the path is a
+//! prefix of whole segments.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,41 +16,41 @@ const RULE_BYTES_MAX: usize = 2048;
 /// Longest method in bytes.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// Which requests are meant.
+/// Rule that matches HTTP requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpRule {
-    /// Methods.
+    /// Methods that the rule matches.
     pub methods: HttpMethods,
-    /// The scheme: plain or over TLS, never both.
+    /// Scheme that the rule matches: plain or over TLS, never both.
     pub scheme: HttpScheme,
-    /// Hosts.
+    /// Hosts that the rule matches.
     pub host: HostPattern,
-    /// Ports.
+    /// Ports that the rule matches.
     pub port: PortRule,
-    /// A prefix of the path in whole segments, starting with `/` and not ending with it; empty for
-    /// every path.
+    /// Path prefix of whole segments, starting with `/` and not ending with it; empty for every
+    /// path.
     path: String,
 }
 
-/// The scheme of a request.
+/// Scheme of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HttpScheme {
-    /// Without encryption.
+    /// HTTP without encryption.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
-/// Methods of requests.
+/// Set of request methods.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HttpMethods {
     /// Every method.
     Any,
-    /// These, in upper case; at least one.
+    /// Only these methods, in upper case; at least one.
     Only(BTreeSet<String>),
 }
 
-/// Ports of requests.
+/// Set of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortRule {
     /// Every port.
@@ -59,55 +59,55 @@ pub enum PortRule {
     Exactly(u16),
 }
 
-/// Where a request goes, as rules see it.
+/// Target of a request, in the form that rules match.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpTarget<'a> {
-    /// The method as it is sent.
+    /// Method as it is sent.
     pub method: &'a str,
-    /// The scheme.
+    /// Scheme of the URL.
     pub scheme: HttpScheme,
-    /// The host.
+    /// Host of the URL.
     pub host: &'a Host,
-    /// The port, the scheme's own if the URL has none.
+    /// Port of the URL, or the scheme's default port if it has none.
     pub port: u16,
-    /// The path with or without a query; an empty one is `/`.
+    /// Path of the URL, with or without a query. An empty path is `/`.
     pub path: &'a str,
 }
 
-/// Why a text is no rule.
+/// Error returned for a string that is not a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidHttpRule {
-    /// Not of the form.
+    /// The string does not have the form of a rule.
     #[error(
         "write it as `GET,POST https://host:port/path`; methods, port and path may be left out"
     )]
     Form,
-    /// Another scheme.
+    /// The scheme is neither `https` nor `http`.
     #[error("has a scheme that is neither `https` nor `http`")]
     Scheme,
-    /// A method that is none.
+    /// The method is invalid.
     #[error("has a method that is not made of the letters A-Z")]
     Method,
-    /// A host that is none.
+    /// The host is invalid.
     #[error("has a host that {0}")]
     Host(InvalidHost),
-    /// A port that is none.
+    /// The port is invalid.
     #[error("has a port that is neither `*` nor a number from 1 to 65535")]
     Port,
-    /// A path that servers could read in two ways.
+    /// The path is one that servers could read in two ways.
     #[error(
         "has a path with `.` or `..` segments, empty segments, `%`, `\\`, `*`, `?` or `#`: write \
          a plain prefix such as `/v1/items`"
     )]
     Path,
-    /// Too long.
+    /// The rule is too long.
     #[error("is longer than 2048 bytes")]
     Length,
 }
 
 impl HttpScheme {
-    /// The port of a URL that has none.
+    /// Returns the port of a URL without one.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -116,7 +116,7 @@ impl HttpScheme {
         }
     }
 
-    /// The scheme as in a URL.
+    /// Returns the scheme as in a URL.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl HttpMethods {
 }
 
 impl PortRule {
-    /// Whether `port` is meant.
+    /// Returns whether the rule matches `port`.
     #[must_use]
     pub fn matches(self, port: u16) -> bool {
         match self {
@@ -155,7 +155,7 @@ impl PortRule {
         }
     }
 
-    /// The ports that both mean.
+    /// Returns the rule for the ports that both rules match.
     #[must_use]
     pub fn intersect(self, other: Self) -> Option<Self> {
         match (self, other) {
@@ -166,11 +166,11 @@ impl PortRule {
 }
 
 impl HttpRule {
-    /// The narrowest rule for requests like `target`: the same method, scheme, host, port and path.
-    /// It is what an operator can be offered to grant when `target` was refused.
+    /// Returns the narrowest rule for requests like `target`: the same method, scheme, host, port
+    /// and path. An operator can be offered to grant it when `target` was denied.
     ///
-    /// A path that could be read as another one is only meant by a rule for every path. A method
-    /// that no rule can name ends in `?`: the rule then cannot be written into a configuration.
+    /// An ambiguous path is only matched by a rule for every path. A method that no rule can name
+    /// ends in `?`, so that the rule cannot be written into a configuration.
     #[must_use]
     pub fn for_target(target: &HttpTarget<'_>) -> Self {
         let methods = match method(target.method) {
@@ -191,10 +191,10 @@ impl HttpRule {
         }
     }
 
-    /// Whether a request is meant.
+    /// Returns whether the rule matches a request.
     ///
     /// A path that a server could read as another one (with `..`, an encoded separator, an empty
-    /// segment) is only meant by rules for every path.
+    /// segment) is only matched by rules for every path.
     #[must_use]
     pub fn matches(&self, target: &HttpTarget<'_>) -> bool {
         self.methods.matches(target.method)
@@ -212,7 +212,7 @@ impl HttpRule {
         has_one_reading(path) && is_prefix(&self.path, path)
     }
 
-    /// The requests that both rules mean, if there are any.
+    /// Returns the rule for the requests that both rules match, if there are any.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Option<Self> {
         if self.scheme != other.scheme {
@@ -233,12 +233,12 @@ impl HttpRule {
     }
 }
 
-/// Whether `prefix` is made of the first segments of `path`.
+/// Returns whether `prefix` consists of the first segments of `path`.
 fn is_prefix(prefix: &str, path: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether every server reads the path as the segments that it shows.
+/// Returns whether every server reads the path as the segments that it shows.
 fn has_one_reading(path: &str) -> bool {
     let mut decoded = String::with_capacity(path.len());
     let mut rest = path;
@@ -247,7 +247,7 @@ fn has_one_reading(path: &str) -> bool {
         decoded.push_str(before);
         let Some(digits) = escape.get(1..3) else { return false };
         match u8::from_str_radix(digits, 16) {
-            // An encoded separator, and an encoded `%` that is decoded once more.
+            // An encoded separator, or an encoded `%` that a server may decode again.
             Ok(b'/' | b'\\' | b'%' | 0) | Err(_) => return false,
             Ok(byte) => decoded.push(char::from(byte)),
         }
@@ -255,11 +255,11 @@ fn has_one_reading(path: &str) -> bool {
     }
     decoded.push_str(rest);
     let is_plain = |segment: &str| {
-        // Some servers cut parameters off a segment before they look at it.
+        // Some servers strip parameters from a segment before they interpret it.
         let name = segment.split(';').next().unwrap_or_default();
         !matches!(name, "." | "..") && !segment.contains('\\')
     };
-    // An empty path, a final separator, and nothing else that is empty.
+    // The path may be empty or end with a separator. Other empty segments are ambiguous.
     let below = decoded.strip_prefix('/').unwrap_or(&decoded);
     let inner = below.strip_suffix('/').unwrap_or(below);
     below.is_empty() || inner.split('/').all(|segment| !segment.is_empty() && is_plain(segment))

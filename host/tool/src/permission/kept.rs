@@ -1,12 +1,12 @@
-//! What a plugin asks for, in the form in which a host keeps it from one start to the next: reading
-//! it again takes no manifest.
+//! Serialized form of requested permissions, which a host caches from one start to the next:
+//! reading it needs no manifest.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Asked, ClockPrecision, LimitsAsked, Permission, Permissions};
+use super::{ClockPrecision, LimitsAsked, Permission, Permissions, RequestedPermissions};
 
-/// What was asked for, as the texts of single permissions.
+/// Requested permissions as strings of single permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptAsked {
     is_stated: bool,
@@ -14,27 +14,29 @@ pub struct KeptAsked {
 }
 
 impl KeptAsked {
-    /// What to keep of `asked`; `None` if its texts would not say the same.
+    /// Returns the serialized form of `asked`, or `None` if it would not read back as the same.
     #[must_use]
-    pub fn new(asked: &Asked) -> Option<Self> {
+    pub fn new(asked: &RequestedPermissions) -> Option<Self> {
         let permissions = match asked {
-            Asked::Unstated => Vec::new(),
-            Asked::UnstatedWithin(limits) => limits
+            RequestedPermissions::Unstated => Vec::new(),
+            RequestedPermissions::UnstatedWithin(limits) => limits
                 .entries()
                 .into_iter()
                 .map(|(key, value)| format!("limit:{key}={value}"))
                 .collect(),
-            Asked::Stated(permissions) => {
+            RequestedPermissions::Stated(permissions) => {
                 permissions.all().iter().map(ToString::to_string).collect()
             }
         };
-        let kept = Self { is_stated: matches!(asked, Asked::Stated(_)), permissions };
+        let kept =
+            Self { is_stated: matches!(asked, RequestedPermissions::Stated(_)), permissions };
         (kept.to_asked().as_ref() == Some(asked)).then_some(kept)
     }
 
-    /// What was asked for; `None` if a text is no permission, which was never kept.
+    /// Returns the requested permissions, or `None` if a string is not a permission, which a string
+    /// from [`new`](Self::new) always is.
     #[must_use]
-    pub fn to_asked(&self) -> Option<Asked> {
+    pub fn to_asked(&self) -> Option<RequestedPermissions> {
         let mut asked =
             Permissions { random: false, clock: ClockPrecision::Coarse, ..Permissions::default() };
         let mut limits = Map::new();
@@ -58,9 +60,9 @@ impl KeptAsked {
             asked.limits = serde_json::from_value::<LimitsAsked>(Value::Object(limits)).ok()?;
         }
         Some(match self.is_stated {
-            true => Asked::Stated(Box::new(asked)),
-            false if asked.limits == LimitsAsked::default() => Asked::Unstated,
-            false => Asked::UnstatedWithin(asked.limits),
+            true => RequestedPermissions::Stated(Box::new(asked)),
+            false if asked.limits == LimitsAsked::default() => RequestedPermissions::Unstated,
+            false => RequestedPermissions::UnstatedWithin(asked.limits),
         })
     }
 }
@@ -70,23 +72,26 @@ mod tests {
     use super::*;
     use crate::FileAccess;
 
-    fn kept(asked: &Asked) {
+    fn kept(asked: &RequestedPermissions) {
         let kept = KeptAsked::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
         assert_eq!(kept.to_asked().as_ref(), Some(asked));
     }
 
     #[test]
     fn everything_that_can_be_asked_for_is_kept() {
-        kept(&Asked::Unstated);
+        kept(&RequestedPermissions::Unstated);
         let limits = LimitsAsked {
             wall_ms_max: Some(5),
             fuel_max: Some(u64::MAX),
             ..LimitsAsked::default()
         };
-        kept(&Asked::UnstatedWithin(limits.clone()));
-        kept(&Asked::Stated(Box::default()));
-        kept(&Asked::Stated(Box::new(Permissions { random: false, ..Permissions::default() })));
-        kept(&Asked::Stated(Box::new(Permissions {
+        kept(&RequestedPermissions::UnstatedWithin(limits.clone()));
+        kept(&RequestedPermissions::Stated(Box::default()));
+        kept(&RequestedPermissions::Stated(Box::new(Permissions {
+            random: false,
+            ..Permissions::default()
+        })));
+        kept(&RequestedPermissions::Stated(Box::new(Permissions {
             files: [(crate::MountName::new("notes").unwrap(), FileAccess::ReadWrite)].into(),
             files_any: Some(FileAccess::CreateOnly),
             http: ["GET https://b.example/v1", "https://*.a.example/"]
@@ -102,7 +107,7 @@ mod tests {
             ask: [crate::ask::QuestionKind::Elicitation].into(),
             limits,
         })));
-        kept(&Asked::Stated(Box::new(Permissions {
+        kept(&RequestedPermissions::Stated(Box::new(Permissions {
             clock: ClockPrecision::Frozen,
             ..Permissions::default()
         })));

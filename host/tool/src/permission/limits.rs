@@ -1,18 +1,18 @@
-//! Limits that a plugin asks for.
+//! Limits that a plugin or a caller requests.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Limits;
 
-/// A limit that has no value means "no limit": it is above every number.
-trait Bound: Copy {
+/// Order of limits. A missing limit means "no limit" and is above every number.
+trait LimitOrder: Copy {
     fn is_above(self, other: Self) -> bool;
     fn shown(self) -> String;
 }
 
 macro_rules! number_bounds {
     ($($number:ty),*) => {$(
-        impl Bound for $number {
+        impl LimitOrder for $number {
             fn is_above(self, other: Self) -> bool {
                 self > other
             }
@@ -25,7 +25,7 @@ macro_rules! number_bounds {
 
 number_bounds!(u64, u32);
 
-impl Bound for Option<u64> {
+impl LimitOrder for Option<u64> {
     fn is_above(self, other: Self) -> bool {
         match (self, other) {
             (_, None) => false,
@@ -40,9 +40,8 @@ impl Bound for Option<u64> {
 
 macro_rules! asked {
     ($($field:ident: $type:ty = $key:literal,)*) => {
-        /// The limits of [`Limits`] that a plugin, or the caller of one call, has something to say
-        /// about: how much it needs, or with how much it keeps to. They can lower a limit and never
-        /// raise it.
+        /// Requested values for some of the [`Limits`]: what a plugin needs or promises to keep to,
+        /// or what the caller of one call sets. They can lower a limit and never raise it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
         pub struct LimitsAsked {
@@ -54,39 +53,40 @@ macro_rules! asked {
         }
 
         impl LimitsAsked {
-            /// `offered`, lowered to what is asked.
+            /// Returns `offered`, lowered to the requested values.
             #[must_use]
             pub fn applied_to(&self, offered: &Limits) -> Limits {
                 Limits {
                     $($field: match self.$field {
-                        Some(asked) if Bound::is_above(offered.$field, asked.into()) => asked.into(),
+                        Some(asked) if LimitOrder::is_above(offered.$field, asked.into()) => asked.into(),
                         _ => offered.$field,
                     },)*
                 }
             }
 
-            /// `others`, with these in their place: for a person who sets limits for one plugin
-            /// among others.
+            /// Returns `others` with these values in their place. For an operator who sets limits
+            /// for a single plugin.
             #[must_use]
             pub fn over(&self, others: &Limits) -> Limits {
                 Limits { $($field: self.$field.map_or(others.$field, |mine| mine.into()),)* }
             }
 
-            /// What is asked and not offered: key, asked, offered.
+            /// Returns the requested limits that exceed the offer, as key, requested value and
+            /// offered value.
             #[must_use]
             pub fn beyond(&self, offered: &Limits) -> Vec<(&'static str, String, String)> {
                 let mut beyond = Vec::new();
                 $(
                     if let Some(asked) = self.$field
-                        && Bound::is_above(asked.into(), offered.$field)
+                        && LimitOrder::is_above(asked.into(), offered.$field)
                     {
-                        beyond.push(($key, asked.to_string(), Bound::shown(offered.$field)));
+                        beyond.push(($key, asked.to_string(), LimitOrder::shown(offered.$field)));
                     }
                 )*
                 beyond
             }
 
-            /// What is asked: key and value.
+            /// Returns the requested limits as keys and values.
             #[must_use]
             pub fn entries(&self) -> Vec<(&'static str, String)> {
                 let mut entries = Vec::new();
@@ -136,7 +136,7 @@ mod tests {
             asked.beyond(&offered),
             [("memory-bytes-max", u64::MAX.to_string(), "67108864".to_owned())]
         );
-        // A budget below the one that is asked for is less than what is asked for.
+        // A budget below the requested one is reported as missing.
         let tight = Limits { fuel_max: Some(3), ..Limits::default() };
         assert_eq!(asked.applied_to(&tight).fuel_max, Some(3));
         assert_eq!(asked.beyond(&tight).len(), 2);

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a mount: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. A guest finds the store at
+/// Name of a mount: 1 to 64 characters from `A-Z a-z 0-9 _ -`. A guest finds the store at
 /// `/<name>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MountName(String);
 
-/// Why a text is not the name of a mount.
+/// Error returned for a string that is not a valid mount name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a name for a mount: use 1 to 64 characters out of A-Z a-z 0-9 _ -")]
 pub struct InvalidMountName {
@@ -18,10 +18,10 @@ pub struct InvalidMountName {
 }
 
 impl MountName {
-    /// Checks `name` against length and alphabet.
+    /// Validates length and alphabet of `name`.
     ///
     /// # Errors
-    /// [`InvalidMountName`] when a rule is broken.
+    /// [`InvalidMountName`] if `name` breaks a rule.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidMountName> {
         let name = name.into();
         let fits = (1..=64).contains(&name.len());
@@ -32,13 +32,13 @@ impl MountName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path under which a guest finds the mount.
+    /// Returns the path of the mount in the guest.
     #[must_use]
     pub fn guest_path(&self) -> String {
         format!("/{}", self.0)

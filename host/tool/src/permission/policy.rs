@@ -1,4 +1,4 @@
-//! The two sides: what is asked and what is offered.
+//! The two sides of a grant: requested permissions and the offered policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,82 +12,81 @@ use super::{
     Permission, SecretTemplate, SocketRule,
 };
 
-/// What a plugin asks for in its manifest. What it does not name it does not ask for, apart from
+/// Permissions that a plugin requests in its manifest. It requests only what it names, apart from
 /// random numbers and a coarse clock, without which most languages do not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
-    /// File stores by the name of their mount.
+    /// Access to file stores, by mount name.
     pub files: BTreeMap<MountName, FileAccess>,
-    /// What it would do in any store that it is given, whatever its name.
+    /// Access to any store that it is given, whatever its name.
     pub files_any: Option<FileAccess>,
-    /// HTTP requests.
+    /// HTTP requests that it sends.
     pub http: Vec<HttpRule>,
-    /// Connections.
+    /// Sockets that it connects to.
     pub sockets: BTreeSet<SocketRule>,
-    /// Environment variables by name.
+    /// Names of environment variables that it reads.
     pub env: BTreeSet<String>,
-    /// Configuration values by key.
+    /// Keys of configuration values that it reads.
     pub config: BTreeSet<String>,
-    /// Secrets by name.
+    /// Names of secrets that it reads.
     pub secrets: BTreeSet<String>,
-    /// How exactly it wants to tell the time.
+    /// Precision of its clocks.
     pub clock: ClockPrecision,
-    /// Whether it draws random numbers.
+    /// True if it draws random numbers.
     pub random: bool,
     /// Other tools that it calls.
     pub tools: BTreeSet<ToolName>,
-    /// What it asks the one who makes a call.
+    /// Kinds of questions that it asks its caller.
     pub ask: BTreeSet<QuestionKind>,
     /// Limits that it needs or keeps to.
     pub limits: LimitsAsked,
 }
 
-/// What a person offers, and in the same shape what is granted. The default is nothing but random
-/// numbers and a coarse clock.
+/// Permissions that the operator offers and, in the same form, those that are granted. The default
+/// is only random numbers and a coarse clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// File stores by the name of their mount.
+    /// Access to file stores, by mount name.
     pub files: BTreeMap<MountName, FileAccess>,
-    /// HTTP requests.
+    /// HTTP requests that the guest may send.
     pub http: Vec<HttpGrant>,
-    /// Connections.
+    /// Sockets that the guest may connect to.
     pub sockets: BTreeSet<SocketRule>,
-    /// Names of environment variables.
+    /// Names of environment variables that the guest may read.
     pub env: BTreeSet<String>,
-    /// Keys of configuration values.
+    /// Keys of configuration values that the guest may read.
     pub config: BTreeSet<String>,
     /// Names of secrets that the guest may read.
     pub secrets: BTreeSet<String>,
-    /// How exactly the guest may tell the time.
+    /// Precision of the guest's clocks.
     pub clock: ClockPrecision,
-    /// Whether the guest may draw random numbers.
+    /// True if the guest may draw random numbers.
     pub random: bool,
     /// Tools that the guest may call.
     pub tools: BTreeSet<ToolName>,
-    /// What the guest may ask the one who makes a call.
+    /// Kinds of questions that the guest may ask its caller.
     pub ask: BTreeSet<QuestionKind>,
-    /// What one call may use.
+    /// Limits of one call.
     pub limits: Limits,
 }
 
-/// HTTP requests that a person allows, and what the host adds to them.
+/// HTTP requests that the operator permits, and the headers that the host adds to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpGrant {
-    /// Which requests.
+    /// Rule for the permitted requests.
     pub rule: HttpRule,
-    /// Addresses that may be connected to although they are not public. A rule that names an
-    /// address brings that one.
+    /// Non-public addresses that may be connected to. A rule that names an address includes it.
     pub addresses: Vec<AddressRange>,
-    /// Headers that the host sets on these requests, in place of the guest's own.
+    /// Headers that the host sets on these requests, replacing the guest's own.
     pub headers: Vec<BoundHeader>,
 }
 
-/// A header with places for secrets, so that a guest uses a credential without seeing it.
+/// Header with placeholders for secrets, so that a guest uses a credential without seeing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundHeader {
-    /// The name in lower case.
+    /// Name of the header in lower case.
     pub name: String,
-    /// The value.
+    /// Value of the header.
     pub value: SecretTemplate,
 }
 
@@ -111,7 +110,7 @@ impl Default for Permissions {
 }
 
 impl Permissions {
-    /// Everything that is asked, one by one.
+    /// Returns all requested permissions, one by one.
     #[must_use]
     pub fn all(&self) -> Vec<Permission> {
         let files =
@@ -156,7 +155,7 @@ impl Default for Policy {
 }
 
 impl From<HttpRule> for HttpGrant {
-    /// A person who names an address means that address, public or not.
+    /// An operator who names an address means that address, public or not.
     fn from(rule: HttpRule) -> Self {
         let addresses = match &rule.host {
             HostPattern::Exactly(Host::Address(address)) => vec![AddressRange::from(*address)],
@@ -166,22 +165,22 @@ impl From<HttpRule> for HttpGrant {
     }
 }
 
-/// Why a text is no header.
+/// Error returned for a string that is not a bound header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidBoundHeader {
-    /// Not of the form.
+    /// The string does not have the form of a header.
     #[error("write it as `Name: value`, where the value may hold `${{secret:NAME}}`")]
     Form,
-    /// A header that decides where a message ends or whom it reaches.
+    /// The header determines where a message ends or which server it reaches.
     #[error("is a header that the host sets itself")]
     Reserved,
-    /// A value with a place that is none.
+    /// The value has an invalid placeholder or a control character.
     #[error(transparent)]
     Value(#[from] super::InvalidSecretTemplate),
 }
 
-/// Headers that no grant can set: they belong to the connection.
+/// Headers that no grant can set, because they belong to the connection.
 const RESERVED_HEADERS: [&str; 9] = [
     "connection",
     "content-length",

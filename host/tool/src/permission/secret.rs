@@ -1,15 +1,15 @@
-//! Secrets, and texts with places for them.
+//! Secrets, and templates with placeholders for them.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The value of a secret. It has no `Display` and its `Debug` hides it, so that it gets into a text
-/// only where somebody writes [`expose`](Self::expose).
+/// Value of a secret. It has no `Display` and its `Debug` hides it, so that it only becomes part of
+/// a string where code calls [`expose`](Self::expose).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(Arc<str>);
 
-/// A text with places for secrets: `Bearer ${secret:github}`.
+/// String with placeholders for secrets: `Bearer ${secret:github}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretTemplate {
     parts: Vec<Part>,
@@ -21,27 +21,27 @@ enum Part {
     Secret(String),
 }
 
-/// Why a text is no template.
+/// Error returned for a string that is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSecretTemplate {
-    /// `${` without its end, or with something else than a secret.
+    /// A `${` is not closed, or names something other than a secret.
     #[error(
         "has a `${{` that is not `${{secret:NAME}}`; NAME is 1 to 64 characters out of A-Z a-z 0-9 _ -"
     )]
     Place,
-    /// A control character.
+    /// The string has a control character.
     #[error("has a control character")]
     Control,
 }
 
 impl SecretText {
-    /// Takes a value over.
+    /// Wraps a value.
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         Self(value.into())
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -54,14 +54,14 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Whether a text can be the name of a secret.
+/// Returns whether a string can be the name of a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 impl SecretTemplate {
-    /// The names of the secrets that the text has places for.
+    /// Returns the names of the secrets that the template has placeholders for.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Secret(name) => Some(name.as_str()),
@@ -69,10 +69,10 @@ impl SecretTemplate {
         })
     }
 
-    /// The text with its secrets, or the name of the first one that `value` does not know.
+    /// Returns the string with its secrets, which `value` looks up.
     ///
     /// # Errors
-    /// The name of the missing secret.
+    /// The name of the first secret that `value` does not know.
     pub fn fill(&self, value: impl Fn(&str) -> Option<SecretText>) -> Result<SecretText, &str> {
         let mut text = String::new();
         for part in &self.parts {

@@ -1,42 +1,42 @@
-//! Rules about connections below HTTP.
+//! Rules for connections below HTTP.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Host, HostPattern, InvalidHost};
 
-/// Which connections are meant. Written as `tcp db.example.com:5432`; the host is one name or
-/// address, the port a number.
+/// Rule that matches connections, written as `tcp db.example.com:5432`. The host is a single name
+/// or address, the port a number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketRule {
-    /// The protocol.
+    /// Protocol of the connection.
     pub protocol: SocketProtocol,
-    /// The other end.
+    /// Remote host.
     pub host: Host,
-    /// Its port.
+    /// Remote port.
     pub port: u16,
 }
 
-/// A protocol over IP.
+/// Protocol over IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SocketProtocol {
-    /// Streams.
+    /// A byte stream.
     Tcp,
     /// Datagrams.
     Udp,
 }
 
-/// Why a text is no rule.
+/// Error returned for a string that is not a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSocketRule {
-    /// Not of the form.
+    /// The string does not have the form of a rule.
     #[error("write it as `tcp host:port` or `udp host:port`")]
     Form,
-    /// A host that is none.
+    /// The host is invalid.
     #[error("has a host that {0}")]
     Host(InvalidHost),
-    /// A port that is none.
+    /// The port is invalid.
     #[error("has a port that is not a number from 1 to 65535")]
     Port,
 }

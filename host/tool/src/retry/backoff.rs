@@ -1,11 +1,11 @@
-//! Retries: their number, and the pauses between them.
+//! Number of retries and the pauses between them.
 
 use std::time::Duration;
 
-/// Number of retries, and the pause before each: twice the one before, up to a maximum.
+/// Number of retries, and the pause before each: twice the previous one, up to a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// Attempts after the first one.
+    /// Maximum number of retries after the first attempt.
     pub retries_max: u32,
     /// Pause before the first retry.
     pub pause: Duration,
@@ -14,7 +14,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after so many attempts have failed; `None` if no retry is left.
+    /// Returns the pause after `attempts` failed attempts, or `None` if no retry is left.
     #[must_use]
     pub fn pause_after(&self, attempts: u32) -> Option<Duration> {
         if attempts > self.retries_max {

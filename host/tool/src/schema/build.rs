@@ -1,23 +1,24 @@
-//! From a schema's keywords to its node in the plan.
+//! Builds the nodes of a plan from the keywords of schemas.
 
 use super::declared;
 use super::keywords::{self, as_number, count, names};
 use super::pattern::Patterns;
 use super::plan::{
-    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members,
-    Node, NodeId, ObjectPlan, Property,
+    Additional, AllowedValues, ArrayPlan, Check, Choice, Contains, CountKind, Format, Kind, NodeId,
+    ObjectPlan, Property, SchemaCondition, SchemaNode,
 };
 use super::pointer::{self, Pointer};
-use super::refuse::{Refusal, refuse};
+use super::refuse::{SchemaRefusal, refuse};
 use super::sites::{Site, Sites};
 use crate::declaration::Reason;
-use crate::json::{Json, Object, Shape};
+use crate::json::{Json, JsonObject, JsonShape};
 
-/// Builds the node of every site. What depends on other nodes (null, defaults, `required`) is
-/// filled in later.
+/// Builds the nodes of all sites. Properties that depend on other nodes (null, defaults,
+/// `required`) are filled in later.
 ///
-/// Fails with one refusal for each schema that has any.
-pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Vec<Refusal>> {
+/// # Errors
+/// One refusal for each invalid schema.
+pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<SchemaNode>, Vec<SchemaRefusal>> {
     let mut patterns = Patterns::new();
     let (mut nodes, mut refusals) = (Vec::with_capacity(sites.len()), Vec::new());
     for (_, site) in sites.iter() {
@@ -29,26 +30,32 @@ pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Vec<Refusal>> {
     if refusals.is_empty() { Ok(nodes) } else { Err(refusals) }
 }
 
-fn node(sites: &Sites<'_>, site: &Site<'_>, patterns: &mut Patterns) -> Result<Node, Refusal> {
+fn node(
+    sites: &Sites<'_>,
+    site: &Site<'_>,
+    patterns: &mut Patterns,
+) -> Result<SchemaNode, SchemaRefusal> {
     match site.json.shape() {
-        Shape::Bool(false) => Ok(Node { never: Some(site.keyword), ..Node::default() }),
-        Shape::Object(schema) => {
-            NodeBuilder { sites, site, schema, patterns, node: Node::default() }.build()
+        JsonShape::Bool(false) => {
+            Ok(SchemaNode { never: Some(site.keyword), ..SchemaNode::default() })
         }
-        _ => Ok(Node::default()),
+        JsonShape::Object(schema) => {
+            NodeBuilder { sites, site, schema, patterns, node: SchemaNode::default() }.build()
+        }
+        _ => Ok(SchemaNode::default()),
     }
 }
 
 struct NodeBuilder<'b, 'j> {
     sites: &'b Sites<'j>,
     site: &'b Site<'j>,
-    schema: &'j Object<'j>,
+    schema: &'j JsonObject<'j>,
     patterns: &'b mut Patterns,
-    node: Node,
+    node: SchemaNode,
 }
 
 impl<'j> NodeBuilder<'_, 'j> {
-    fn build(mut self) -> Result<Node, Refusal> {
+    fn build(mut self) -> Result<SchemaNode, SchemaRefusal> {
         self.node.reference = self.site.reference;
         self.kinds()?;
         self.node.members = self.members()?;
@@ -61,9 +68,9 @@ impl<'j> NodeBuilder<'_, 'j> {
         Ok(self.node)
     }
 
-    /// The types in the order of the declaration, or what the schema is read as without one
+    /// Sets the types in the order of the declaration, or the implied type if none is declared
     /// (`ARG-22`).
-    fn kinds(&mut self) -> Result<(), Refusal> {
+    fn kinds(&mut self) -> Result<(), SchemaRefusal> {
         let format = self.schema.get("format").and_then(Json::as_str).unwrap_or_default();
         let types =
             declared::types(self.schema).or_else(|reason| refuse(&self.at("type"), reason))?;
@@ -73,7 +80,7 @@ impl<'j> NodeBuilder<'_, 'j> {
             None if self.schema.get("enum").or(self.schema.get("const")).is_some() => vec![],
             None if has("properties") || has("additionalProperties") => vec![Kind::Object],
             None if has("items") || has("prefixItems") => vec![Kind::Array],
-            // Arguments are an object whatever the declaration leaves unsaid.
+            // Arguments are always an object, even if the declaration does not say so.
             None if self.site.pointer.is_empty() => vec![Kind::Object],
             None => vec![],
         };
@@ -83,9 +90,9 @@ impl<'j> NodeBuilder<'_, 'j> {
         Ok(())
     }
 
-    /// The values that are allowed; with both keywords the `const` decides and the `enum` is
-    /// checked afterwards.
-    fn members(&self) -> Result<Option<Members>, Refusal> {
+    /// Returns the allowed values. If both keywords are present, `const` determines them and `enum`
+    /// is checked afterwards.
+    fn members(&self) -> Result<Option<AllowedValues>, SchemaRefusal> {
         let members = match declared::members(self.schema) {
             Ok(members) => members,
             Err((None, reason)) => return refuse(&self.at("enum"), reason),
@@ -97,11 +104,11 @@ impl<'j> NodeBuilder<'_, 'j> {
             .schema
             .get("const")
             .and_then(Json::to_value)
-            .map(|value| Members::new(vec![value]));
+            .map(|value| AllowedValues::new(vec![value]));
         Ok(constant.or(members))
     }
 
-    fn object(&mut self) -> Result<Option<ObjectPlan>, Refusal> {
+    fn object(&mut self) -> Result<Option<ObjectPlan>, SchemaRefusal> {
         let has = |name| self.schema.get(name).is_some();
         let is_root = self.site.pointer.is_empty();
         let any = [
@@ -139,7 +146,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         names.filter_map(|name| property(name)).collect()
     }
 
-    fn property_patterns(&mut self) -> Result<Vec<(regex::Regex, NodeId)>, Refusal> {
+    fn property_patterns(&mut self) -> Result<Vec<(regex::Regex, NodeId)>, SchemaRefusal> {
         let mut compiled = Vec::new();
         let declared = self.schema.get("patternProperties").and_then(Json::as_object);
         for (pattern, _) in declared.into_iter().flat_map(|patterns| patterns.members()) {
@@ -156,7 +163,7 @@ impl<'j> NodeBuilder<'_, 'j> {
     fn additional(&self) -> Additional {
         match self.schema.get("additionalProperties").map(Json::shape) {
             None => Additional::Unmentioned,
-            Some(Shape::Bool(false)) => Additional::Forbidden,
+            Some(JsonShape::Bool(false)) => Additional::Forbidden,
             Some(_) => self
                 .child(&["additionalProperties"])
                 .map_or(Additional::Forbidden, Additional::Schema),
@@ -169,7 +176,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         (plan.items.is_some() || !plan.prefix.is_empty()).then_some(plan)
     }
 
-    /// The schemas that decode the same value once more.
+    /// Sets the schemas that also decode the same value.
     fn applicators(&mut self) {
         self.node.all_of = self.children("allOf");
         for keyword in ["anyOf", "oneOf"] {
@@ -178,7 +185,7 @@ impl<'j> NodeBuilder<'_, 'j> {
                 self.node.choices.push(Choice { keyword, branches });
             }
         }
-        self.node.condition = self.child(&["if"]).map(|test| Condition {
+        self.node.condition = self.child(&["if"]).map(|test| SchemaCondition {
             test,
             then: self.child(&["then"]),
             otherwise: self.child(&["else"]),
@@ -191,7 +198,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         self.node.dependents = dependents;
     }
 
-    fn check(&mut self, name: &str, value: &'j Json<'j>) -> Result<(), Refusal> {
+    fn check(&mut self, name: &str, value: &'j Json<'j>) -> Result<(), SchemaRefusal> {
         declared::bounds(self.schema, name).or_else(|reason| refuse(&self.at(name), reason))?;
         if name == "pattern" {
             let pattern = value.as_str().unwrap_or_default();
@@ -203,7 +210,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         }
         let check = self.applied_check(name).or_else(|| self.plain_check(name, value));
         // `properties`, `patternProperties` and `additionalProperties` are one check, and so are
-        // the items.
+        // `items` and `prefixItems`.
         let is_known = |known: &Check| match check {
             Some(Check::Properties) => matches!(known, Check::Properties),
             Some(Check::Items) => matches!(known, Check::Items),
@@ -215,7 +222,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         Ok(())
     }
 
-    /// The check of a keyword that holds schemas.
+    /// Returns the check of a keyword that contains schemas.
     fn applied_check(&self, name: &str) -> Option<Check> {
         Some(match name {
             "$ref" => Check::Reference(self.site.reference?),
@@ -241,25 +248,25 @@ impl<'j> NodeBuilder<'_, 'j> {
         })
     }
 
-    /// The check of a keyword that holds a plain value.
+    /// Returns the check of a keyword with a plain value.
     fn plain_check(&self, name: &str, value: &Json<'_>) -> Option<Check> {
         Some(match name {
             "type" => Check::Types(declared::types(self.schema).ok()??),
             "enum" => Check::Members(declared::members(self.schema).ok()??),
-            "const" => Check::Members(Members::new(vec![value.to_value()?])),
+            "const" => Check::Members(AllowedValues::new(vec![value.to_value()?])),
             "minimum" => Check::Lower("minimum", as_number(value)?, true),
             "exclusiveMinimum" => Check::Lower("exclusiveMinimum", as_number(value)?, false),
             "maximum" => Check::Upper("maximum", as_number(value)?, true),
             "exclusiveMaximum" => Check::Upper("exclusiveMaximum", as_number(value)?, false),
             "multipleOf" => Check::MultipleOf(as_number(value)?),
-            "minLength" => Check::AtLeast(Counted::Characters, count(value)?),
-            "maxLength" => Check::AtMost(Counted::Characters, count(value)?),
-            "minItems" => Check::AtLeast(Counted::Items, count(value)?),
-            "maxItems" => Check::AtMost(Counted::Items, count(value)?),
-            "minProperties" => Check::AtLeast(Counted::Members, count(value)?),
-            "maxProperties" => Check::AtMost(Counted::Members, count(value)?),
-            "uniqueItems" if *value.shape() == Shape::Bool(true) => Check::Unique,
-            // Which of them decoding asks for is decided when null and defaults are known.
+            "minLength" => Check::AtLeast(CountKind::Characters, count(value)?),
+            "maxLength" => Check::AtMost(CountKind::Characters, count(value)?),
+            "minItems" => Check::AtLeast(CountKind::Items, count(value)?),
+            "maxItems" => Check::AtMost(CountKind::Items, count(value)?),
+            "minProperties" => Check::AtLeast(CountKind::Members, count(value)?),
+            "maxProperties" => Check::AtMost(CountKind::Members, count(value)?),
+            "uniqueItems" if *value.shape() == JsonShape::Bool(true) => Check::Unique,
+            // Null and defaults determine later which of these decoding requires.
             "required" => Check::Required(names(value)),
             "dependentRequired" => {
                 let lists = value.as_object()?.members();
@@ -280,8 +287,7 @@ impl<'j> NodeBuilder<'_, 'j> {
         let pointer =
             tokens.iter().fold(self.site.pointer.clone(), |at, token| pointer::join(&at, token));
         let mut child = self.sites.at(&pointer)?;
-        // A schema that is a reference and nothing else is its target. References do not lead in a
-        // circle.
+        // A schema that is only a reference is replaced by its target. References form no cycle.
         while let Some(target) = self.sites.get(child).and_then(bare_reference) {
             child = target;
         }
@@ -293,7 +299,7 @@ impl<'j> NodeBuilder<'_, 'j> {
     }
 }
 
-/// The target of a `$ref` that no other keyword stands beside.
+/// Returns the target of a `$ref` that has no other keyword beside it.
 fn bare_reference(site: &Site<'_>) -> Option<NodeId> {
     let schema = site.json.as_object()?;
     let says_more =
@@ -301,8 +307,7 @@ fn bare_reference(site: &Site<'_>) -> Option<NodeId> {
     site.reference.filter(|_| !says_more)
 }
 
-/// The kind of a type's name. Formats of numbers that are not known leave the widest range
-/// (`ARG-12`).
+/// Returns the kind for a type name. Unknown formats of integers leave the widest range (`ARG-12`).
 fn kind(name: &'static str, format: &str) -> Kind {
     match name {
         "null" => Kind::Null,

@@ -1,15 +1,15 @@
-//! What a single schema may not say, whatever the rest of the declaration says (`ARG-38`).
+//! Rules for a single schema, independent of the rest of the declaration (`ARG-38`).
 
 use std::cmp::Ordering;
 
 use super::keywords::{as_number, count};
-use super::plan::Members;
+use super::plan::AllowedValues;
 use crate::declaration::Reason;
-use crate::json::{self, Json, Object};
+use crate::json::{self, Json, JsonObject};
 
 const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// Pairs of a lower and an upper bound of a number.
+/// Pairs of lower and upper bounds of a number.
 const NUMBER_BOUNDS: [(&str, &str); 4] = [
     ("minimum", "maximum"),
     ("minimum", "exclusiveMaximum"),
@@ -17,7 +17,7 @@ const NUMBER_BOUNDS: [(&str, &str); 4] = [
     ("exclusiveMinimum", "exclusiveMaximum"),
 ];
 
-/// Pairs of a lower and an upper bound of a count.
+/// Pairs of lower and upper bounds of a count.
 const COUNT_BOUNDS: [(&str, &str); 4] = [
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),
@@ -25,8 +25,8 @@ const COUNT_BOUNDS: [(&str, &str); 4] = [
     ("minContains", "maxContains"),
 ];
 
-/// The names in `type`, `None` if it is not there.
-pub(super) fn types(schema: &Object<'_>) -> Result<Option<Vec<&'static str>>, Reason> {
+/// Returns the names in `type`, or `None` if it is missing.
+pub(super) fn types(schema: &JsonObject<'_>) -> Result<Option<Vec<&'static str>>, Reason> {
     let Some(declared) = schema.get("type") else { return Ok(None) };
     let names = match declared.as_array() {
         Some(items) => items.iter().filter_map(Json::as_str).collect(),
@@ -44,12 +44,16 @@ pub(super) fn types(schema: &Object<'_>) -> Result<Option<Vec<&'static str>>, Re
     Ok(Some(types))
 }
 
-/// The members of `enum`, `None` if it is not there.
+/// Returns the members of `enum`, or `None` if it is missing.
 ///
-/// A null member beside a `type` without null is no contradiction: the type overrules it (`ARG-4`).
+/// A null member beside a `type` without null is not a contradiction: the type overrules it
+/// (`ARG-4`).
 ///
-/// The error of a single member comes with its index.
-pub(super) fn members(schema: &Object<'_>) -> Result<Option<Members>, (Option<usize>, Reason)> {
+/// # Errors
+/// The reason, with the index of the member if a single one is invalid.
+pub(super) fn members(
+    schema: &JsonObject<'_>,
+) -> Result<Option<AllowedValues>, (Option<usize>, Reason)> {
     let Some(declared) = schema.get("enum") else { return Ok(None) };
     let members = declared.as_array().ok_or((None, Reason::KeywordShape { expected: "a list" }))?;
     if members.is_empty() {
@@ -69,13 +73,13 @@ pub(super) fn members(schema: &Object<'_>) -> Result<Option<Members>, (Option<us
         Some((index, member)) => {
             Err((Some(index), Reason::MemberType { member: member.to_string() }))
         }
-        None => Ok(Some(Members::new(values))),
+        None => Ok(Some(AllowedValues::new(values))),
     }
 }
 
-/// The index of the first value that an earlier one equals, in a list with duplicates. Whether a
-/// list has duplicates can be told without comparing each pair, so the shortest beginning that has
-/// any is searched for.
+/// Returns the index of the first value that equals an earlier one, in a list with duplicates.
+/// Detecting duplicates does not need a comparison of each pair, so this searches for the shortest
+/// prefix that has any.
 fn first_duplicate(values: &[serde_json::Value]) -> Option<usize> {
     let (mut unique, mut repeated) = (0_usize, values.len());
     while unique.saturating_add(1) < repeated {
@@ -89,7 +93,7 @@ fn first_duplicate(values: &[serde_json::Value]) -> Option<usize> {
     repeated.checked_sub(1)
 }
 
-/// Whether a value is of a type as JSON Schema sees it: `1.0` is an integer.
+/// Returns whether a value has a type by the rules of JSON Schema: `1.0` is an integer.
 pub(crate) fn is_of(value: &serde_json::Value, name: &str) -> bool {
     use serde_json::Value;
     match value {
@@ -102,8 +106,8 @@ pub(crate) fn is_of(value: &serde_json::Value, name: &str) -> bool {
     }
 }
 
-/// Checks the lower bound `name` against its upper bounds, and `multipleOf` for being positive.
-pub(super) fn bounds(schema: &Object<'_>, name: &str) -> Result<(), Reason> {
+/// Checks the lower bound `name` against its upper bounds, and that `multipleOf` is positive.
+pub(super) fn bounds(schema: &JsonObject<'_>, name: &str) -> Result<(), Reason> {
     if name == "multipleOf" {
         let zero = serde_json::Number::from(0);
         let divisor = schema.get(name).and_then(as_number);

@@ -1,21 +1,20 @@
-//! One declared schema in the dialects that model APIs and clients read.
+//! Converts a declared schema to the dialects that model APIs and clients read.
 //!
-//! A declaration is JSON Schema 2020-12. Clients validate tools against draft-07, model APIs refuse
+//! A declaration is JSON Schema 2020-12. Clients validate tools against draft-07, model APIs reject
 //! combinators at the top level, and strict modes know a third of the keywords. So a schema is
-//! rewritten for its reader, and what the reader cannot be told by keywords is said in the
-//! description, in a few plain words.
+//! rewritten for its reader, and constraints without a keyword in the dialect are described in a
+//! few plain words in the description.
 //!
-//! The rewritten schema is for showing only. Arguments are always decoded by the declaration
-//! itself, which is why they come out the same whichever dialect was shown: a strict mode that
-//! sends null for every argument it has nothing to say about means what leaving it out means
-//! (`ARG-6`).
+//! The converted schema is only for display. Arguments are always decoded by the declaration
+//! itself, so the result is the same for every dialect: a strict mode that sends null for every
+//! missing argument means the same as omitting it (`ARG-6`).
 //!
-//! A strict mode is an offer and not a must. A schema that it cannot carry without losing arguments
-//! (a map, a value of any type) is shown as the API takes it without strict mode, and
+//! Strict mode is optional. A schema that it cannot express without losing arguments (a map, a
+//! value of any type) is converted to the form that the API accepts without strict mode, and
 //! [`DialectSchema::strict`] is false.
 //!
-//! Rewriting is bounded whatever the declaration: copying the targets of references could multiply
-//! 64 KiB into gigabytes, so it has a budget and starts over without copying when that is used up.
+//! Conversion is bounded for every declaration: copying the targets of references could turn 64 KiB
+//! into gigabytes, so it has a budget and starts over without copying when the budget is used up.
 
 mod budget;
 mod circles;
@@ -42,58 +41,59 @@ use serde_json::Value;
 use super::sites;
 use crate::json;
 use rules::Rules;
-use writer::{Stop, Writer};
+use writer::{SchemaWriter, Stop};
 
-/// How the loss begins that costs a schema its strict mode.
+/// Prefix of the loss that disables a schema's strict mode.
 const STRICT_OFF: &str = "strict mode is off: ";
 
-/// A way of writing schemas that some reader understands.
+/// Dialect of JSON Schema that some reader understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// JSON Schema 2020-12 as published (`ARG-36`), which is what MCP speaks.
+    /// JSON Schema 2020-12 as published (`ARG-36`), the dialect of MCP.
     Mcp,
-    /// Keywords that every client reads, those included that validate by draft-07: no combinator at
-    /// the top level, references resolved unless they lead in a circle, `items` for every array
-    /// with positions, bounds in place of formats of numbers, and a closed object for a tool
-    /// without parameters.
+    /// Keywords that all clients support, including those that validate by draft-07: no combinator
+    /// at the top level, references resolved unless they form a cycle, `items` for every array with
+    /// positional items, bounds in place of number formats, and a closed object for a tool without
+    /// parameters.
     Portable,
     /// Function parameters of the OpenAI APIs with `strict: true`.
     OpenAiStrict,
     /// Function parameters of the OpenAI APIs without strict mode.
     OpenAi,
-    /// `input_schema` of the Anthropic API, written so that its strict mode takes it.
+    /// `input_schema` of the Anthropic API, in a form that its strict mode accepts.
     Anthropic,
 }
 
-/// A name that is no dialect's.
+/// Error returned for a name that is not a dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no dialect `{name}`; known are mcp, portable, openai-strict, openai, anthropic")]
 pub struct UnknownDialect {
-    /// What was asked for.
+    /// The unknown name.
     pub name: String,
 }
 
-/// A schema in a dialect.
+/// A schema converted to a dialect.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DialectSchema {
-    /// The schema to show.
+    /// Schema to show.
     pub schema: Value,
-    /// Whether the API's strict mode may be switched on with this schema. Always false where there
-    /// is none.
+    /// True if the API's strict mode may be enabled with this schema. Always false for dialects
+    /// without one.
     pub strict: bool,
-    /// What the schema does not say by keywords any more, in the order of the declaration.
+    /// Constraints that the schema no longer expresses by keywords, in the order of the
+    /// declaration.
     pub losses: Vec<Loss>,
 }
 
-/// Something that a dialect cannot say.
+/// A constraint that a dialect cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
     /// JSON Pointer of the schema in the declaration.
     pub pointer: String,
-    /// What became of it, as a sentence without its full stop.
+    /// Description of the change, as a sentence without its full stop.
     pub what: String,
 }
 
@@ -102,7 +102,7 @@ impl Dialect {
     pub const ALL: [Self; 5] =
         [Self::Mcp, Self::Portable, Self::OpenAiStrict, Self::OpenAi, Self::Anthropic];
 
-    /// The name that a person types.
+    /// Returns the name that selects the dialect in user input.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the dialect is that of a strict mode.
+    /// Returns whether the dialect is that of a strict mode.
     #[must_use]
     pub fn has_strict_mode(self) -> bool {
         matches!(self, Self::OpenAiStrict | Self::Anthropic)
@@ -137,7 +137,7 @@ impl FromStr for Dialect {
 }
 
 impl Loss {
-    /// Why strict mode is off, if that is what the loss is about.
+    /// Returns the reason why strict mode is off, if this is that loss.
     pub(crate) fn reason(&self) -> &str {
         self.what.strip_prefix(STRICT_OFF).unwrap_or(&self.what)
     }
@@ -153,8 +153,8 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Closes an object that declares no properties. Strict modes ask for it, and nothing is lost: what
-/// is not declared is dropped.
+/// Closes an object that declares no properties. Strict modes require it, and nothing is lost,
+/// because undeclared members are dropped.
 pub(super) fn close_if_empty(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     let is_empty =
@@ -166,7 +166,7 @@ pub(super) fn close_if_empty(schema: &mut Value) {
     }
 }
 
-/// Writes a published schema in a dialect.
+/// Converts a published schema to a dialect.
 pub(super) fn write(published: &Value, dialect: Dialect) -> DialectSchema {
     match dialect {
         Dialect::Mcp => verbatim(published),
@@ -184,18 +184,18 @@ fn verbatim(published: &Value) -> DialectSchema {
     DialectSchema { schema: published.clone(), strict: false, losses: vec![] }
 }
 
-/// Writes a schema keyword for keyword, by the rules of a dialect.
+/// Converts a schema keyword by keyword, by the rules of a dialect.
 fn write_by_rules(published: &Value, dialect: Dialect) -> DialectSchema {
     let text = published.to_string();
     let verbatim = || verbatim(published);
     let why = |stop: Stop| vec![stop.into_loss(dialect)];
-    // The declaration was read and located once, so this cannot fail; if it does, the reader gets
-    // what is published.
+    // The declaration was already read and located once, so this cannot fail. If it does, the
+    // published form is used.
     let Ok(json) = json::read(text.as_bytes(), json::levels(text.as_bytes())) else {
         return verbatim();
     };
     let Ok(sites) = sites::locate(&json) else { return verbatim() };
-    let written = |rules| Writer::new(&sites, rules).write();
+    let written = |rules| SchemaWriter::new(&sites, rules).write();
     let attempt = match dialect {
         Dialect::Mcp | Dialect::OpenAi => Err(vec![]),
         Dialect::Portable => written(&rules::PORTABLE)
@@ -213,7 +213,7 @@ fn write_by_rules(published: &Value, dialect: Dialect) -> DialectSchema {
     }
 }
 
-/// What an API takes without its strict mode.
+/// Converts a schema to the form that an API accepts without strict mode.
 fn not_strict(
     written: impl Fn(&'static Rules) -> Result<(Value, Vec<Loss>), Stop>,
     mut losses: Vec<Loss>,

@@ -1,29 +1,29 @@
-//! Schemas that were accepted before. Their text is kept, and the rest is made of it when it is
-//! needed: what is published by the first list, the plan by the first call.
+//! Serialized form of accepted schemas. Only the JSON text is stored and the rest is computed on
+//! demand: the published form by the first listing, the plan by the first call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::json::{self, Json};
 
-/// Deepest nesting of what is published. A declaration has at most half as many levels.
+/// Deepest nesting of the published form. A declaration has at most half as many levels.
 const LEVELS_MAX: usize = 128;
 
-/// The text of a schema that was compiled.
+/// JSON text of a schema that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptSchema {
     declared: String,
-    /// What is published, where that is not what was declared.
+    /// Published form, if it differs from the declared one.
     published: Option<String>,
-    /// Whether the reader of `serde_json`, which is faster and not always exact about fractions,
-    /// reads that as it is.
+    /// True if the reader of `serde_json`, which is faster but not always exact about fractions,
+    /// reads the published form unchanged.
     is_plain: bool,
 }
 
 impl KeptSchema {
-    /// The text `declared`, of which `published` was made.
+    /// Returns the serialized form of `declared`, from which `published` was computed.
     pub(crate) fn new(declared: &str, published: &Value) -> Self {
-        // As texts, because the order of members is published too.
+        // Compared as text, because the order of members is published too.
         let text = published.to_string();
         let as_declared = read(declared).map(|value| value.to_string());
         let is_as_declared = as_declared.as_ref() == Some(&text);
@@ -42,7 +42,8 @@ impl KeptSchema {
     }
 }
 
-/// What a kept schema publishes. Nothing, if it is none or was never accepted.
+/// Returns the published form of a serialized schema, or an empty object if it is missing or was
+/// never accepted.
 pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
     let value = kept.and_then(|kept| {
         let text = kept.published.as_deref().unwrap_or(&kept.declared);
@@ -51,7 +52,8 @@ pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
     value.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// The members of what is published: a copy of `published`, or read anew where that is not there.
+/// Returns the members of the published form: a copy of `published`, or read again if that is
+/// missing.
 pub(super) fn object(published: Option<&Value>, kept: Option<&KeptSchema>) -> Map<String, Value> {
     let object = match published {
         Some(value) => value.clone(),
@@ -63,7 +65,7 @@ pub(super) fn object(published: Option<&Value>, kept: Option<&KeptSchema>) -> Ma
     }
 }
 
-/// Reads numbers as compiling does.
+/// Reads numbers in the same way as compilation.
 fn read(text: &str) -> Option<Value> {
     json::read(text.as_bytes(), LEVELS_MAX).ok().as_ref().and_then(Json::to_value)
 }

@@ -1,21 +1,21 @@
-//! Patterns, matched in linear time whatever the pattern and whatever the text (`ARG-38`).
+//! Patterns, matched in linear time for every pattern and every string (`ARG-38`).
 //!
-//! JSON Schema patterns are written in the dialect of ECMA-262. The engine here has no look-around
-//! and no back references, and a pattern that uses them is refused. What both dialects have but
-//! read differently is translated: `\d`, `\w` and `\b` are about ASCII, and `[` or `&&` within a
+//! JSON Schema patterns use the dialect of ECMA-262. This engine has no look-around and no back
+//! references, and a pattern that uses them is rejected. Syntax that both dialects have but
+//! interpret differently is translated: `\d`, `\w` and `\b` are ASCII, and `[` or `&&` within a
 //! class are plain characters.
 
 use std::collections::HashMap;
 
 use regex::{Regex, RegexBuilder};
 
-/// What all compiled patterns of one declaration may take together. A declaration of 64 KiB could
-/// otherwise ask for gigabytes, a few characters at a time.
+/// Maximum total size of the compiled patterns of one declaration. A declaration of 64 KiB could
+/// otherwise request gigabytes, a few characters at a time.
 const SIZE_ALL_MAX: usize = 8 * 1024 * 1024;
-/// The sizes that are tried, smallest first, and charged when they do.
+/// Size limits to try, smallest first. The first that suffices is charged.
 const SIZES: [usize; 3] = [8 * 1024, 64 * 1024, 1024 * 1024];
 
-/// Compiles the patterns of one declaration, each text once.
+/// Compiles the patterns of one declaration, each distinct pattern once.
 #[derive(Debug)]
 pub(super) struct Patterns {
     compiled: HashMap<String, Regex>,
@@ -27,7 +27,7 @@ impl Patterns {
         Self { compiled: HashMap::new(), size_left: SIZE_ALL_MAX }
     }
 
-    /// The compiled pattern, or why it is not supported.
+    /// Compiles a pattern, or returns the reason why it is not supported.
     pub(super) fn compile(&mut self, pattern: &str) -> Result<Regex, String> {
         if let Some(regex) = self.compiled.get(pattern) {
             return Ok(regex.clone());
@@ -51,12 +51,13 @@ impl Patterns {
     }
 }
 
-/// The engine draws the pattern with a marker over several lines and ends with what is wrong.
+/// Returns the reason of an error. The engine shows the pattern with a marker on several lines and
+/// the reason on the last one.
 fn last_line(message: &str) -> String {
     message.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// Rewrites what ECMA-262 and the engine read differently.
+/// Rewrites syntax that ECMA-262 and the engine interpret differently.
 fn translate(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len());
     let mut characters = pattern.chars().peekable();
@@ -86,7 +87,8 @@ fn translate(pattern: &str) -> String {
     translated
 }
 
-/// `[]` matches nothing and `[^]` everything; the engine would take the bracket as a member.
+/// Translates `[]`, which matches nothing, and `[^]`, which matches everything; the engine would
+/// take the bracket as a member.
 fn push_class_start(
     translated: &mut String,
     characters: &mut std::iter::Peekable<std::str::Chars<'_>>,

@@ -1,10 +1,10 @@
-//! The decoding plan: a declaration after everything that can be decided at load has been decided.
+//! Decoding plan: a declaration with everything resolved that can be resolved at load.
 //!
-//! A plan is a graph and not a tree, because a `$ref` may lead back to a schema that contains it.
+//! A plan is a graph, not a tree, because a `$ref` may lead back to a schema that contains it.
 //! Nodes refer to each other by number. Two passes use a plan: decoding, which converts a value
-//! (`ARG-9` to `ARG-26`), and checking, which validates what came out (`ARG-34`). The `checks` of a
+//! (`ARG-9` to `ARG-26`), and checking, which validates the result (`ARG-34`). The `checks` of a
 //! node keep the order of the declaration, so that of several violated keywords the first one
-//! declared is named.
+//! declared is reported.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -14,55 +14,55 @@ use serde_json::{Number, Value};
 
 /// A compiled declaration.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    nodes: Vec<Node>,
-    /// Stands in for a node that does not exist. Nothing passes it: a mistake here must refuse and
-    /// not let through.
-    refusal: Node,
+pub(crate) struct SchemaPlan {
+    nodes: Vec<SchemaNode>,
+    /// Replacement for a node that does not exist. It rejects every value, so that a bug here
+    /// cannot accept invalid ones.
+    refusal: SchemaNode,
 }
 
-/// The number of a node. The root is number 0.
+/// Number of a node. The root is number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(super) usize);
 
-/// One schema.
+/// A schema.
 #[derive(Debug, Default)]
-pub(crate) struct Node {
-    /// The schema `false`; the keyword that it is the value of.
+pub(crate) struct SchemaNode {
+    /// Keyword whose value this schema is, if the schema is `false`.
     pub(crate) never: Option<&'static str>,
-    /// The target of `$ref`.
+    /// Target of `$ref`.
     pub(crate) reference: Option<NodeId>,
-    /// `enum` and `const`: the value is one of these, whatever `type` says.
-    pub(crate) members: Option<Members>,
-    /// What the value is converted to (`ARG-19` to `ARG-22`), in the order of `type`. Empty: it
-    /// stays as it is.
+    /// Allowed values from `enum` or `const`, regardless of `type`.
+    pub(crate) members: Option<AllowedValues>,
+    /// Kinds that the value is converted to (`ARG-19` to `ARG-22`), in the order of `type`. If
+    /// empty, the value is not converted.
     pub(crate) kinds: Vec<Kind>,
-    /// A `format` of strings in a schema that does not convert: such a value is looked at and kept.
+    /// String `format` of a schema that does not convert: the value is only checked.
     pub(crate) format: Option<Format>,
     pub(crate) object: Option<Box<ObjectPlan>>,
     pub(crate) array: Option<Box<ArrayPlan>>,
     pub(crate) all_of: Vec<NodeId>,
-    /// `anyOf` and `oneOf`.
+    /// Alternatives of `anyOf` and `oneOf`.
     pub(crate) choices: Vec<Choice>,
-    pub(crate) condition: Option<Condition>,
-    /// `dependentSchemas`.
+    pub(crate) condition: Option<SchemaCondition>,
+    /// Schemas of `dependentSchemas`.
     pub(crate) dependents: Vec<(String, NodeId)>,
-    /// What the decoded value is validated by, in declaration order.
+    /// Checks of the decoded value, in declaration order.
     pub(crate) checks: Vec<Check>,
-    /// Whether the schema accepts null (`ARG-4`).
+    /// True if the schema accepts null (`ARG-4`).
     pub(crate) nullable: bool,
-    /// The default of the schema or of its `$ref` target, completed (`ARG-7`).
+    /// Default of the schema or of its `$ref` target, completed (`ARG-7`).
     pub(crate) default: Option<DefaultValue>,
 }
 
-/// A default, with what it costs to hand it out.
+/// A default with the cost of copying it.
 #[derive(Debug, Clone)]
 pub(crate) struct DefaultValue {
     pub(crate) value: Value,
     pub(crate) weight: u64,
 }
 
-/// What a value can be converted to.
+/// Kind that a value can be converted to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Null,
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
     Object,
 }
 
-/// The formats that are enforced (`ARG-34`).
+/// Formats that are enforced (`ARG-34`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Uuid,
@@ -84,27 +84,26 @@ pub(crate) enum Format {
     Duration,
 }
 
-/// The values of an `enum`, or the one of a `const`.
+/// Values of an `enum`, or the single one of a `const`.
 #[derive(Debug, Clone)]
-pub(crate) struct Members {
+pub(crate) struct AllowedValues {
     pub(crate) values: Vec<Value>,
-    /// The lower-case form of each member if all are strings (`ARG-18`).
+    /// Lower-case form of each member, if all are strings (`ARG-18`).
     pub(crate) folded: Option<Vec<String>>,
 }
 
-/// Properties and everything else that says what the members of an object are.
+/// Properties and all other rules for the members of an object.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectPlan {
     pub(crate) properties: Vec<Property>,
     pub(crate) index: HashMap<String, usize>,
     pub(crate) patterns: Vec<(Regex, NodeId)>,
     pub(crate) additional: Additional,
-    /// Names in `required` that this schema does not declare but another one at the same place
-    /// does.
+    /// Names in `required` that another schema of the same value declares instead of this one.
     pub(crate) required_elsewhere: Vec<String>,
-    /// Undeclared keys are dropped (`ARG-24`).
+    /// True if undeclared keys are dropped (`ARG-24`).
     pub(crate) drops: bool,
-    /// `unevaluatedProperties` decides about undeclared keys, so nobody drops them.
+    /// True if `unevaluatedProperties` decides about undeclared keys, which are then not dropped.
     pub(crate) keeps: bool,
 }
 
@@ -112,7 +111,7 @@ pub(crate) struct ObjectPlan {
 pub(crate) struct Property {
     pub(crate) name: String,
     pub(crate) node: NodeId,
-    /// Listed in `required`, not nullable and without a default (`ARG-2`).
+    /// True if listed in `required`, not nullable and without a default (`ARG-2`).
     pub(crate) required: bool,
 }
 
@@ -138,30 +137,31 @@ pub(crate) struct Choice {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Condition {
+pub(crate) struct SchemaCondition {
     pub(crate) test: NodeId,
     pub(crate) then: Option<NodeId>,
     pub(crate) otherwise: Option<NodeId>,
 }
 
-/// One keyword of validation.
+/// Check of one validation keyword.
 #[derive(Debug)]
 pub(crate) enum Check {
     Reference(NodeId),
     Types(Vec<&'static str>),
-    Members(Members),
-    /// A bound of a number, and whether the bound itself passes.
+    Members(AllowedValues),
+    /// Bound of a number; true if the bound itself is allowed.
     Lower(&'static str, Number, bool),
     Upper(&'static str, Number, bool),
     MultipleOf(Number),
-    AtLeast(Counted, u64),
-    AtMost(Counted, u64),
+    AtLeast(CountKind, u64),
+    AtMost(CountKind, u64),
     Pattern(Regex),
     Unique,
     Contains(Contains),
-    /// `properties`, `patternProperties` and `additionalProperties` of the node's object plan.
+    /// Checks `properties`, `patternProperties` and `additionalProperties` of the node's object
+    /// plan.
     Properties,
-    /// `prefixItems` and `items` of the node's array plan.
+    /// Checks `prefixItems` and `items` of the node's array plan.
     Items,
     Required(Vec<String>),
     PropertyNames(NodeId),
@@ -171,14 +171,14 @@ pub(crate) enum Check {
     AnyOf(Vec<NodeId>),
     OneOf(Vec<NodeId>),
     Not(NodeId),
-    Condition(Condition),
+    Condition(SchemaCondition),
     UnevaluatedProperties(NodeId),
     UnevaluatedItems(NodeId),
 }
 
-/// What a count is of; the keywords for its smallest and its largest value.
+/// Subject of a count, which determines the keywords for its minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum CountKind {
     Characters,
     Items,
     Members,
@@ -191,29 +191,30 @@ pub(crate) struct Contains {
     pub(crate) most: Option<u64>,
 }
 
-impl Plan {
-    pub(super) fn new(nodes: Vec<Node>) -> Self {
-        Self { nodes, refusal: Node { never: Some("$ref"), ..Node::default() } }
+impl SchemaPlan {
+    pub(super) fn new(nodes: Vec<SchemaNode>) -> Self {
+        Self { nodes, refusal: SchemaNode { never: Some("$ref"), ..SchemaNode::default() } }
     }
 
-    /// A plan that no value passes.
+    /// Returns a plan that no value passes.
     pub(super) fn refusing() -> Self {
-        Self::new(vec![Node { never: Some("$ref"), ..Node::default() }])
+        Self::new(vec![SchemaNode { never: Some("$ref"), ..SchemaNode::default() }])
     }
 
     pub(crate) const ROOT: NodeId = NodeId(0);
 
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &SchemaNode {
         debug_assert!(id.0 < self.nodes.len(), "ids are made by the builder alone");
         self.nodes.get(id.0).unwrap_or(&self.refusal)
     }
 
-    pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut SchemaNode> {
         self.nodes.get_mut(id.0)
     }
 
-    /// What a value must be, in the words of `ARG-33` and in the order of the declaration. Through
-    /// references and alternatives when the schema itself does not say; empty if nothing says.
+    /// Returns the kinds that a value may have, in the words of `ARG-33` and in the order of the
+    /// declaration. Consults references and alternatives if the schema itself states none; empty if
+    /// nothing does.
     pub(crate) fn expected(&self, id: NodeId) -> Vec<&'static str> {
         let node = self.node(id);
         if !node.kinds.is_empty() {
@@ -231,8 +232,8 @@ impl Plan {
     }
 }
 
-impl Node {
-    /// The schemas that are applied to the same value and that say what it is.
+impl SchemaNode {
+    /// Returns the schemas that apply to the same value and determine its kind.
     pub(super) fn in_place(&self) -> impl Iterator<Item = NodeId> {
         let choices = self.choices.iter().flat_map(|choice| choice.branches.iter().copied());
         self.reference.into_iter().chain(self.all_of.iter().copied()).chain(choices)
@@ -240,7 +241,7 @@ impl Node {
 }
 
 impl Kind {
-    /// The words of `ARG-33`.
+    /// Returns the kind in the words of `ARG-33`.
     pub(crate) fn expected(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -256,7 +257,7 @@ impl Kind {
 }
 
 impl Format {
-    /// The format of that name, if it is one that is enforced.
+    /// Returns the format of that name, if it is an enforced one.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "uuid" => Self::Uuid,
@@ -279,14 +280,14 @@ impl Format {
     }
 }
 
-impl Members {
+impl AllowedValues {
     pub(super) fn new(values: Vec<Value>) -> Self {
         let folded = values.iter().map(|value| value.as_str().map(str::to_lowercase)).collect();
         Self { values, folded }
     }
 }
 
-impl Counted {
+impl CountKind {
     pub(crate) fn keywords(self) -> (&'static str, &'static str) {
         match self {
             Self::Characters => ("minLength", "maxLength"),

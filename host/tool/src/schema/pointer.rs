@@ -1,23 +1,23 @@
 //! JSON Pointers (RFC 6901) into a declaration.
 
-use crate::json::{Json, Shape};
+use crate::json::{Json, JsonShape};
 
-/// A pointer in its text form, which is how `ARG-39` shows it.
+/// A pointer as a string, the form that `ARG-39` shows.
 pub(super) type Pointer = String;
 
-/// The pointer to a member or element of what `at` points to.
+/// Returns the pointer to a member or element of the value at `at`.
 pub(super) fn join(at: &str, token: &str) -> Pointer {
     format!("{at}/{}", token.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What a pointer points to, with the pointer in its one normal spelling.
+/// Returns the value that a pointer points to, with the pointer in normalized form.
 pub(super) fn find<'j>(root: &'j Json<'j>, pointer: &str) -> Option<(Pointer, &'j Json<'j>)> {
     let mut found = (Pointer::new(), root);
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
         let next = match found.1.shape() {
-            Shape::Object(object) => object.get(&token)?,
-            Shape::Array(items) => items.get(token.parse::<usize>().ok()?)?,
+            JsonShape::Object(object) => object.get(&token)?,
+            JsonShape::Array(items) => items.get(token.parse::<usize>().ok()?)?,
             _ => return None,
         };
         found = (join(&found.0, &token), next);
@@ -25,8 +25,8 @@ pub(super) fn find<'j>(root: &'j Json<'j>, pointer: &str) -> Option<(Pointer, &'
     Some(found)
 }
 
-/// Resolves the `%XX` of a URI fragment. What is not an escape stays; what is not UTF-8 then points
-/// nowhere.
+/// Decodes the `%XX` of a URI fragment. Invalid escapes stay unchanged; a result that is not UTF-8
+/// does not match any pointer.
 pub(super) fn percent_decoded(fragment: &str) -> String {
     if !fragment.contains('%') {
         return fragment.to_owned();

@@ -1,17 +1,17 @@
-//! Which properties must be supplied, which are null and which have a default when they are not
-//! (`ARG-2`, `ARG-4`).
+//! Determines which properties must be supplied, and which are null or have a default if they are
+//! not (`ARG-2`, `ARG-4`).
 
-use super::plan::{Check, Kind, Node, NodeId, Plan};
+use super::plan::{Check, Kind, NodeId, SchemaNode, SchemaPlan};
 use super::pointer;
-use super::refuse::{Refusal, refuse};
+use super::refuse::{SchemaRefusal, refuse};
 use super::sites::{Site, Sites};
 use crate::declaration::Reason;
-use crate::json::{Json, Object};
+use crate::json::{Json, JsonObject};
 use crate::schema::{Note, extent, keywords};
 
-/// Decides for every node whether it accepts null. Schemas that apply to the same value form no
-/// circle, so recursion ends.
-pub(super) fn fill_nullable(plan: &mut Plan, sites: &Sites<'_>) {
+/// Determines for every node whether it accepts null. Schemas that apply to the same value form no
+/// cycle, so recursion ends.
+pub(super) fn fill_nullable(plan: &mut SchemaPlan, sites: &Sites<'_>) {
     let mut known = vec![None; sites.len()];
     for (id, _) in sites.iter() {
         let nullable = accepts_null(plan, sites, id, &mut known);
@@ -21,9 +21,14 @@ pub(super) fn fill_nullable(plan: &mut Plan, sites: &Sites<'_>) {
     }
 }
 
-/// `ARG-4`, word by word: a stated `type` decides if it has no null in it; otherwise one keyword
-/// that admits null is enough.
-fn accepts_null(plan: &Plan, sites: &Sites<'_>, id: NodeId, known: &mut Vec<Option<bool>>) -> bool {
+/// Implements `ARG-4`: a stated `type` decides against null if it does not contain it; without one,
+/// any keyword that admits null is enough.
+fn accepts_null(
+    plan: &SchemaPlan,
+    sites: &Sites<'_>,
+    id: NodeId,
+    known: &mut Vec<Option<bool>>,
+) -> bool {
     if let Some(Some(answer)) = known.get(id.0) {
         return *answer;
     }
@@ -52,7 +57,7 @@ fn accepts_null(plan: &Plan, sites: &Sites<'_>, id: NodeId, known: &mut Vec<Opti
     answer
 }
 
-fn has_null_member(node: &Node) -> bool {
+fn has_null_member(node: &SchemaNode) -> bool {
     let members = |check: &Check| match check {
         Check::Members(members) => members.values.iter().any(serde_json::Value::is_null),
         _ => false,
@@ -60,15 +65,18 @@ fn has_null_member(node: &Node) -> bool {
     node.checks.iter().any(members)
 }
 
-/// Whether no keyword says anything about the type of a value.
-fn restricts_nothing(schema: &Object<'_>) -> bool {
+/// Returns whether no keyword restricts the type of a value.
+fn restricts_nothing(schema: &JsonObject<'_>) -> bool {
     let restricting = ["enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not", "if"];
     !restricting.into_iter().any(|name| schema.get(name).is_some())
 }
 
-/// Sorts the properties of every object into the classes of `ARG-2`. Needs nullability and
-/// defaults.
-pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, Vec<Refusal>) {
+/// Sorts the properties of every object into the classes of `ARG-2`. Nullability and defaults must
+/// be known.
+pub(super) fn fill_required(
+    plan: &mut SchemaPlan,
+    sites: &Sites<'_>,
+) -> (Vec<Note>, Vec<SchemaRefusal>) {
     let (mut notes, mut refusals) = (Vec::new(), Vec::new());
     for (id, site) in sites.iter() {
         let at = pointer::join(&site.pointer, "required");
@@ -82,7 +90,8 @@ pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, V
             let declared = declaration_of(plan, sites, id, &name);
             let Some(property) = declared else {
                 let pointer = pointer::join(&at, &index.to_string());
-                refusals.push(Refusal { pointer, reason: Reason::UndeclaredRequired { name } });
+                refusals
+                    .push(SchemaRefusal { pointer, reason: Reason::UndeclaredRequired { name } });
                 continue;
             };
             match unneeded(plan, property, &site.pointer, &name) {
@@ -95,7 +104,7 @@ pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, V
     (notes, refusals)
 }
 
-fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {
+fn check_listed_once(at: &str, listed: &[String]) -> Result<(), SchemaRefusal> {
     let twice = listed
         .iter()
         .enumerate()
@@ -109,8 +118,8 @@ fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// Why a listed property need not be supplied after all (`ARG-40`).
-fn unneeded(plan: &Plan, property: NodeId, object: &str, name: &str) -> Option<Note> {
+/// Returns the reason why a listed property need not be supplied, if there is one (`ARG-40`).
+fn unneeded(plan: &SchemaPlan, property: NodeId, object: &str, name: &str) -> Option<Note> {
     let node = plan.node(property);
     let (object, property) = (object.to_owned(), name.to_owned());
     if node.default.is_some() {
@@ -119,9 +128,9 @@ fn unneeded(plan: &Plan, property: NodeId, object: &str, name: &str) -> Option<N
     node.nullable.then_some(Note::RequiredButNullable { object, property })
 }
 
-/// Writes down what must be supplied: on the property where it is declared here, as a bare name
+/// Records the names that must be supplied: on the property if it is declared here, as a bare name
 /// otherwise.
-fn ask_for(plan: &mut Plan, id: NodeId, asked: Vec<String>) {
+fn ask_for(plan: &mut SchemaPlan, id: NodeId, asked: Vec<String>) {
     let Some(node) = plan.node_mut(id) else { return };
     if let Some(object) = &mut node.object {
         for property in &mut object.properties {
@@ -137,10 +146,10 @@ fn ask_for(plan: &mut Plan, id: NodeId, asked: Vec<String>) {
     }
 }
 
-/// The schema of a property that `required` names: declared in the same schema, or in another one
-/// that applies to the same object, as in
+/// Returns the schema of a property that `required` names: declared in the same schema, or in
+/// another one that applies to the same object, as in
 /// `{"properties": {"a": …}, "anyOf": [{"required": ["a"]}, …]}`.
-fn declaration_of(plan: &Plan, sites: &Sites<'_>, id: NodeId, name: &str) -> Option<NodeId> {
+fn declaration_of(plan: &SchemaPlan, sites: &Sites<'_>, id: NodeId, name: &str) -> Option<NodeId> {
     let mut outermost = id;
     while let Some(around) = sites.get(outermost).and_then(|site| site.around) {
         outermost = around;
@@ -164,13 +173,14 @@ fn declaration_of(plan: &Plan, sites: &Sites<'_>, id: NodeId, name: &str) -> Opt
     })
 }
 
-fn declared_in(plan: &Plan, id: NodeId, name: &str) -> Option<NodeId> {
+fn declared_in(plan: &SchemaPlan, id: NodeId, name: &str) -> Option<NodeId> {
     let object = plan.node(id).object.as_ref()?;
     let index = object.index.get(name)?;
     object.properties.get(*index).map(|property| property.node)
 }
 
-/// The text of a default that holds for a schema: its own, or that of its `$ref` target (`ARG-2`).
+/// Returns the JSON of the default that applies to a schema: its own, or that of its `$ref` target
+/// (`ARG-2`).
 pub(super) fn default_text<'s, 'j>(
     sites: &'s Sites<'j>,
     id: NodeId,

@@ -1,15 +1,15 @@
-//! The schema as a model sees it (`ARG-36`): the declared one, with `required` saying what decoding
-//! asks for.
+//! The schema that a model sees (`ARG-36`): the declared one, with `required` adjusted to what
+//! decoding requires.
 
 use serde_json::{Map, Value, json};
 
-use super::plan::{Check, Plan};
+use super::plan::{Check, SchemaPlan};
 use super::pointer;
 use super::sites::Sites;
-use crate::json::{Json, Shape};
+use crate::json::{Json, JsonShape};
 
-/// The published schema of a declaration.
-pub(super) fn published(plan: &Plan, sites: &Sites<'_>, declared: &Json<'_>) -> Value {
+/// Returns the published schema of a declaration.
+pub(super) fn published(plan: &SchemaPlan, sites: &Sites<'_>, declared: &Json<'_>) -> Value {
     let publisher = Publisher { plan, sites };
     let mut schema = match publisher.value(declared, "") {
         Value::Object(schema) => schema,
@@ -21,14 +21,14 @@ pub(super) fn published(plan: &Plan, sites: &Sites<'_>, declared: &Json<'_>) -> 
 }
 
 struct Publisher<'p, 'j> {
-    plan: &'p Plan,
+    plan: &'p SchemaPlan,
     sites: &'p Sites<'j>,
 }
 
 impl Publisher<'_, '_> {
     fn value(&self, json: &Json<'_>, at: &str) -> Value {
         match json.shape() {
-            Shape::Object(object) => {
+            JsonShape::Object(object) => {
                 let members = object
                     .members()
                     .map(|(name, member)| (name, self.value(member, &pointer::join(at, name))));
@@ -37,7 +37,7 @@ impl Publisher<'_, '_> {
                 self.publish_required(&mut map, at);
                 Value::Object(map)
             }
-            Shape::Array(items) => items
+            JsonShape::Array(items) => items
                 .iter()
                 .enumerate()
                 .map(|(index, item)| self.value(item, &pointer::join(at, &index.to_string())))
@@ -46,7 +46,8 @@ impl Publisher<'_, '_> {
         }
     }
 
-    /// Replaces `required` of a schema by the properties that are required, in declaration order.
+    /// Replaces `required` of a schema by the properties that decoding requires, in declaration
+    /// order.
     fn publish_required(&self, schema: &mut Map<String, Value>, at: &str) {
         let Some(id) = self.sites.at(at).filter(|_| schema.contains_key("required")) else {
             return;

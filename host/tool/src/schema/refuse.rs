@@ -1,22 +1,22 @@
-//! A refusal on its way to becoming a [`DeclarationError`].
+//! A refusal before it becomes a [`DeclarationError`].
 
 use super::pointer::Pointer;
 use crate::declaration::DeclarationError;
 use crate::declaration::Reason;
 
-/// Why a schema is refused, and where.
+/// Reason why a schema is rejected, and the pointer to the invalid part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct SchemaRefusal {
     pub(super) pointer: Pointer,
     pub(super) reason: Reason,
 }
 
-/// A refusal at that pointer.
-pub(super) fn refuse<T>(pointer: &str, reason: Reason) -> Result<T, Refusal> {
-    Err(Refusal { pointer: pointer.to_owned(), reason })
+/// Returns a refusal at that pointer as an error.
+pub(super) fn refuse<T>(pointer: &str, reason: Reason) -> Result<T, SchemaRefusal> {
+    Err(SchemaRefusal { pointer: pointer.to_owned(), reason })
 }
 
-impl Refusal {
+impl SchemaRefusal {
     pub(super) fn for_tool(&self, tool: &str) -> DeclarationError {
         DeclarationError::at(tool, &self.pointer, &self.reason)
     }

@@ -1,17 +1,17 @@
-//! Where the schemas of a declaration are: every subschema by its JSON Pointer, and how they lead
-//! to each other.
+//! Locates the schemas of a declaration: every subschema by its JSON Pointer, and the links between
+//! them.
 //!
-//! Nothing is compiled here. What this costs is linear in the length of the text, so that the
-//! counts of `ARG-42` can be taken on its result before anything else happens.
+//! Nothing is compiled here. The cost is linear in the length of the JSON text, so that the counts
+//! of `ARG-42` can be taken from the result before anything else happens.
 
 use std::collections::HashMap;
 
-use super::keywords::{self, Place, Shape};
+use super::keywords::{self, ApplicationSite, KeywordShape};
 use super::plan::NodeId;
 use super::pointer::{self, Pointer};
-use super::refuse::{Refusal, refuse};
+use super::refuse::{SchemaRefusal, refuse};
 use crate::declaration::Reason;
-use crate::json::{Json, Shape as Kind};
+use crate::json::{Json, JsonShape as Kind};
 
 /// All schemas of one declaration. The number of a site is the number of its node.
 #[derive(Debug)]
@@ -20,17 +20,17 @@ pub(super) struct Sites<'j> {
     by_pointer: HashMap<Pointer, NodeId>,
 }
 
-/// One schema in the declaration.
+/// A schema in the declaration.
 #[derive(Debug)]
 pub(super) struct Site<'j> {
     pub(super) pointer: Pointer,
     pub(super) json: &'j Json<'j>,
-    /// The keyword that the schema is the value of, or a part of the value of.
+    /// Keyword whose value is or contains the schema.
     pub(super) keyword: &'static str,
-    /// The schema around this one, if both apply to the same value.
+    /// The enclosing schema, if both apply to the same value.
     pub(super) around: Option<NodeId>,
     pub(super) children: Vec<Child>,
-    /// The target of `$ref`.
+    /// Target of `$ref`.
     pub(super) reference: Option<NodeId>,
 }
 
@@ -38,19 +38,19 @@ pub(super) struct Site<'j> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) node: NodeId,
-    pub(super) place: Place,
+    pub(super) place: ApplicationSite,
 }
 
-/// Finds all schemas, those that only a `$ref` reaches included.
-pub(super) fn locate<'j>(root: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {
+/// Finds all schemas, including those that only a `$ref` reaches.
+pub(super) fn locate<'j>(root: &'j Json<'j>) -> Result<Sites<'j>, SchemaRefusal> {
     let mut locator = Locator {
         root,
         sites: Sites { sites: vec![], by_pointer: HashMap::new() },
         references: vec![],
     };
     locator.visit(Pointer::new(), root, "", None)?;
-    // A reference may lead to a schema that holds further references: the list grows while it is
-    // worked off.
+    // A reference may lead to a schema with further references, so the list grows while it is
+    // processed.
     let mut next = 0;
     while let Some((from, reference)) = locator.references.get(next).copied() {
         next += 1;
@@ -84,15 +84,14 @@ struct Locator<'j> {
 }
 
 impl<'j> Locator<'j> {
-    /// Takes down a schema and everything within it. Recursion ends at the nesting limit of
-    /// `ARG-42`.
+    /// Records a schema and everything within it. Recursion ends at the nesting limit of `ARG-42`.
     fn visit(
         &mut self,
         pointer: Pointer,
         json: &'j Json<'j>,
         keyword: &'static str,
         around: Option<NodeId>,
-    ) -> Result<NodeId, Refusal> {
+    ) -> Result<NodeId, SchemaRefusal> {
         if let Some(known) = self.sites.at(&pointer) {
             return Ok(known);
         }
@@ -125,20 +124,21 @@ impl<'j> Locator<'j> {
         at: &Pointer,
         name: &str,
         value: &'j Json<'j>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SchemaRefusal> {
         let Some((keyword, shape, place)) = keywords::keyword(name) else { return Ok(()) };
         let at = pointer::join(at, name);
-        keywords::check(shape, value).map_err(|reason| Refusal { pointer: at.clone(), reason })?;
+        keywords::check(shape, value)
+            .map_err(|reason| SchemaRefusal { pointer: at.clone(), reason })?;
         match (keyword, shape) {
             ("$ref", _) => self.references.extend(value.as_str().map(|reference| (id, reference))),
             ("$id", _) if id != NodeId(0) => return refuse(&at, Reason::NestedId),
-            (_, Shape::Schema) => self.child(id, at, value, keyword, place)?,
-            (_, Shape::SchemaList) => {
+            (_, KeywordShape::Schema) => self.child(id, at, value, keyword, place)?,
+            (_, KeywordShape::SchemaList) => {
                 for (index, item) in value.as_array().unwrap_or_default().iter().enumerate() {
                     self.child(id, pointer::join(&at, &index.to_string()), item, keyword, place)?;
                 }
             }
-            (_, Shape::SchemaMap) => {
+            (_, KeywordShape::SchemaMap) => {
                 for (name, member) in
                     value.as_object().into_iter().flat_map(|object| object.members())
                 {
@@ -156,9 +156,9 @@ impl<'j> Locator<'j> {
         pointer: Pointer,
         json: &'j Json<'j>,
         keyword: &'static str,
-        place: Place,
-    ) -> Result<(), Refusal> {
-        let around = (place == Place::Same).then_some(parent);
+        place: ApplicationSite,
+    ) -> Result<(), SchemaRefusal> {
+        let around = (place == ApplicationSite::Same).then_some(parent);
         let node = self.visit(pointer, json, keyword, around)?;
         if let Some(site) = self.sites.sites.get_mut(parent.0) {
             site.children.push(Child { node, place });
@@ -166,13 +166,13 @@ impl<'j> Locator<'j> {
         Ok(())
     }
 
-    fn follow(&mut self, from: NodeId, reference: &'j str) -> Result<(), Refusal> {
+    fn follow(&mut self, from: NodeId, reference: &'j str) -> Result<(), SchemaRefusal> {
         let at = self
             .sites
             .get(from)
             .map(|site| pointer::join(&site.pointer, "$ref"))
             .unwrap_or_default();
-        let refusal = |reason| Refusal { pointer: at.clone(), reason };
+        let refusal = |reason| SchemaRefusal { pointer: at.clone(), reason };
         let fragment = self.fragment(reference).ok_or_else(|| refusal(Reason::RemoteReference))?;
         let (pointer, json) = self
             .target(&fragment)
@@ -184,8 +184,8 @@ impl<'j> Locator<'j> {
         Ok(())
     }
 
-    /// The part of a reference after `#` if it stays in this document: there is no base but the top
-    /// level's `$id`.
+    /// Returns the part of a reference after `#` if it stays in this document. The only base is the
+    /// `$id` of the top level.
     fn fragment(&self, reference: &str) -> Option<String> {
         let own = self.root.as_object().and_then(|root| root.get("$id")).and_then(Json::as_str);
         let rest = own

@@ -2,13 +2,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The refusal of a declaration, without the words around it.
+/// Returns the reason why a declaration is rejected, without the surrounding sentence.
 fn refused(declared: &str) -> String {
     let text = InputSchema::compile("t", declared).map(|_| ()).unwrap_err().to_string();
     text.strip_prefix("Tool 't': invalid declaration at ").unwrap().trim_end_matches('.').to_owned()
 }
 
-/// The refusal of a declaration with one parameter.
+/// Returns the reason why a declaration with one parameter is rejected.
 fn parameter(schema: Value) -> String {
     refused(&json!({"type": "object", "properties": {"p": schema}}).to_string())
 }
@@ -144,7 +144,7 @@ fn each_reason_names_its_place() {
             "/allOf/0/$ref': the references lead in a circle",
         ),
         (json!({"$dynamicRef": "#x"}), "/$dynamicRef': the keyword is not supported"),
-        (json!({"$id": "x"}), "/$id': `$id` is supported at the top level alone"),
+        (json!({"$id": "x"}), "/$id': `$id` is supported at the top level only"),
         (
             json!({"pattern": "(?=a)"}),
             "/pattern': the pattern is not supported: look-around, including look-ahead and \

@@ -1,4 +1,4 @@
-//! Several sources as one toolset, also when two of them have a tool of the same name.
+//! Joins several sources into one toolset, even if two of them have a tool of the same name.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use serde_json::{Map, Value};
 
 use super::names::{Look, drawn, folded};
-use super::{DuplicateTool, Inner, Toolset, name_of};
+use super::{DuplicateTool, Toolset, ToolsetState, name_of};
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
 use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
@@ -17,13 +17,13 @@ use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSou
 const NAME_CHARS_MAX: usize = 128;
 
 impl Toolset {
-    /// A toolset of all tools of `sources`. Where tools of two sources have the same name, or names
-    /// that cannot be told apart, each of them is called `<source>_<tool>`; no source gets the bare
-    /// name, for it could be the one that wants to be taken for the other. So a name depends on
-    /// which sources there are, and not on their order.
+    /// Joins all tools of `sources`. Where tools of two sources have equal or confusable names,
+    /// each of them is renamed to `<source>_<tool>`. No source gets the bare name, because it could
+    /// be the one that imitates the other. So a name depends on the set of sources, not on their
+    /// order.
     ///
     /// # Errors
-    /// A name that is still taken then.
+    /// If a name is still taken after renaming.
     pub fn join(
         sources: impl IntoIterator<Item = Arc<dyn ToolSource>>,
     ) -> Result<Self, DuplicateTool> {
@@ -37,7 +37,7 @@ impl Toolset {
             let (own, others) = shared.split_at_checked(definitions.len()).unwrap_or_default();
             shared = others;
             match own.contains(&true) {
-                true => toolset.add(Arc::new(Prefixed::new(source, definitions, own)))?,
+                true => toolset.add(Arc::new(PrefixedSource::new(source, definitions, own)))?,
                 false => toolset.add(source)?,
             }
         }
@@ -45,14 +45,14 @@ impl Toolset {
     }
 
     fn reserve(&mut self, tools: usize) {
-        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        let ToolsetState { entries, names, .. } = Arc::make_mut(&mut self.inner);
         entries.reserve(tools);
         names.reserve(tools, |entry| name_of(entries, entry));
     }
 }
 
-/// For each tool of each source, one after another, whether another source has a tool that it could
-/// be taken for.
+/// Returns, for each tool of each source in order, whether another source has a tool with a
+/// confusable name.
 fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
     let tools = sources
         .iter()
@@ -67,12 +67,12 @@ fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
     is_shared
 }
 
-/// Marks the names that look the same to `look` and belong to several owners.
+/// Marks the names that are equal after `look` and belong to several owners.
 fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
     let random = RandomState::new();
     let looked = |index: usize| names.get(index).map(|(_, name)| look(name));
     let hash_of = |index: usize| looked(index).map_or(0, |looked| random.hash_one(looked.bytes()));
-    // The first of the names that look the same, and whether they have several owners.
+    // The first of each group of equal names, and whether the group has several owners.
     let mut firsts: HashTable<(usize, bool)> = HashTable::with_capacity(names.len());
     let mut first_of = Vec::with_capacity(names.len());
     for (index, (owner, name)) in names.iter().enumerate() {
@@ -102,15 +102,15 @@ fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
     }
 }
 
-/// A source of which some tools have the source's name before their own.
-struct Prefixed {
+/// A source with some of its tools prefixed with the source's name.
+struct PrefixedSource {
     source: Arc<dyn ToolSource>,
     definitions: Arc<[Arc<ToolDefinition>]>,
-    /// The source's own definitions of the same tools, of which some have another name.
+    /// The source's own definitions of the same tools, before renaming.
     own: Arc<[Arc<ToolDefinition>]>,
 }
 
-impl Prefixed {
+impl PrefixedSource {
     fn new(source: Arc<dyn ToolSource>, own: Arc<[Arc<ToolDefinition>]>, shared: &[bool]) -> Self {
         let named = |(definition, is_shared): (&Arc<ToolDefinition>, &bool)| match is_shared {
             false => Arc::clone(definition),
@@ -123,7 +123,7 @@ impl Prefixed {
         Self { source, definitions, own }
     }
 
-    /// The source's own definition of the tool that is called `name` here.
+    /// Returns the source's own definition of the tool that is called `name` here.
     fn own(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
         let place = self.definitions.iter().position(|definition| definition.name == *name)?;
         self.own.get(place)
@@ -134,18 +134,19 @@ impl Prefixed {
     }
 }
 
-/// The name of a tool behind that of its source. What a tool's name cannot hold is written as `_`.
+/// Prefixes a tool's name with that of its source. Characters that a tool's name cannot contain
+/// become `_`.
 fn prefixed(source: &str, tool: &ToolName) -> ToolName {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let source: String = source.chars().map(|c| if fits(c) { c } else { '_' }).collect();
     let mut name = format!("{source}_{tool}");
-    // All characters of both are one byte.
+    // Both names are ASCII, so truncation cannot split a character.
     name.truncate(NAME_CHARS_MAX);
     ToolName::new(name).unwrap_or_else(|_| tool.clone())
 }
 
 #[async_trait]
-impl ToolSource for Prefixed {
+impl ToolSource for PrefixedSource {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
     use crate::{Annotations, CallRecord, InputSchema, Outcome, Output};
 
-    /// Tools that answer with their own name.
+    /// A source whose tools return their own names.
     struct Named(&'static str, &'static [&'static str]);
 
     #[async_trait]

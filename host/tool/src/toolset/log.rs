@@ -1,12 +1,12 @@
-//! Events about calls, for the operator: the target `cofferdam::call` has one for each call,
-//! `cofferdam::stderr` one for each line that a tool has printed.
+//! Log events of calls for the operator: one for each call with the target `cofferdam::call`, and
+//! one for each line that a tool prints with `cofferdam::stderr`.
 
-use crate::{CallContext, Completion, Outcome, Refused};
+use crate::{CallContext, Completion, Outcome, RefusedCall};
 
-/// Longest part of what a tool has printed that comes with the event of its call, in bytes.
+/// Maximum bytes of a tool's output included in the event of its call.
 const TAIL_BYTES_MAX: usize = 512;
 
-/// Reports a call that has ended: a warning if it ended in an error.
+/// Logs a call that has ended, as a warning if it ended in an error.
 pub(super) fn ended(source: &str, tool: &str, completion: &Completion) {
     let record = &completion.record;
     let id = record.call_id.as_str();
@@ -31,13 +31,13 @@ pub(super) fn ended(source: &str, tool: &str, completion: &Completion) {
     }
 }
 
-/// Reports a call that has not started.
-pub(super) fn refused(tool: &str, refused: &Refused, context: &CallContext) {
+/// Logs a call that was not started.
+pub(super) fn refused(tool: &str, refused: &RefusedCall, context: &CallContext) {
     let reason = refused.to_string();
     tracing::info!(target: "cofferdam::call", id = context.call_id, ?tool, ?reason, "call refused");
 }
 
-/// The end of what a tool has printed.
+/// Returns the tail of a tool's output.
 fn tail(printed: &str) -> &str {
     let printed = printed.trim_end();
     let start = printed.len().saturating_sub(TAIL_BYTES_MAX);

@@ -1,39 +1,38 @@
-//! Which names of a toolset a person or a model would take for one another.
+//! Finds names of a toolset that a user or a model could confuse.
 //!
-//! Tools of different sources come from different authors, and one of them may want to be taken for
-//! the other. So names of different sources must differ by more than case, by more than `-`, `_`
-//! and `.`, and by more than the characters of the alphabet that look alike. That is more than a
-//! single plugin's own names have to (`ARG-43`): there, whoever could be confused with the author
-//! is the author.
+//! Tools of different sources come from different authors, and one author may want to imitate
+//! another. So names of different sources must differ by more than case, by more than `-`, `_` and
+//! `.`, and by more than characters of the alphabet that look alike. This is stricter than for the
+//! names of a single plugin (`ARG-43`), whose author could only imitate themselves.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
-/// The names that are taken, and by which entry. It holds no name itself: whoever asks gives the
-/// names of the entries.
+/// Index of the taken names by entry. It stores no names: callers pass a function that returns the
+/// name of an entry.
 #[derive(Clone, Default)]
-pub(super) struct Names {
+pub(super) struct NameIndex {
     exact: HashTable<usize>,
     folded: HashTable<usize>,
     drawn: HashTable<usize>,
     random: RandomState,
 }
 
-impl Names {
-    /// The entry that has exactly this name.
+impl NameIndex {
+    /// Returns the entry that has exactly this name.
     pub(super) fn find<'n>(&self, name: &str, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
         let hash = self.random.hash_one(name);
         self.exact.find(hash, |entry| name_of(*entry) == name).copied()
     }
 
-    /// The entry whose name is this one or cannot be told from it.
+    /// Returns the entry whose name is equal to or confusable with this one.
     pub(super) fn taken<'n>(
         &self,
         name: &str,
         name_of: impl Fn(usize) -> &'n str,
     ) -> Option<usize> {
-        // Names that are the same are the same without case.
+        // Equal names are also equal without case, so these two tables suffice.
         let alike = |table: &HashTable<usize>, look: Look| {
             let looked = look(name);
             let hash = self.random.hash_one(looked.bytes());
@@ -42,7 +41,7 @@ impl Names {
         alike(&self.folded, folded).or_else(|| alike(&self.drawn, drawn))
     }
 
-    /// Takes the name of an entry. Where it is taken, the later entry has it.
+    /// Adds the name of an entry, replacing an earlier entry of the same name.
     pub(super) fn take<'n>(&mut self, entry: usize, name_of: impl Fn(usize) -> &'n str) {
         let (name, random) = (name_of(entry), &self.random);
         let exact = random.hash_one(name);
@@ -63,7 +62,7 @@ impl Names {
         }
     }
 
-    /// Makes room for the names of `entries` in all.
+    /// Reserves capacity for the names of `entries` in total.
     pub(super) fn reserve<'n>(&mut self, entries: usize, name_of: impl Fn(usize) -> &'n str) {
         let more = entries.saturating_sub(self.exact.len());
         let random = &self.random;
@@ -73,18 +72,18 @@ impl Names {
     }
 }
 
-/// How a name is looked at by somebody who does not look closely.
-pub(super) type Look = fn(&str) -> Looked;
+/// Maps a name to a key that is equal for confusable names.
+pub(super) type Look = fn(&str) -> FoldedName;
 
-/// A name as it was looked at, on the stack: a toolset looks at thousands.
-pub(super) struct Looked {
+/// Key of a name, stored on the stack because a toolset computes thousands.
+pub(super) struct FoldedName {
     bytes: [u8; Self::BYTES_MAX],
     length: usize,
 }
 
-impl Looked {
-    /// Two for each character of the longest name (`ARG-38`). What is longer is cut: names are
-    /// checked before.
+impl FoldedName {
+    /// Maximum length: two bytes for each character of the longest name (`ARG-38`). Longer keys are
+    /// truncated, which validated names never need.
     const BYTES_MAX: usize = 256;
 
     fn new() -> Self {
@@ -103,9 +102,9 @@ impl Looked {
     }
 }
 
-/// A name without case, and with one separator for all of them.
-pub(super) fn folded(name: &str) -> Looked {
-    let mut folded = Looked::new();
+/// Returns a name in lower case and with one separator in place of all.
+pub(super) fn folded(name: &str) -> FoldedName {
+    let mut folded = FoldedName::new();
     name.bytes().for_each(|byte| folded.push(fold(byte)));
     folded
 }
@@ -117,11 +116,11 @@ fn fold(byte: u8) -> u8 {
     }
 }
 
-/// What a name looks like: one character for all that are drawn nearly alike, then without case.
-/// `i` stays apart from `l`, though `I` looks like one and is the other by case: else `mail` and
-/// `mall` would be one name.
-pub(super) fn drawn(name: &str) -> Looked {
-    let mut drawn = Looked::new();
+/// Returns the appearance of a name: one character in place of all that look alike, then without
+/// case. `i` stays different from `l`, although `I` looks like `l` and equals `i` without case:
+/// otherwise `mail` and `mall` would be one name.
+pub(super) fn drawn(name: &str) -> FoldedName {
+    let mut drawn = FoldedName::new();
     for byte in name.bytes() {
         match byte {
             b'0' => drawn.push(b'o'),
@@ -140,7 +139,7 @@ mod tests {
 
     fn are_alike(one: &str, other: &str) -> bool {
         let taken = |taken: &str, name: &str| {
-            let mut names = Names::default();
+            let mut names = NameIndex::default();
             names.take(7, |_| taken);
             names.taken(name, |_| taken)
         };
@@ -160,7 +159,7 @@ mod tests {
     fn a_name_is_found_among_many() {
         let names: Vec<String> = (0..1000).map(|number| format!("tool{number}")).collect();
         let name_of = |entry: usize| names[entry].as_str();
-        let mut taken = Names::default();
+        let mut taken = NameIndex::default();
         taken.reserve(10, name_of);
         (0..names.len()).for_each(|entry| taken.take(entry, name_of));
         for (entry, name) in names.iter().enumerate() {

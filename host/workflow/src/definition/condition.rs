@@ -3,7 +3,7 @@
 use regex::RegexBuilder;
 use serde_json::Value;
 
-use super::When;
+use super::TextCondition;
 use crate::Condition;
 
 /// Maximum bytes of a compiled pattern, and maximum depth of a condition: a file must not take the
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 16;
 
 type Test = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-impl When {
+impl TextCondition {
     /// Compiles the condition, which is named by its definition.
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl When {
     }
 }
 
-fn compiled(when: &When, depth: usize) -> Result<(String, Test), String> {
-    let When { contains, equals, matches, not, ignore_case } = when;
+fn compiled(when: &TextCondition, depth: usize) -> Result<(String, Test), String> {
+    let TextCondition { contains, equals, matches, not, ignore_case } = when;
     let is_folded = *ignore_case;
     let said = if is_folded { ", whatever the case" } else { "" };
     let folded = move |text: &str| if is_folded { text.to_lowercase() } else { text.to_owned() };
@@ -51,7 +51,7 @@ fn compiled(when: &When, depth: usize) -> Result<(String, Test), String> {
         (None, None, Some(pattern), None) => {
             let mut builder = RegexBuilder::new(pattern);
             let built = builder.case_insensitive(is_folded).size_limit(PATTERN_BYTES_MAX).build();
-            let regex = built.map_err(|error| format!("`matches` has no pattern: {error}"))?;
+            let regex = built.map_err(|error| format!("invalid regex in `matches`: {error}"))?;
             Ok((format!("matches {pattern:?}{said}"), Box::new(move |text| regex.is_match(text))))
         }
         (None, None, None, Some(inner)) => {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn when(yaml: &str) -> Result<Condition, String> {
-        serde_saphyr::from_str::<When>(yaml).unwrap().condition()
+        serde_saphyr::from_str::<TextCondition>(yaml).unwrap().condition()
     }
 
     fn holds(yaml: &str, text: &str) -> bool {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_refused() {
         assert!(when("{}").is_err() && when("{contains: a, equals: b}").is_err());
-        assert!(when("{matches: '('}").unwrap_err().starts_with("`matches` has no pattern"));
+        assert!(when("{matches: '('}").unwrap_err().starts_with("invalid regex in `matches`"));
         assert!(when("{matches: '(a{1000}){1000}'}").is_err());
         let deep = format!("{}{{contains: a}}{}", "{not: ".repeat(20), "}".repeat(20));
         assert!(when(&deep).unwrap_err().contains("too deeply"));

@@ -10,11 +10,11 @@ use super::super::conversation;
 use super::super::executor::Executor;
 use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
-use super::{Checked, Intermediate, Orchestration, Pattern};
+use super::{Intermediate, Orchestration, OrchestrationResult, Pattern};
 
-/// Who hands the input out. No agent is likely to be called so.
+/// Executor that distributes the input. No agent is likely to be called so.
 const INPUT: &str = "concurrent:input";
-/// Who puts the answers together.
+/// Executor that aggregates the answers.
 const ANSWERS: &str = "concurrent:answers";
 
 type Aggregate = Arc<dyn Fn(Vec<Message>) -> Payload + Send + Sync>;
@@ -48,9 +48,14 @@ impl Concurrent {
 impl Pattern for AllAtOnce {
     const NAME: &'static str = "concurrent";
 
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
-        let answers = Answers { aggregate: self.aggregate.clone() };
-        let builder = builder.executor(Input).start(INPUT).output_from([ANSWERS]).executor(answers);
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder> {
+        let answers = Aggregator { aggregate: self.aggregate.clone() };
+        let builder =
+            builder.executor(InputExecutor).start(INPUT).output_from([ANSWERS]).executor(answers);
         Ok(match names {
             [only] => builder.edge(INPUT, only).edge(only, ANSWERS),
             names => builder.fan_out(INPUT, names).fan_in(names, ANSWERS),
@@ -61,10 +66,10 @@ impl Pattern for AllAtOnce {
 impl Intermediate for AllAtOnce {}
 
 /// Hands the input out as messages.
-struct Input;
+struct InputExecutor;
 
 #[async_trait]
-impl Executor for Input {
+impl Executor for InputExecutor {
     fn id(&self) -> &str {
         INPUT
     }
@@ -83,12 +88,12 @@ impl Executor for Input {
 }
 
 /// Puts the answers together.
-struct Answers {
+struct Aggregator {
     aggregate: Option<Aggregate>,
 }
 
 #[async_trait]
-impl Executor for Answers {
+impl Executor for Aggregator {
     fn id(&self) -> &str {
         ANSWERS
     }

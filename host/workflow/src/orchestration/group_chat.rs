@@ -12,12 +12,12 @@ use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
 use super::super::step::Step;
 use super::hub::{self, Lead};
-use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
+use super::{Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern};
 
 /// Default limit of rounds: with two supersteps each they are within the default limit of
 /// supersteps.
 const MAX_ROUNDS: u64 = 40;
-/// How often an agent is asked who speaks next, when what it says is no answer to that.
+/// Maximum number of times that an agent is asked for the next speaker, when its answer is invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Says who speaks next.
@@ -69,7 +69,7 @@ pub struct AgentSelector {
 /// An agent does not say who speaks next.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the agent that chooses the next speaker named `{named}`, which is no participant; \
+    "the agent that chooses the next speaker named `{named}`, which is not a participant; \
      participants: {known}"
 )]
 struct NoSpeaker {
@@ -114,7 +114,7 @@ impl Selector for AgentSelector {
     }
 }
 
-/// What an answer means; the error is what was named instead of a participant.
+/// Parses an answer; the error is the name that is not a participant.
 fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String> {
     let answer = answer.trim();
     let between =
@@ -159,7 +159,11 @@ impl Pattern for Talk {
     const NAME: &'static str = "group-chat";
     const NAMES_SPEAKERS: bool = true;
 
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder> {
         if self.max_rounds == 0 {
             return Err(InvalidOrchestration::ZeroLimit { limit: "max_rounds" });
         }
@@ -182,7 +186,7 @@ struct Chair {
 #[derive(Default, Serialize, Deserialize)]
 struct Chat {
     said: Vec<Message>,
-    /// How many messages were there before anybody spoke.
+    /// Number of messages before the first speaker.
     input: usize,
     rounds: u64,
 }

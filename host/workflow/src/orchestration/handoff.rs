@@ -1,4 +1,4 @@
-//! Agents that pass a person on to each other (`WF-14`).
+//! Agents that pass the user on to each other (`WF-14`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use serde_json::json;
 
 use super::super::agent::{AgentExecutor, Passes};
 use super::super::builder::WorkflowBuilder;
-use super::{Checked, InvalidOrchestration, Orchestration, Pattern, participant};
+use super::{InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant};
 
 /// Begins the names of the tools.
 const TOOL: &str = "handoff_to_";
 /// Arguments that the tools take: none.
 const SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
 
-/// Agents that pass a person on to each other: each has tools `handoff_to_<id>`. An answer without
-/// a handoff is output, and the run pauses for what the person says next (`WF-14`); an empty text
+/// Agents that pass the user on to each other: each has tools `handoff_to_<id>`. An answer without
+/// a handoff is output, and the run pauses for what the user says next (`WF-14`); an empty text
 /// ends it.
 pub type Handoff = Orchestration<Routes>;
 
@@ -28,7 +28,7 @@ pub type Handoff = Orchestration<Routes>;
 pub struct Routes {
     /// To whom, from whom; everybody to everybody if there is nothing.
     routes: BTreeMap<String, Vec<String>>,
-    /// What somebody is good at, for the others.
+    /// Description of each agent's strengths, for the others.
     descriptions: BTreeMap<String, String>,
 }
 
@@ -60,7 +60,11 @@ impl Pattern for Routes {
     const NAME: &'static str = "handoff";
     const NAMES_SPEAKERS: bool = true;
 
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder> {
         let routed = self.routes.iter().flat_map(|(from, to)| to.iter().chain([from]));
         if let Some(name) =
             routed.chain(self.descriptions.keys()).find(|name| !names.contains(name))
@@ -79,7 +83,7 @@ impl Pattern for Routes {
         Ok(builder)
     }
 
-    fn executor(&self, agent: Agent, names: &[String]) -> Checked<AgentExecutor> {
+    fn executor(&self, agent: Agent, names: &[String]) -> OrchestrationResult<AgentExecutor> {
         let name = agent.name();
         let mut tools = Functions::new("handoff");
         let mut handoffs = BTreeMap::new();
@@ -120,8 +124,7 @@ fn tool(
         |description| format!("Hand the conversation off to `{target}`: {description}"),
     );
     let mut declaration = Declaration::new(format!("{TOOL}{target}"), about, SCHEMA);
-    // It does nothing by itself: whoever asks about calls that change something need not ask about
-    // it.
+    // It does nothing by itself: approvals of calls that change something need not include it.
     declaration.annotations = Annotations { read_only: Some(true), ..Annotations::default() };
     let told = json!(format!("Handed off to {target}."));
     let added = tools.with(declaration, move |_, context| {
@@ -137,7 +140,7 @@ fn tool(
         name: target.to_owned(),
         source: Box::new(source),
     })?;
-    // Nothing leaves by it: whoever is handed off to is told the label of the run.
+    // Nothing leaves by it: the next agent gets the label of the run.
     let labels = StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() };
     Ok(added.labelled(&format!("{TOOL}{target}"), labels))
 }

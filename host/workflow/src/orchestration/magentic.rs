@@ -12,20 +12,20 @@ use async_trait::async_trait;
 use cofferdam_agent::{Agent, BoxError, Message};
 use serde::{Deserialize, Serialize};
 
-use self::ledger::Ledger;
+use self::ledger::ProgressLedger;
 use super::super::agent::turn_apart;
 use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
 use super::super::step::Step;
 use super::hub::{self, Lead};
-use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
+use super::{Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern};
 
 /// Id of the planner.
 const PLANNER: &str = "magentic:planner";
-/// How often the planner is asked for its ledger, when what it writes is none.
+/// Maximum number of times that the planner is asked for its ledger, when it is invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// How far the work may go.
+/// Limits of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MagenticLimits {
     /// Turns of participants in all. The default is 20.
@@ -33,7 +33,7 @@ pub struct MagenticLimits {
     /// Rounds without progress after which everything is planned anew; a round with progress takes
     /// one off. The default is 3.
     pub stalls_max: u64,
-    /// How often everything is planned anew. The default is 2.
+    /// Maximum number of new plans. The default is 2.
     pub resets_max: u64,
 }
 
@@ -45,10 +45,10 @@ impl Default for MagenticLimits {
 
 /// Agents whose work is planned and watched by another one (in the literature: the manager). The
 /// output is its final answer.
-pub type Magentic = Orchestration<Planned>;
+pub type Magentic = Orchestration<MagenticPattern>;
 
 /// Pattern of [`Magentic`].
-pub struct Planned {
+pub struct MagenticPattern {
     planner: Agent,
     descriptions: Vec<(String, String)>,
     limits: MagenticLimits,
@@ -59,7 +59,11 @@ impl Magentic {
     pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
         Self::of(
             agents,
-            Planned { planner, descriptions: Vec::new(), limits: MagenticLimits::default() },
+            MagenticPattern {
+                planner,
+                descriptions: Vec::new(),
+                limits: MagenticLimits::default(),
+            },
         )
     }
 
@@ -76,11 +80,15 @@ impl Magentic {
     }
 }
 
-impl Pattern for Planned {
+impl Pattern for MagenticPattern {
     const NAME: &'static str = "magentic";
     const NAMES_SPEAKERS: bool = true;
 
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder> {
         if self.limits.rounds_max == 0 {
             return Err(InvalidOrchestration::ZeroLimit { limit: "rounds_max" });
         }
@@ -105,7 +113,7 @@ impl Pattern for Planned {
     }
 }
 
-impl Intermediate for Planned {}
+impl Intermediate for MagenticPattern {}
 
 /// Plans, watches, and answers in the end.
 struct Planner {
@@ -115,13 +123,13 @@ struct Planner {
     limits: MagenticLimits,
 }
 
-/// How the work stands.
+/// State of the work.
 #[derive(Default, Serialize, Deserialize)]
-struct Work {
+struct WorkState {
     task: String,
     facts: String,
     plan: String,
-    /// What was said since the plan was made.
+    /// Messages since the plan was made.
     said: Vec<Message>,
     rounds: u64,
     stalls: u64,
@@ -141,8 +149,8 @@ impl Planner {
         Ok(turn_apart(&self.agent, messages, step).await?.text())
     }
 
-    /// What is known, and what is to be done.
-    async fn plan(&self, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+    /// Asks the planner for facts and a plan.
+    async fn plan(&self, work: &mut WorkState, step: &Step) -> Result<(), BoxError> {
         let is_first = work.plan.is_empty();
         let facts = match is_first {
             true => prompts::facts(&work.task),
@@ -161,8 +169,8 @@ impl Planner {
         Ok(())
     }
 
-    /// How things stand.
-    async fn ledger(&self, work: &Work, step: &Step) -> Result<Ledger, BoxError> {
+    /// Asks the planner for the progress ledger.
+    async fn ledger(&self, work: &WorkState, step: &Step) -> Result<ProgressLedger, BoxError> {
         let question = prompts::progress(&work.task, &self.team, &self.participants.join(", "));
         let mut wrong = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -170,7 +178,10 @@ impl Planner {
                 Some(wrong) => format!("{question}\n\nYour last answer was of no use: {wrong}"),
                 None => question.clone(),
             };
-            match Ledger::read(&self.ask(&work.said, asked, step).await?, &self.participants) {
+            match ProgressLedger::read(
+                &self.ask(&work.said, asked, step).await?,
+                &self.participants,
+            ) {
                 Ok(ledger) => return Ok(ledger),
                 Err(error) => wrong = Some(error),
             }
@@ -178,8 +189,8 @@ impl Planner {
         Err(wrong.map_or_else(|| "the planner was never asked".into(), BoxError::from))
     }
 
-    /// Goes on until somebody has something to do, or everything is done.
-    async fn advance(&self, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+    /// Continues until an agent has something to do, or everything is done.
+    async fn advance(&self, work: &mut WorkState, step: &Step) -> Result<(), BoxError> {
         while work.rounds < self.limits.rounds_max {
             let ledger = self.ledger(work, step).await?;
             if ledger.is_satisfied {
@@ -210,9 +221,14 @@ impl Planner {
 #[async_trait]
 impl Lead for Planner {
     const ID: &'static str = PLANNER;
-    type State = Work;
+    type State = WorkState;
 
-    async fn hear(&self, said: Vec<Message>, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+    async fn hear(
+        &self,
+        said: Vec<Message>,
+        work: &mut WorkState,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         if step.sources().is_empty() {
             let texts: Vec<_> = said.iter().map(Message::text).collect();
             work.task = texts.join("\n");

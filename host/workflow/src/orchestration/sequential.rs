@@ -4,7 +4,9 @@ use cofferdam_agent::Agent;
 
 use super::super::agent::{AgentExecutor, Passes};
 use super::super::builder::WorkflowBuilder;
-use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern, participant};
+use super::{
+    Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant,
+};
 
 /// One agent after another: each sees the input and the answers so far, and the output is the last
 /// answer (`WF-13`).
@@ -32,7 +34,11 @@ impl Sequential {
 impl Pattern for OneByOne {
     const NAME: &'static str = "sequential";
 
-    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+    fn graph(
+        &self,
+        builder: WorkflowBuilder,
+        names: &[String],
+    ) -> OrchestrationResult<WorkflowBuilder> {
         let (Some(first), Some(last)) = (names.first(), names.last()) else {
             return Err(InvalidOrchestration::Empty);
         };
@@ -40,7 +46,7 @@ impl Pattern for OneByOne {
         Ok(if names.len() > 1 { builder.chain(names) } else { builder })
     }
 
-    fn executor(&self, agent: Agent, _: &[String]) -> Checked<AgentExecutor> {
+    fn executor(&self, agent: Agent, _: &[String]) -> OrchestrationResult<AgentExecutor> {
         let passes = if self.chain_only_responses { Passes::Answer } else { Passes::Conversation };
         Ok(participant(agent, passes, Self::NAMES_SPEAKERS))
     }

@@ -102,7 +102,7 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
             Edge::Out(from, to) => builder.fan_out(id(*from), ids(to)),
             Edge::In(from, to) => builder.fan_in(ids(from), id(*to)),
             Edge::Select(from, to) => {
-                let selection = Selection::new("odd", |value: &Value, targets: &[String]| {
+                let selection = TargetSelection::new("odd", |value: &Value, targets: &[String]| {
                     let skipped =
                         usize::try_from(value.as_u64().unwrap_or_default() % 2).unwrap_or_default();
                     targets.iter().skip(skipped).cloned().collect()

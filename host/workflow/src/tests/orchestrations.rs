@@ -76,7 +76,7 @@ async fn a_selector_gives_the_word_until_there_is_nobody_or_enough() {
     let (d, _) = says("d", &[]);
     let odd = GroupChat::new([d], selector_fn(|_, _| Some("eve".to_owned()))).build().unwrap();
     let error = odd.run("hi").await.unwrap_err().to_string();
-    assert!(error.ends_with("named `eve`, which is no participant; participants: d"), "{error}");
+    assert!(error.ends_with("named `eve`, which is not a participant; participants: d"), "{error}");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ fn routes_and_names_are_checked() {
          'a': [\"c\"]."
     );
     let error = Handoff::new(agents()).route("a", ["x"]).build().unwrap_err().to_string();
-    assert_eq!(error, "`x` is no participant; participants: a, b, c");
+    assert_eq!(error, "`x` is not a participant; participants: a, b, c");
     let odd = Handoff::new([says("a", &[]).0, says("not a name!", &[]).0]).build();
     assert!(matches!(odd, Err(InvalidOrchestration::HandoffName { .. })));
     let error = GroupChat::new(agents(), selector_fn(|_, _| None))
@@ -127,7 +127,7 @@ fn routes_and_names_are_checked() {
         .build()
         .unwrap_err()
         .to_string();
-    assert_eq!(error, "`max_rounds` is 0, and nobody could speak; pass at least 1");
+    assert_eq!(error, "`max_rounds` is 0, so no agent could speak; pass at least 1");
 }
 
 /// A call of a tool that has to be approved.

@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn answer_oddly() {
-        assert_eq!(testing::contents::<invalid_json>(json!({})), Ok(vec![Content::Json("{not json".into())]));
+        assert_eq!(
+            testing::contents::<invalid_json>(json!({})),
+            Ok(vec![Content::Json("{not json".into())])
+        );
         let text = testing::call::<huge_output>(json!({"bytes": 100})).unwrap();
         assert_eq!(text.as_str().map(str::len), Some(100));
     }

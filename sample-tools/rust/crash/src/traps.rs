@@ -71,8 +71,11 @@ mod instructions {
         unsafe { dividend.checked_div(divisor).unwrap_unchecked() }
     }
 
-    #[expect(unsafe_code, reason = "the address is not ours to read, and the sandbox has to \
-        notice")]
+    #[expect(
+        unsafe_code,
+        reason = "the address is not ours to read, and the sandbox has to \
+        notice"
+    )]
     #[inline(never)]
     pub(super) fn read(address: usize) -> u8 {
         unsafe { core::ptr::with_exposed_provenance::<u8>(address).read_volatile() }

@@ -73,7 +73,9 @@ pub fn filter(
         }
         found.total += 1;
         match found.rows.len() < limit {
-            true => found.rows.push(shown.iter().map(|column| cell(row, *column).to_owned()).collect()),
+            true => {
+                found.rows.push(shown.iter().map(|column| cell(row, *column).to_owned()).collect())
+            }
             false => found.truncated = true,
         }
     }
@@ -133,7 +135,8 @@ mod tests {
             "columns": ["amount"],
         });
         let found = testing::call::<filter>(arguments).unwrap();
-        let rows: Vec<_> = found["rows"].as_array().unwrap().iter().map(|row| row[0].clone()).collect();
+        let rows: Vec<_> =
+            found["rows"].as_array().unwrap().iter().map(|row| row[0].clone()).collect();
         assert_eq!(rows, expected);
     }
 
@@ -157,7 +160,8 @@ mod tests {
             {"column": "paid", "operator": "equals", "value": "true"},
         ]);
         let found =
-            testing::call::<filter>(json!({"file": SALES, "conditions": conditions, "limit": 1})).unwrap();
+            testing::call::<filter>(json!({"file": SALES, "conditions": conditions, "limit": 1}))
+                .unwrap();
         assert_eq!(found["columns"].as_array().unwrap().len(), 6);
         assert_eq!(found["rows"], json!([["2026-01-03", "north", "tea", "12", "35.50", "true"]]));
         assert_eq!((&found["total"], &found["truncated"]), (&json!(2), &json!(true)));
@@ -166,7 +170,8 @@ mod tests {
 
     #[test]
     fn knows_its_columns() {
-        let failure = testing::call::<filter>(json!({"file": SALES, "columns": ["unit"]})).unwrap_err();
+        let failure =
+            testing::call::<filter>(json!({"file": SALES, "columns": ["unit"]})).unwrap_err();
         assert_eq!(failure.message(), "there is no column `unit`");
         assert!(failure.suggested().unwrap().starts_with("did you mean `units`?"));
     }

@@ -101,8 +101,10 @@ fn too_many_groups() -> ToolFailure {
 
 fn group(by: &[String], key: Vec<String>, plans: &[Plan], tallies: &[Tally]) -> Map<String, Value> {
     let cells = by.iter().cloned().zip(key.into_iter().map(Value::from));
-    let values =
-        plans.iter().zip(tallies).map(|(plan, tally)| (plan.label.clone(), tally.value(plan.function)));
+    let values = plans
+        .iter()
+        .zip(tallies)
+        .map(|(plan, tally)| (plan.label.clone(), tally.value(plan.function)));
     cells.chain(values).collect()
 }
 
@@ -132,7 +134,12 @@ impl Plan {
         }
     }
 
-    fn add(&self, tally: &mut Tally, row: &csv::StringRecord, number: u64) -> Result<(), ToolFailure> {
+    fn add(
+        &self,
+        tally: &mut Tally,
+        row: &csv::StringRecord,
+        number: u64,
+    ) -> Result<(), ToolFailure> {
         let Some((column, name)) = &self.column else {
             tally.count += 1;
             return Ok(());
@@ -262,8 +269,10 @@ mod tests {
         );
         check(
             json!({"by": ["region"], "aggregates": [{"function": "sum"}]}),
-            json!("the aggregate `sum` has no column; pass the name of a column with numbers as \
-                `column`"),
+            json!(
+                "the aggregate `sum` has no column; pass the name of a column with numbers as \
+                `column`"
+            ),
         );
     }
 

@@ -10,7 +10,8 @@ pub(crate) fn parse(cell: &str) -> Option<f64> {
     let cell = cell.trim();
     // `parse` also knows `inf`, `infinity` and `nan`, which in a table are more likely something
     // else.
-    let numeric = cell.chars().all(|it| it.is_ascii_digit() || matches!(it, '+' | '-' | '.' | 'e' | 'E'));
+    let numeric =
+        cell.chars().all(|it| it.is_ascii_digit() || matches!(it, '+' | '-' | '.' | 'e' | 'E'));
     if !numeric {
         return None;
     }
@@ -49,7 +50,9 @@ mod tests {
 
     #[test]
     fn writes() {
-        for (number, expected) in [(12.0, "12"), (-0.5, "-0.5"), (1e300, "1e+300"), (f64::INFINITY, "null")] {
+        for (number, expected) in
+            [(12.0, "12"), (-0.5, "-0.5"), (1e300, "1e+300"), (f64::INFINITY, "null")]
+        {
             assert_eq!(json(number).to_string(), expected);
         }
     }

@@ -32,10 +32,13 @@ pub(crate) fn open(path: &str) -> Result<(File, u64), ToolFailure> {
 /// What is in the deepest directory on the way to `path` that is there; the mounted directories if
 /// none is.
 fn nearest(path: &Path) -> String {
-    let listed = path.ancestors().filter(|directory| !directory.as_os_str().is_empty()).find_map(listing);
+    let listed =
+        path.ancestors().filter(|directory| !directory.as_os_str().is_empty()).find_map(listing);
     listed.unwrap_or_else(|| match mounts().as_slice() {
         [] => "ask for a directory to be mounted: there is none".to_owned(),
-        mounts => format!("pass a path in one of the mounted directories: `{}`", mounts.join("`, `")),
+        mounts => {
+            format!("pass a path in one of the mounted directories: `{}`", mounts.join("`, `"))
+        }
     })
 }
 
@@ -92,8 +95,11 @@ mod tests {
             "there is no file `/mount/x/y/sales.csv`; `/mount` holds `data/`",
         );
         check(HERE, "`/mount` is a directory, expected a CSV file; `/mount` holds `data/`");
-        check("sales.csv", "there is no file `sales.csv`; ask for a directory to be mounted: \
-            there is none");
+        check(
+            "sales.csv",
+            "there is no file `sales.csv`; ask for a directory to be mounted: \
+            there is none",
+        );
         assert_eq!(open(&format!("{HERE}/data/empty.csv")).unwrap().1, 0);
     }
 }

@@ -60,7 +60,12 @@ pub fn schema(
     let mut columns: Vec<Column> = table
         .columns()
         .iter()
-        .map(|name| Column { name: name.clone(), kind: Kind::Empty, empty: 0, examples: Vec::new() })
+        .map(|name| Column {
+            name: name.clone(),
+            kind: Kind::Empty,
+            empty: 0,
+            examples: Vec::new(),
+        })
         .collect();
     while let Some(row) = table.next()? {
         for (index, column) in columns.iter_mut().enumerate() {
@@ -91,7 +96,9 @@ impl Kind {
         match cell {
             _ if cell.parse::<i64>().is_ok() => Self::Integer,
             _ if numbers::parse(cell).is_some() => Self::Number,
-            _ if cell.eq_ignore_ascii_case("true") || cell.eq_ignore_ascii_case("false") => Self::Boolean,
+            _ if cell.eq_ignore_ascii_case("true") || cell.eq_ignore_ascii_case("false") => {
+                Self::Boolean
+            }
             _ if is_date(cell) => Self::Date,
             _ => Self::Text,
         }
@@ -129,7 +136,8 @@ mod tests {
     fn describes_columns() {
         let value = testing::call::<schema>(json!({"file": SALES})).unwrap();
         assert_eq!(value["rows"], 5);
-        let columns: Vec<_> = value["columns"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        let columns: Vec<_> =
+            value["columns"].as_array().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(
             columns,
             [

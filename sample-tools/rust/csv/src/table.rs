@@ -31,9 +31,10 @@ impl Table {
         let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(file);
         let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
         if columns.is_empty() {
-            return Err(
-                ToolFailure::new(format!("`{path}` is empty: it has no row of column names")).permanent()
-            );
+            return Err(ToolFailure::new(format!(
+                "`{path}` is empty: it has no row of column names"
+            ))
+            .permanent());
         }
         Ok(Self { columns, reader, row: StringRecord::new(), rows: 0, size })
     }
@@ -118,7 +119,8 @@ mod tests {
             "the delimiter `→` is not an ASCII character; pass `,`, `;`, `|` or a tab"
         );
         let mut table =
-            Table::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ragged.csv"), ',').unwrap();
+            Table::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ragged.csv"), ',')
+                .unwrap();
         assert_eq!(
             message(table.next().map(drop)),
             "CSV error: record 1 (line: 2, byte: 4): found record with 3 fields, but the previous \

@@ -43,12 +43,22 @@ fn found(markdown: &str) -> Vec<Link> {
                     LinkType::Email => format!("mailto:{dest_url}"),
                     _ => dest_url.into_string(),
                 };
-                found.push(Link { text: String::new(), url, image: false, line: lines.at(range.start) });
+                found.push(Link {
+                    text: String::new(),
+                    url,
+                    image: false,
+                    line: lines.at(range.start),
+                });
             }
             Event::Start(Tag::Image { dest_url, .. }) => {
                 open.push(found.len());
                 let url = dest_url.into_string();
-                found.push(Link { text: String::new(), url, image: true, line: lines.at(range.start) });
+                found.push(Link {
+                    text: String::new(),
+                    url,
+                    image: true,
+                    line: lines.at(range.start),
+                });
             }
             Event::End(TagEnd::Link | TagEnd::Image) => drop(open.pop()),
             Event::Text(text) | Event::Code(text) => {
@@ -74,7 +84,13 @@ mod tests {
         let shown: Vec<_> = found(markdown)
             .into_iter()
             .map(|link| {
-                format!("{}:{}{}>{}", link.line, if link.image { "!" } else { "" }, link.text, link.url)
+                format!(
+                    "{}:{}{}>{}",
+                    link.line,
+                    if link.image { "!" } else { "" },
+                    link.text,
+                    link.url
+                )
             })
             .collect();
         assert_eq!(shown, expected, "{markdown}");

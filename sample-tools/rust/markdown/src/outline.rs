@@ -36,8 +36,11 @@ fn headings(markdown: &str) -> Vec<Heading> {
     for (event, range) in source::parser(markdown).into_offset_iter() {
         match (event, &mut open) {
             (Event::Start(Tag::Heading { level, .. }), _) => {
-                open =
-                    Some(Heading { level: level as u8, title: String::new(), line: lines.at(range.start) });
+                open = Some(Heading {
+                    level: level as u8,
+                    title: String::new(),
+                    line: lines.at(range.start),
+                });
             }
             (Event::End(TagEnd::Heading(_)), _) => found.extend(open.take()),
             (Event::Text(text) | Event::Code(text), Some(heading)) => heading.title.push_str(&text),

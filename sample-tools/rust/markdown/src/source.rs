@@ -23,8 +23,10 @@ pub(crate) fn read(text: Option<String>, file: Option<String>) -> Result<String,
 fn unreadable(file: &str, error: &std::io::Error) -> ToolFailure {
     match error.kind() {
         ErrorKind::NotFound => ToolFailure::new(format!("there is no file `{file}`"))
-            .suggestion("pass a path that begins with the name of a mount, for example \
-                `/docs/README.md`")
+            .suggestion(
+                "pass a path that begins with the name of a mount, for example \
+                `/docs/README.md`",
+            )
             .permanent(),
         ErrorKind::InvalidData => ToolFailure::new(format!("`{file}` is not UTF-8 text"))
             .suggestion("pass a Markdown file")
@@ -57,7 +59,8 @@ impl<'a> Lines<'a> {
 
     /// The line, counted from 1, of the byte at `offset`.
     pub(crate) fn at(&mut self, offset: usize) -> usize {
-        if let Some((passed, rest)) = self.rest.split_at_checked(offset.saturating_sub(self.offset)) {
+        if let Some((passed, rest)) = self.rest.split_at_checked(offset.saturating_sub(self.offset))
+        {
             self.line += passed.iter().filter(|byte| **byte == b'\n').count();
             self.rest = rest;
             self.offset += passed.len();
@@ -84,12 +87,20 @@ mod tests {
         check(Some("# A"), None, "# A");
         check(Some(""), None, "");
         check(None, None, &format!("expected one of `text` and `file`, got neither; {pass}"));
-        check(Some("a"), Some("b"), &format!("expected one of `text` and `file`, got both; {pass}"));
+        check(
+            Some("a"),
+            Some("b"),
+            &format!("expected one of `text` and `file`, got both; {pass}"),
+        );
     }
 
     #[test]
     fn reads_files() {
-        check(None, Some(concat!(env!("CARGO_MANIFEST_DIR"), "/src/source.rs")), include_str!("source.rs"));
+        check(
+            None,
+            Some(concat!(env!("CARGO_MANIFEST_DIR"), "/src/source.rs")),
+            include_str!("source.rs"),
+        );
         check(
             None,
             Some("/missing/a.md"),

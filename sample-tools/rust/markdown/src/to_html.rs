@@ -59,6 +59,9 @@ mod tests {
 
     #[test]
     fn through_json() {
-        assert_eq!(testing::call::<to_html>(json!({"text": "*a*"})), Ok(json!("<p><em>a</em></p>\n")));
+        assert_eq!(
+            testing::call::<to_html>(json!({"text": "*a*"})),
+            Ok(json!("<p><em>a</em></p>\n"))
+        );
     }
 }

@@ -28,8 +28,9 @@ pub fn run(
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.to_lowercase();
-        let has =
-            |word: &&&str| line.split(|c: char| !c.is_alphanumeric()).any(|part| part == word.to_lowercase());
+        let has = |word: &&&str| {
+            line.split(|c: char| !c.is_alphanumeric()).any(|part| part == word.to_lowercase())
+        };
         let found = words.iter().filter(has);
         findings.extend(found.map(|word| Finding { line: number, word: (*word).to_owned() }));
     }

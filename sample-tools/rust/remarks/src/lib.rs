@@ -43,8 +43,10 @@ fn report_remarks(
     file: String,
 ) -> Result<String, ToolFailure> {
     let remarks = remarks(&store, None)?;
-    let lines: String =
-        remarks.iter().map(|remark| format!("- {}:{} {}\n", remark.file, remark.line, remark.text)).collect();
+    let lines: String = remarks
+        .iter()
+        .map(|remark| format!("- {}:{} {}\n", remark.file, remark.line, remark.text))
+        .collect();
     Store::named(&store).replace(&file, &lines)?;
     // A tool of another plugin, which counts better than this one would.
     let words = match toolbox::call("word_count", &json!({ "text": lines })) {

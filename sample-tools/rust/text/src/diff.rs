@@ -39,11 +39,21 @@ mod tests {
     #[test]
     fn shows_what_changed() {
         check("a\nb\n", "a\nb\n", 3, "The texts are equal.");
-        check("a\nb\nc\n", "a\nx\nc\n", 3, "--- before\n+++ after\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n \
-            c\n");
+        check(
+            "a\nb\nc\n",
+            "a\nx\nc\n",
+            3,
+            "--- before\n+++ after\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n \
+            c\n",
+        );
         check("a\nb\nc\n", "a\nx\nc\n", 0, "--- before\n+++ after\n@@ -2 +2 @@\n-b\n+x\n");
-        check("", "a", 3, "--- before\n+++ after\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of \
-            file\n");
+        check(
+            "",
+            "a",
+            3,
+            "--- before\n+++ after\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of \
+            file\n",
+        );
     }
 
     #[test]

@@ -77,8 +77,11 @@ mod tests {
     fn check(pattern: &str, ignore_case: bool, limit: usize, expected: &str) {
         let found = match lines_matching(TEXT.into(), pattern.into(), ignore_case, limit) {
             Ok(matches) => {
-                let lines: Vec<_> =
-                    matches.lines.iter().map(|line| format!("{}:{}", line.number, line.text)).collect();
+                let lines: Vec<_> = matches
+                    .lines
+                    .iter()
+                    .map(|line| format!("{}:{}", line.number, line.text))
+                    .collect();
                 format!("{} of {} {}", lines.join("|"), matches.total, matches.truncated)
             }
             Err(failure) => failure.to_string(),
@@ -117,7 +120,8 @@ mod tests {
     #[test]
     fn through_json() {
         let value = testing::call::<lines_matching>(json!({"text": "a\nb", "pattern": "b"}));
-        let expected = json!({"lines": [{"number": 2, "text": "b"}], "total": 1, "truncated": false});
+        let expected =
+            json!({"lines": [{"number": 2, "text": "b"}], "total": 1, "truncated": false});
         assert_eq!(value, Ok(expected));
     }
 }

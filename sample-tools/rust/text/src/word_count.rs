@@ -27,8 +27,12 @@ pub fn word_count(
     min_length: usize,
 ) -> WordCount {
     let length = |word: &str| word.chars().count();
-    let mut count =
-        WordCount { words: 0, lines: text.lines().count(), characters: length(&text), longest: None };
+    let mut count = WordCount {
+        words: 0,
+        lines: text.lines().count(),
+        characters: length(&text),
+        longest: None,
+    };
     for word in text.split_whitespace().filter(|word| length(word) >= min_length) {
         count.words += 1;
         if count.longest.as_deref().is_none_or(|longest| length(word) > length(longest)) {

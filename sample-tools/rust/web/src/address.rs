@@ -51,9 +51,13 @@ mod tests {
 
     #[test]
     fn urls_are_split_into_parts() {
-        let parts = |secure, authority: &str, path: &str| (secure, authority.to_owned(), path.to_owned());
+        let parts =
+            |secure, authority: &str, path: &str| (secure, authority.to_owned(), path.to_owned());
         assert_eq!(parsed("https://example.com"), parts(true, "example.com", "/"));
-        assert_eq!(parsed("HTTP://example.com:8080/a?b=c#d"), parts(false, "example.com:8080", "/a?b=c"));
+        assert_eq!(
+            parsed("HTTP://example.com:8080/a?b=c#d"),
+            parts(false, "example.com:8080", "/a?b=c")
+        );
         assert_eq!(parsed("https://example.com?q=1"), parts(true, "example.com", "/?q=1"));
     }
 

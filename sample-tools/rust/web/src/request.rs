@@ -2,7 +2,9 @@
 
 use cofferdam_sdk::ToolFailure;
 use wasip2::http::outgoing_handler;
-use wasip2::http::types::{ErrorCode, Fields, IncomingResponse, OutgoingRequest, Scheme, http_error_code};
+use wasip2::http::types::{
+    ErrorCode, Fields, IncomingResponse, OutgoingRequest, Scheme, http_error_code,
+};
 use wasip2::io::streams::StreamError;
 
 use crate::Response;
@@ -19,18 +21,24 @@ pub(crate) fn get(address: &Address<'_>, bytes_max: usize) -> Result<Response, T
     request.set_scheme(Some(&scheme)).map_err(|()| invalid("scheme"))?;
     request.set_authority(Some(address.authority)).map_err(|()| invalid("host"))?;
     request.set_path_with_query(Some(&address.path)).map_err(|()| invalid("path"))?;
-    let future = outgoing_handler::handle(request, None).map_err(|error| failed(address, &error))?;
+    let future =
+        outgoing_handler::handle(request, None).map_err(|error| failed(address, &error))?;
     future.subscribe().block();
     let response = match future.get() {
         Some(Ok(Ok(response))) => response,
         Some(Ok(Err(error))) => return Err(failed(address, &error)),
-        _ => return Err(ToolFailure::new(format!("no response from {}", address.authority)).transient()),
+        _ => {
+            return Err(
+                ToolFailure::new(format!("no response from {}", address.authority)).transient()
+            );
+        }
     };
     let header = |name: &str| {
         let value = response.headers().get(name).into_iter().next()?;
         Some(String::from_utf8_lossy(&value).into_owned())
     };
-    let (status, media_type, location) = (response.status(), header("content-type"), header("location"));
+    let (status, media_type, location) =
+        (response.status(), header("content-type"), header("location"));
     let mut body = read(address, &response, bytes_max)?;
     let truncated = body.len() > bytes_max;
     body.truncate(bytes_max);
@@ -49,7 +57,8 @@ fn read(
     response: &IncomingResponse,
     bytes_max: usize,
 ) -> Result<Vec<u8>, ToolFailure> {
-    let broken = || ToolFailure::new(format!("the response of {} broke off", address.authority)).transient();
+    let broken =
+        || ToolFailure::new(format!("the response of {} broke off", address.authority)).transient();
     let body = response.consume().map_err(|()| broken())?;
     let stream = body.stream().map_err(|()| broken())?;
     let mut bytes = Vec::new();
@@ -58,7 +67,9 @@ fn read(
             Ok(chunk) => bytes.extend_from_slice(&chunk),
             Err(StreamError::Closed) => break,
             Err(StreamError::LastOperationFailed(error)) => {
-                return Err(http_error_code(&error).map_or_else(broken, |code| failed(address, &code)));
+                return Err(
+                    http_error_code(&error).map_or_else(broken, |code| failed(address, &code))
+                );
             }
         }
     }

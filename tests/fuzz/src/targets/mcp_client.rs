@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_mcp::client::testing::Scripted;
 use cofferdam_mcp::client::{
-    Calls, Listing, Questions, SelectionMode, TaskOptions, TaskSupport, into_output,
+    Calls, Questions, SelectionMode, ServerListing, TaskOptions, TaskSupport, into_output,
 };
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let Ok(answers) = serde_json::from_slice::<Vec<Value>>(bytes) else { return };
     super::block_on(async {
         let remote = Scripted::answering(answers.clone());
-        if let Some(Ok(listing)) = bounded(Listing::fetch(&remote, true, true)).await {
+        if let Some(Ok(listing)) = bounded(ServerListing::fetch(&remote, true, true)).await {
             for tool in &listing.tools {
                 let again = cofferdam_mcp::client::input_schema(Some(&tool.input_schema));
                 assert!(again.is_object(), "the schema of a tool is an object");

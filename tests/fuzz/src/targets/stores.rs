@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_files::testing::{Operation, check_commits, check_plan};
 use cofferdam_files::{
-    Audited, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore,
+    AuditedStore, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore,
     Overlay, Quota, StorePath, Subtree,
 };
 
@@ -45,7 +45,7 @@ fn directory(quota: &Quota) -> Arc<dyn FileStore> {
     let options =
         DirectoryOptions { quota: *quota, is_durable: false, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory.path(), options).expect("it can be opened");
-    Arc::new(Audited::new(Arc::new(store), move |_| {
+    Arc::new(AuditedStore::new(Arc::new(store), move |_| {
         // Owned by the observer, which lives as long as the store.
         let _ = &directory;
     }))
@@ -62,7 +62,7 @@ fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
 }
 
 fn audited(quota: &Quota) -> Arc<dyn FileStore> {
-    Arc::new(Audited::new(bucket(quota), |access| assert!(access.bytes < 1 << 20)))
+    Arc::new(AuditedStore::new(bucket(quota), |access| assert!(access.bytes < 1 << 20)))
 }
 
 fn overlay(store: Arc<dyn FileStore>) -> Arc<dyn FileStore> {

@@ -1,7 +1,7 @@
 //! Any text as the file of a workflow: it is refused in one line, or each of its conditions
 //! compiles or is refused.
 
-use cofferdam_workflow::definition::{Case, WorkflowDefinition};
+use cofferdam_workflow::definition::{SwitchCase, WorkflowDefinition};
 
 /// Reads the text and compiles the conditions of its edges.
 pub(crate) fn check(bytes: &[u8]) {
@@ -18,7 +18,8 @@ pub(crate) fn check(bytes: &[u8]) {
     };
     for edge in &definition.edges {
         let cases = [&edge.value.switch, &edge.value.select].into_iter().flatten().flatten();
-        for when in cases.filter_map(|case: &Case| case.when.as_ref()).chain(&edge.value.when) {
+        for when in cases.filter_map(|case: &SwitchCase| case.when.as_ref()).chain(&edge.value.when)
+        {
             let _ = when.condition();
         }
     }

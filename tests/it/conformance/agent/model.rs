@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    ChatClient, ChatError, ChatRequest, Content, Delta, FunctionCall, Message, Reply, ReplyStream,
-    Role, TokenUsage, ToolMode, Update,
+    ChatClient, ChatError, ChatRequest, Delta, FunctionCall, Message, MessageContent, Reply,
+    ReplyStream, Role, TokenUsage, ToolMode, Update,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(in crate::conformance) struct Model {
 
 #[derive(Default)]
 struct Inner {
-    script: Vec<Vec<Content>>,
+    script: Vec<Vec<MessageContent>>,
     /// Whether the last reply is given for ever.
     repeats: bool,
     usage: HashMap<usize, TokenUsage>,
@@ -60,12 +60,12 @@ impl Seen {
 
 impl Model {
     /// A model that gives these replies and then nothing.
-    pub(in crate::conformance) fn new(script: Vec<Vec<Content>>) -> Self {
+    pub(in crate::conformance) fn new(script: Vec<Vec<MessageContent>>) -> Self {
         Self { inner: Arc::new(Inner { script, ..Inner::default() }) }
     }
 
     /// A model that gives this reply whenever it is asked.
-    pub(in crate::conformance) fn repeating(contents: Vec<Content>) -> Self {
+    pub(in crate::conformance) fn repeating(contents: Vec<MessageContent>) -> Self {
         Self {
             inner: Arc::new(Inner { script: vec![contents], repeats: true, ..Inner::default() }),
         }
@@ -142,10 +142,10 @@ impl ChatClient for Model {
             reply.messages.iter().flat_map(|message| &message.contents).enumerate()
         {
             match content {
-                Content::Text(text) => {
+                MessageContent::Text(text) => {
                     deltas.extend(text.text.chars().map(|c| Delta::Text(c.to_string())));
                 }
-                Content::FunctionCall(call) => {
+                MessageContent::FunctionCall(call) => {
                     let begun = FunctionCall { arguments: String::new(), ..call.clone() };
                     deltas.push(Delta::Call { index, call: begun });
                     deltas.extend(call.arguments.chars().map(|c| Delta::Call {

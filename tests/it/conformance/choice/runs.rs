@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cofferdam_agent::choice::FunctionName;
-use cofferdam_agent::{Agent, ChoiceBehavior, Content, FunctionCall, FunctionResult, Response};
+use cofferdam_agent::{
+    Agent, ChoiceBehavior, FunctionCall, FunctionResult, MessageContent, Response,
+};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{Functions, Toolset};
 use serde_json::{Value, json};
@@ -69,9 +71,9 @@ fn seen(
     }
     let calls = calls.iter().enumerate().map(|(number, name)| {
         let name = FunctionName::new(*name);
-        Content::call(number.to_string(), name.function(), "{}")
+        MessageContent::call(number.to_string(), name.function(), "{}")
     });
-    let model = Model::new(vec![calls.collect(), vec![Content::text("done")]]);
+    let model = Model::new(vec![calls.collect(), vec![MessageContent::text("done")]]);
     let agent =
         Agent::builder(model.clone()).tools(toolset).build().map_err(|error| error.to_string())?;
     let run = agent.run("hi").choice(behavior);

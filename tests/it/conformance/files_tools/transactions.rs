@@ -15,7 +15,7 @@ use cofferdam_files::{
 use cofferdam_tests::{config, guest, shared_cache};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::permission::LimitsAsked;
-use cofferdam_tool::retry::{RetryPolicy, Retrying};
+use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolCall, ToolDefinition,
     ToolSource, Toolset,
@@ -226,7 +226,7 @@ impl World {
         policy.backoff.pause = Duration::from_millis(1);
         let mut toolset = Toolset::new();
         toolset
-            .add(Arc::new(Retrying::new(Arc::new(attempts), policy)))
+            .add(Arc::new(RetryingSource::new(Arc::new(attempts), policy)))
             .map_err(|error| error.to_string())?;
         let called =
             toolset.call("stores", Some(br#"{"script":""}"#), &CallContext::new("row")).await;

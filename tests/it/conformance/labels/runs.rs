@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use cofferdam_agent::{Agent, Content, FunctionResult, ScriptedClient, Session};
+use cofferdam_agent::{Agent, FunctionResult, MessageContent, ScriptedClient, Session};
 use cofferdam_labels::{LabelDecision, LabelPolicy, context_of};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::label::{Label, StatedBy, StatedLabels};
@@ -125,7 +125,7 @@ impl Scene {
         tool: &str,
         arguments: &Value,
     ) -> Result<FunctionResult, String> {
-        let model = Model::new(vec![vec![Content::call("1", tool, arguments.to_string())]]);
+        let model = Model::new(vec![vec![MessageContent::call("1", tool, arguments.to_string())]]);
         let run = self.agent(Some(policy), model)?.run("hi").session(&self.session);
         let response = run.await.map_err(|error| error.to_string())?;
         let result = response.messages.iter().find_map(|message| message.results().next().cloned());
@@ -219,7 +219,7 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
 
 /// The tools that a model is told of without any of its own.
 pub(super) async fn offered(policy: bool) -> Result<Value, String> {
-    let model = Model::new(vec![vec![Content::text("done")]]);
+    let model = Model::new(vec![vec![MessageContent::text("done")]]);
     let scene = Scene::new();
     let agent = scene.agent(policy.then(LabelPolicy::new), model.clone())?;
     agent.run("hi").session(&scene.session).await.map_err(|error| error.to_string())?;
@@ -367,8 +367,9 @@ async fn decisions(wanted: &str) -> Result<Vec<Value>, String> {
     scene.add(Strange::named("fetch"))?;
     scene.add(Strange { by: StatedBy::Program, ..Strange::named("send") })?;
     let calls = ["fetch", "send"].iter().enumerate();
-    let script =
-        calls.map(|(index, tool)| vec![Content::call(index.to_string(), *tool, "{}")]).collect();
+    let script = calls
+        .map(|(index, tool)| vec![MessageContent::call(index.to_string(), *tool, "{}")])
+        .collect();
     let agent = scene.agent(Some(policy), Model::new(script))?;
     let response =
         agent.run("hi").session(&scene.session).await.map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cofferdam_agent::{Content, Response};
+use cofferdam_agent::{MessageContent, Response};
 use cofferdam_labels::{LabelPolicy, context_of};
 use cofferdam_tool::ToolSource;
 use cofferdam_tool::label::{StatedBy, StatedLabels};
@@ -51,7 +51,7 @@ async fn played(
     let script: Vec<_> = calls
         .iter()
         .enumerate()
-        .map(|(index, call)| vec![Content::call(index.to_string(), local(&call.tool), "{}")])
+        .map(|(index, call)| vec![MessageContent::call(index.to_string(), local(&call.tool), "{}")])
         .collect();
     let model = Model::new(script);
     let agent = scene.agent(policy(row)?, model.clone())?;

@@ -10,7 +10,7 @@ use cofferdam_engine::{
     Component, Engine, EngineConfig, Grants, Plugin, PluginOptions, UnavailablePlugin,
 };
 use cofferdam_tests::{config, guest, shared_cache};
-use cofferdam_tool::retry::{RetryPolicy, Retrying};
+use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::{
     Annotations, CallContext, Completion, InputSchema, Limits, Outcome, PluginName, ToolCall,
     ToolDefinition, ToolName, ToolSource, Toolset,
@@ -379,7 +379,7 @@ pub(in crate::conformance) async fn retried(
         Steps { definitions: [definition()].into(), steps, calls: AtomicUsize::new(0), cancel };
     let mut policy = RetryPolicy::on_transient(retries_max);
     policy.backoff.pause = pause;
-    let retrying = Retrying::new(Arc::new(steps), policy);
+    let retrying = RetryingSource::new(Arc::new(steps), policy);
     Ok((Fixture::new(Arc::new(retrying), "t", json!({})), context))
 }
 

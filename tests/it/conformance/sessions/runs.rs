@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryFlags, IN_SESSION};
 use cofferdam_agent::{
     AfterRun, Agent, AgentBuilder, BeforeRun, BoxError, ChatClient, ChatError, ChatRequest,
-    Content, ContextProvider, History, Message, Reply, ReplyStream, Session,
+    ContextProvider, History, Message, MessageContent, Reply, ReplyStream, Session,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use super::{expect_part, texts};
 
 /// A model that says one text after another.
 fn saying(replies: &[&str]) -> Model {
-    Model::new(replies.iter().map(|reply| vec![Content::text(*reply)]).collect())
+    Model::new(replies.iter().map(|reply| vec![MessageContent::text(*reply)]).collect())
 }
 
 /// The texts that it saw when it was asked for the `index`th time.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cofferdam_agent::{Agent, Clock, Reply, ScriptedClient};
-use cofferdam_files::{Access, AccessKind, Audited, FileStore};
+use cofferdam_files::{Access, AccessKind, AuditedStore, FileStore};
 use cofferdam_skills::{ProgramSkill, SkillRoot, SkillTool, Skills};
 use cofferdam_tool::{Limits, Toolset};
 use serde_json::{Map, Value, json};
@@ -243,7 +243,7 @@ pub(super) async fn caching(row: &Row) -> Result<(), String> {
     let looked = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&looked);
     // The root is listed once each time that skills are looked for.
-    let audited = Audited::new(folder.store(), move |access: &Access<'_>| {
+    let audited = AuditedStore::new(folder.store(), move |access: &Access<'_>| {
         if access.kind == AccessKind::List && access.path.is_root() {
             counted.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,9 +1,9 @@
 //! Agents that work together (`WF-13`, `WF-14`). Each answers `from <name>`.
 
-use cofferdam_agent::{Agent, Content, Message};
+use cofferdam_agent::{Agent, Message, MessageContent};
 use cofferdam_workflow::{
-    Concurrent, Ended, GroupChat, Handoff, InvalidOrchestration, Magentic, Sequential, Workflow,
-    selector_fn,
+    Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, RunOutcome, Sequential,
+    Workflow, selector_fn,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl Team {
     fn new(names: &[String]) -> Result<Self, String> {
         let mut team = Self { agents: Vec::new(), models: Vec::new() };
         for name in names {
-            let model = Model::repeating(vec![Content::text(format!("from {name}"))]);
+            let model = Model::repeating(vec![MessageContent::text(format!("from {name}"))]);
             let agent = Agent::builder(model.clone()).name(name).build();
             team.agents.push(agent.map_err(|error| error.to_string())?);
             team.models.push((name.clone(), model));
@@ -75,7 +75,7 @@ pub(super) fn orchestration(row: &Row) -> Result<(), String> {
     expect_agents(row, &team, &ended)
 }
 
-fn finished(workflow: Workflow, row: &Row) -> Result<Ended, String> {
+fn finished(workflow: Workflow, row: &Row) -> Result<RunOutcome, String> {
     block_on(async { workflow.run(input(row)).await.map_err(|error| error.to_string()) })
 }
 
@@ -106,7 +106,7 @@ fn group_chat(
 }
 
 /// What agents saw, and what came of it.
-fn expect_agents(row: &Row, team: &Team, ended: &Ended) -> Result<(), String> {
+fn expect_agents(row: &Row, team: &Team, ended: &RunOutcome) -> Result<(), String> {
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;
     let said: Vec<String> = match ended.outputs().last() {
         Some(output) => output.value.read::<Vec<Message>>().map_err(|error| error.to_string())?,
@@ -251,7 +251,7 @@ pub(super) fn handoff(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-fn run_handoff(team: &Team) -> Result<Ended, String> {
+fn run_handoff(team: &Team) -> Result<RunOutcome, String> {
     let workflow = Handoff::new(team.agents.clone()).build().map_err(|error| error.to_string())?;
     block_on(async { workflow.run("hi").await.map_err(|error| error.to_string()) })
 }
@@ -290,7 +290,7 @@ fn pauses(names: &[String]) -> Result<(), String> {
 
 fn hands_off(names: &[String]) -> Result<(), String> {
     let [first, second, ..] = names else { return Err("two agents are needed".to_owned()) };
-    let call = Content::call("1", format!("handoff_to_{second}"), "{}");
+    let call = MessageContent::call("1", format!("handoff_to_{second}"), "{}");
     let agent = Agent::builder(Model::repeating(vec![call])).name(first).build();
     let mut team = Team::new(names)?;
     team.agents[0] = agent.map_err(|error| error.to_string())?;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_workflow::{
-    Condition, FunctionExecutor, IntermediateFrom, InvalidWorkflow, OutputFrom, Selection, Step,
-    Switch, Workflow, WorkflowBuilder, executor_fn,
+    Condition, FunctionExecutor, IntermediateFrom, InvalidWorkflow, OutputFrom, Step, Switch,
+    TargetSelection, Workflow, WorkflowBuilder, executor_fn,
 };
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ fn multi_selection(selection: &str, row: &Row) -> Result<WorkflowBuilder, String
         }
         _ => return Err(format!("unknown scenario `multi-{selection}`")),
     };
-    let selection = Selection::new("row", move |_, _| selected.clone());
+    let selection = TargetSelection::new("row", move |_, _| selected.clone());
     let targets = ["b", "c"].map(|id| appends(id, true));
     let builder =
         targets.into_iter().fold(empty().executor(appends("a", false)), WorkflowBuilder::executor);

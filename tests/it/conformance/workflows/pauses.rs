@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cofferdam_files::{MemoryStore, Quota};
 use cofferdam_workflow::{
-    Checkpoints, Ended, MessageType, Payload, Request, Snapshot, Step, Workflow, WorkflowBuilder,
-    WorkflowError, executor_fn,
+    Checkpoints, MessageType, Payload, RunOutcome, Snapshot, Step, UserRequest, Workflow,
+    WorkflowBuilder, WorkflowError, executor_fn,
 };
 use serde_json::{Value, json};
 
@@ -112,9 +112,9 @@ fn asks(question: &Value, wording: Option<(String, String)>) -> Result<Workflow,
 
 fn expect_pause(
     row: &Row,
-    paused: &Ended,
-    request: &Request,
-    ended: &Ended,
+    paused: &RunOutcome,
+    request: &UserRequest,
+    ended: &RunOutcome,
     question: &Value,
 ) -> Result<(), String> {
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;

@@ -64,8 +64,7 @@ pub fn test_elicitation_sep1034_defaults() -> Result<String, ToolFailure> {
 #[tool]
 pub fn test_elicitation_sep1330_enums() -> Result<String, ToolFailure> {
     let titled = |nth: [&str; 3], what: &str| -> Value {
-        let choice =
-            |(number, nth)| json!({"const": format!("value{number}"), "title": format!("{nth} {what}")});
+        let choice = |(number, nth)| json!({"const": format!("value{number}"), "title": format!("{nth} {what}")});
         (1..).zip(nth).map(choice).collect()
     };
     let nth = ["First", "Second", "Third"];
@@ -93,7 +92,9 @@ pub fn test_elicitation_sep1330_enums() -> Result<String, ToolFailure> {
 /// Needs a client that has a model.
 #[tool]
 pub fn test_missing_capability() -> Result<String, ToolFailure> {
-    client::sample("Say anything.", 10).map(|_| "Required capability declared".to_owned()).map_err(Into::into)
+    client::sample("Say anything.", 10)
+        .map(|_| "Required capability declared".to_owned())
+        .map_err(Into::into)
 }
 
 /// Asks the person for a value.

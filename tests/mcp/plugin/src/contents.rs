@@ -35,7 +35,8 @@ pub fn test_embedded_resource() -> Resource {
 /// Answers a text, an image and a resource.
 #[tool(read_only)]
 pub fn test_multiple_content_types() -> Vec<Content> {
-    let resource = Resource::text("test://mixed-content-resource", r#"{"test":"data","value":123}"#);
+    let resource =
+        Resource::text("test://mixed-content-resource", r#"{"test":"data","value":123}"#);
     vec![
         Content::text("Multiple content types test:"),
         Content::blob("image/png", PNG),

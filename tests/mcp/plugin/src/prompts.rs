@@ -45,8 +45,10 @@ pub fn test_prompt_with_image() -> Vec<Content> {
 /// A prompt that asks the person first
 #[tool]
 pub fn test_input_required_result_prompt() -> Result<String, ToolFailure> {
-    let question = form("What context should the prompt use?", "context", "string").named("user_context");
+    let question =
+        form("What context should the prompt use?", "context", "string").named("user_context");
     let context = field(&client::ask(question)?, "context");
-    let context = context.and_then(|context| context.as_str().map(str::to_owned)).unwrap_or_default();
+    let context =
+        context.and_then(|context| context.as_str().map(str::to_owned)).unwrap_or_default();
     Ok(format!("Prompt with elicited context: {context}"))
 }

@@ -45,7 +45,8 @@ pub fn test_input_required_result_elicitation() -> Result<String, ToolFailure> {
 /// Asks the model.
 #[tool]
 pub fn test_input_required_result_sampling() -> Result<String, ToolFailure> {
-    let answer = client::ask(sample("What is the capital of France?", 100).named("capital_question"))?;
+    let answer =
+        client::ask(sample("What is the capital of France?", 100).named("capital_question"))?;
     let Answer::Message(message) = answer else { return Err(ToolFailure::new("no message")) };
     Ok(client::text(&message).unwrap_or_default())
 }
@@ -94,7 +95,9 @@ pub fn test_input_required_result_multiple_inputs() -> Result<&'static str, Tool
 #[tool]
 pub fn test_input_required_result_multi_round() -> Result<String, ToolFailure> {
     let name = client::ask(form("Step 1: What is your name?", "name", "string").named("step1"))?;
-    let color = client::ask(form("Step 2: What is your favorite color?", "color", "string").named("step2"))?;
+    let color = client::ask(
+        form("Step 2: What is your favorite color?", "color", "string").named("step2"),
+    )?;
     Ok(format!("{} likes {}", text(&name, "name"), text(&color, "color")))
 }
 

@@ -63,7 +63,8 @@ pub fn confirm_delete(
     filename: String,
 ) -> Result<String, ToolFailure> {
     begin();
-    let answer = client::ask(form(&format!("Delete {filename}?"), "confirm", "boolean").named("confirm"))?;
+    let answer =
+        client::ask(form(&format!("Delete {filename}?"), "confirm", "boolean").named("confirm"))?;
     let confirmed = field(&answer, "confirm") == Some(Value::Bool(true));
     Ok(format!("confirm_delete({filename}): confirmed = {confirmed}"))
 }
@@ -76,8 +77,10 @@ pub fn multi_input() -> Result<String, ToolFailure> {
     };
     begin();
     let answers = client::ask_all(["a", "b"].map(question).into())?;
-    let values: Vec<_> =
-        answers.iter().map(|answer| field(answer, "name").unwrap_or_default().to_string()).collect();
+    let values: Vec<_> = answers
+        .iter()
+        .map(|answer| field(answer, "name").unwrap_or_default().to_string())
+        .collect();
     Ok(format!("multi_input: {}", values.join(", ")))
 }
 

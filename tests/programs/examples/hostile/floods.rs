@@ -16,7 +16,10 @@ pub fn attack(name: &str) -> Option<Vec<Content>> {
             return Some((0..200_000).map(|_| Content::Json("0".to_owned())).collect());
         }
         "a_media_type_of_two_mebibytes" => {
-            return Some(vec![Content::Blob(Blob { media_type: "x".repeat(2 << 20), data: vec![] })]);
+            return Some(vec![Content::Blob(Blob {
+                media_type: "x".repeat(2 << 20),
+                data: vec![],
+            })]);
         }
         "json_that_is_86_times_as_large_in_memory" => {
             let objects = r#"{"a":0},"#.repeat(131_000);

@@ -25,13 +25,15 @@ struct Program;
 
 impl Guest for Program {
     fn list_tools() -> Vec<ToolDefinition> {
-        let schema = r#"{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}"#;
+        let schema =
+            r#"{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}"#;
         vec![with_schema("attack", schema)]
     }
 
     fn call_tool(_name: String, arguments: String) -> Result<Vec<Content>, Failure> {
         let name = arguments.split('"').nth(3).unwrap_or_default();
-        let families = [blocking::attack, floods::attack, handles::attack, probes::attack, traces::attack];
+        let families =
+            [blocking::attack, floods::attack, handles::attack, probes::attack, traces::attack];
         let contents = families.iter().find_map(|attack| attack(name));
         Ok(contents.unwrap_or_else(|| panic!("there is no attack called {name}")))
     }

@@ -1,4 +1,4 @@
-//! What is done to one history file. Everything here blocks the thread.
+//! Operations on one history file. Everything here blocks the thread.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,16 +10,16 @@ use super::FileHistoryOptions;
 use super::open::{Purpose, open, take_turn};
 use crate::Message;
 use crate::history::HistoryError;
-use crate::history::record::{self, Lines};
+use crate::history::record::{self, RecordLines};
 
-/// The directory of the histories.
+/// Directory of the history files.
 pub(super) struct Disk {
     pub(super) directory: Dir,
     pub(super) options: FileHistoryOptions,
 }
 
 impl Disk {
-    /// The messages of a file; none of one that is not there (`SES-7`).
+    /// Returns the messages of a file, or none if it does not exist (`SES-7`).
     pub(super) fn read(&self, name: &str) -> Result<Vec<Message>, HistoryError> {
         let may_be_torn = self.options.repair_torn_end;
         let Some(file) = open(&self.directory, name, Purpose::Read)? else { return Ok(Vec::new()) };
@@ -27,7 +27,7 @@ impl Disk {
             let _turn = take_turn(&file, name, Purpose::Read)?;
             self.lines(&file, name, may_be_torn)?
         };
-        // Given back before the file is locked for writing.
+        // Releases the lock before the file is locked for writing.
         drop(file);
         if lines.torn_from.is_some() {
             self.repair(name)?;
@@ -57,20 +57,20 @@ impl Disk {
         bytes.extend(records);
         self.check_size(length.saturating_add(bytes.len() as u64), name)?;
         if let Err(error) = self.write(&mut file, &bytes) {
-            // All or nothing, as far as a full disk allows.
+            // All or nothing, unless shortening the file fails too.
             let _shortened = file.set_len(length);
             return Err(failed(error));
         }
         if is_new { self.sync_directory().map_err(failed) } else { Ok(()) }
     }
 
-    /// Moves a torn last line to the end of `<name>.torn`, and gives the number of its bytes.
+    /// Moves a torn last line to the end of `<name>.torn`. Returns the number of bytes moved.
     pub(super) fn repair(&self, name: &str) -> Result<u64, HistoryError> {
         let failed = |error| HistoryError::Io { file: name.to_owned(), error };
         let Some(mut file) = open(&self.directory, name, Purpose::Read)? else { return Ok(0) };
         let length = file.metadata().map_err(failed)?.len();
         if ends_with_line_feed(&mut file, length).map_err(failed)? {
-            // The usual case needs neither the right to write nor the whole file.
+            // The usual case needs neither write permission nor the whole file.
             return Ok(0);
         }
         let Some(file) = open(&self.directory, name, Purpose::Cut)? else { return Ok(0) };
@@ -95,7 +95,7 @@ impl Disk {
         Ok(torn.len() as u64)
     }
 
-    /// Appends a torn line, with a line feed after it, to the file beside the history.
+    /// Appends a torn line and a line feed to the file next to the history.
     fn keep_aside(&self, name: &str, torn: &[u8]) -> Result<(), HistoryError> {
         let failed = |error| HistoryError::Io { file: name.to_owned(), error };
         let opened = open(&self.directory, name, Purpose::Append)?;
@@ -103,7 +103,12 @@ impl Disk {
         self.write(&mut file, &[torn, b"\n"].concat()).map_err(failed)
     }
 
-    fn lines(&self, file: &File, name: &str, may_be_torn: bool) -> Result<Lines, HistoryError> {
+    fn lines(
+        &self,
+        file: &File,
+        name: &str,
+        may_be_torn: bool,
+    ) -> Result<RecordLines, HistoryError> {
         record::read(&self.bytes(file, name)?, name, self.options.record_bytes_max, may_be_torn)
     }
 
@@ -111,7 +116,7 @@ impl Disk {
         let failed = |error| HistoryError::Io { file: name.to_owned(), error };
         self.check_size(file.metadata().map_err(failed)?.len(), name)?;
         let mut bytes = Vec::new();
-        // One byte more, to see that somebody without a lock has made it larger meanwhile.
+        // One byte more, to detect growth by a writer that ignores the lock.
         let mut reader = file.take(self.options.file_bytes_max.saturating_add(1));
         reader.read_to_end(&mut bytes).map_err(failed)?;
         self.check_size(bytes.len() as u64, name)?;
@@ -131,10 +136,10 @@ impl Disk {
         if self.options.sync { file.sync_all() } else { Ok(()) }
     }
 
-    /// Makes the name of a file last as long as what is in it.
+    /// Makes the directory entry of a file as durable as its content.
     #[cfg(unix)]
     fn sync_directory(&self) -> io::Result<()> {
-        // A handle of its own: the one at hand may be good for opening files alone.
+        // Opens a separate handle, because the existing one may be usable only for opening files.
         self.directory.open(".")?.sync_all()
     }
 
@@ -144,7 +149,7 @@ impl Disk {
     }
 }
 
-/// Whether a file of this length ends with a line feed, or is empty.
+/// Returns whether a file of this length is empty or ends with a line feed.
 fn ends_with_line_feed(file: &mut File, length: u64) -> io::Result<bool> {
     let Some(last) = length.checked_sub(1) else { return Ok(true) };
     let mut byte = [0];

@@ -1,4 +1,4 @@
-//! Opening a history file, and keeping others from writing meanwhile (`SES-13`, `SES-14`).
+//! Opening and locking of history files (`SES-13`, `SES-14`).
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,38 +12,36 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::history::HistoryError;
 
-/// How long a file is waited for that another process has locked. Whoever has it holds it for one
-/// write.
+/// Maximum time to wait for a file that another process has locked. Locks are held for one write.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Pause between two tries. Short, because nobody keeps a place in a queue.
+/// Pause between attempts to lock. Short, because attempts are not queued.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Locks of this process; the file's device and number say which one is a file's. Two files may
-/// have the same one.
+/// Locks within this process, indexed by the file's device and inode. Two files may share one.
 static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-/// What a file is opened for.
+/// Purpose of opening a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Read,
-    /// Creates the file if it is not there.
+    /// Creates the file if it does not exist.
     Append,
-    /// Shortens it.
+    /// Shortens the file.
     Cut,
 }
 
-/// The file `name` of `directory`; `None` if there is none and none is made.
+/// Opens a file of the directory; `None` if it does not exist and is not to be created.
 pub(super) fn open(
     directory: &Dir,
     name: &str,
     purpose: Purpose,
 ) -> Result<Option<File>, HistoryError> {
     let failed = |error| HistoryError::Io { file: name.to_owned(), error };
-    // Before it is opened: opening a device can do things.
+    // Checked before opening, because opening a device can have side effects.
     require_regular(directory, name)?;
     match directory.open_with(name, &options(purpose)) {
         Ok(file) => {
-            // Once more: it may have been swapped meanwhile.
+            // Checked again, because the file may have been replaced in between.
             if file.metadata().map_err(failed)?.is_file() {
                 return Ok(Some(file.into_std()));
             }
@@ -83,19 +81,23 @@ fn require_regular(directory: &Dir, name: &str) -> Result<(), HistoryError> {
     }
 }
 
-/// The file is locked for as long as this and the file exist. Readers share.
-pub(super) struct Turn {
+/// Lock on a file, held for as long as this and the file exist. Readers share it.
+pub(super) struct FileLock {
     _here: MutexGuard<'static, ()>,
 }
 
-/// Waits until nobody writes, at most [`WAIT_MAX`] for another process. The system's lock goes with
+/// Waits for the lock, for another process at most [`WAIT_MAX`]. The system's lock is released with
 /// the file.
-pub(super) fn take_turn(file: &File, name: &str, purpose: Purpose) -> Result<Turn, HistoryError> {
+pub(super) fn take_turn(
+    file: &File,
+    name: &str,
+    purpose: Purpose,
+) -> Result<FileLock, HistoryError> {
     let metadata = cap_std::fs::Metadata::from_file(file);
     let metadata = metadata.map_err(|error| HistoryError::Io { file: name.to_owned(), error })?;
     let number = (metadata.dev() ^ metadata.ino()) as usize % TURNS.len();
     let [first, ..] = &TURNS;
-    // The mutex guards nothing that a panicking thread could leave half done.
+    // The mutex guards no data that a panicking thread could leave inconsistent.
     let here = TURNS.get(number).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner);
     let started = Instant::now();
     loop {
@@ -110,9 +112,9 @@ pub(super) fn take_turn(file: &File, name: &str, purpose: Purpose) -> Result<Tur
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Not on this file system.
+            // The file system does not support locks.
             Err(TryLockError::Error(_)) => break,
         }
     }
-    Ok(Turn { _here: here })
+    Ok(FileLock { _here: here })
 }

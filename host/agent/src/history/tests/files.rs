@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::history::HistoryError;
-use crate::{Content, Role};
+use crate::{MessageContent, Role};
 
 #[tokio::test]
 async fn a_file_has_one_record_per_line_and_belongs_to_the_user_alone() {
@@ -112,7 +112,7 @@ async fn only_a_torn_end_is_repaired() {
     let cases = [
         (format!("{a}\n{{bad\n"), 2),
         (format!("{{bad\n{a}\n{{torn"), 1),
-        // Whole, and not by this writer.
+        // Complete, but not written by this crate.
         (format!("{a}\n{{}}"), 2),
         (format!("{a}\n{{\"type\":\"session\"}}"), 2),
     ];
@@ -122,7 +122,7 @@ async fn only_a_torn_end_is_repaired() {
         assert_eq!(shown(&files, "s1").await.unwrap_err(), error);
         assert_eq!(fs::read_to_string(&path).unwrap(), before);
     }
-    // A whole record without a line feed is no torn one.
+    // A complete record without a line feed is not torn.
     fs::write(&path, &a).unwrap();
     files.append("s1", &texts(&["b"])).await.unwrap();
     assert_eq!(shown(&files, "s1").await.unwrap(), ["a", "b"]);
@@ -222,11 +222,12 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 12, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::from))
 }
 
-fn content() -> impl Strategy<Value = Content> {
+fn content() -> impl Strategy<Value = MessageContent> {
     prop_oneof![
-        any::<String>().prop_map(Content::text),
-        any::<[String; 3]>().prop_map(|[id, name, arguments]| Content::call(id, name, arguments)),
-        any::<[String; 2]>().prop_map(|[id, result]| Content::result(id, result)),
+        any::<String>().prop_map(MessageContent::text),
+        any::<[String; 3]>()
+            .prop_map(|[id, name, arguments]| MessageContent::call(id, name, arguments)),
+        any::<[String; 2]>().prop_map(|[id, result]| MessageContent::result(id, result)),
         value().prop_map(|value| {
             let other = json!({"type": "of_another_kind", "value": value});
             serde_json::from_value(other).unwrap()

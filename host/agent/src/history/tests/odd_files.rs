@@ -1,4 +1,4 @@
-//! What stands in the place of a file and is none.
+//! Tests of directories, links and devices with the name of a history file.
 #![cfg(unix)]
 
 use std::fs;

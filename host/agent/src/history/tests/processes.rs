@@ -1,4 +1,4 @@
-//! Several processes and one file. The test runs itself as child processes.
+//! Tests of several processes that share one file. The test runs itself as child processes.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ const DIRECTORY: &str = "COFFERDAM_HISTORY_DIRECTORY";
 const WRITER: &str = "COFFERDAM_HISTORY_WRITER";
 const APPENDS: usize = 40;
 
-/// Not a test by itself: what a child process does.
+/// Not a test by itself: the code of a child process.
 #[tokio::test]
 async fn child() {
     let (Some(directory), Ok(writer)) = (std::env::var_os(DIRECTORY), std::env::var(WRITER)) else {
@@ -16,7 +16,7 @@ async fn child() {
     };
     let files = open(Path::new(&directory));
     for number in 0..APPENDS {
-        // Longer than what the kernel copies at once.
+        // Longer than the kernel copies in one step.
         let batch =
             [format!("{writer} {number}"), format!("{writer} {number} {}", "x".repeat(20_000))];
         files.append("s1", &texts(&batch.each_ref().map(String::as_str))).await.unwrap();

@@ -1,13 +1,14 @@
-//! What a history does around a run, for every combination of its flags.
+//! Tests of a history around a run, for every combination of its flags.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::context::Added;
+use crate::context::ContextAdditions;
 use crate::history::{History, HistoryFlags, IN_SESSION};
 use crate::{AfterRun, BeforeRun, ContextProvider, Response, Session};
 
-/// One run around which there are `history` and a provider that adds `ctx`. Gives what was loaded.
+/// Simulates one run with `history` and a provider that adds `ctx`. Returns the texts that were
+/// loaded.
 async fn run(
     history: &History,
     session: Option<&Session>,
@@ -17,7 +18,7 @@ async fn run(
     let source = history.source_id();
     let mut state = session.map_or(Value::Null, |session| session.part(source));
     let input = [Arc::new(Message::user(input))];
-    let mut added = Added::default();
+    let mut added = ContextAdditions::default();
     added.messages.push(Arc::new(Message::user("ctx").from_source("provider")));
     let mut before =
         BeforeRun { state: &mut state, session, input: &input, source, added: &mut added };
@@ -114,7 +115,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
     let session = Session::new();
     run(&History::in_session(), Some(&session), "q1", "one").await;
     let mut state = session.part(IN_SESSION);
-    let mut added = Added::default();
+    let mut added = ContextAdditions::default();
     let mut before = BeforeRun {
         state: &mut state,
         session: Some(&session),
@@ -150,7 +151,7 @@ async fn a_state_that_holds_something_else_is_an_error_and_stays() {
     for other in [json!({"messages": 1}), json!({}), json!([1])] {
         let session = Session::new();
         let mut state = other.clone();
-        let mut added = Added::default();
+        let mut added = ContextAdditions::default();
         let mut before = BeforeRun {
             state: &mut state,
             session: Some(&session),

@@ -1,4 +1,4 @@
-//! Models that use an id of a call twice.
+//! Tests of models that reuse a call id.
 
 use super::*;
 use crate::{ApprovalMode, Approvals, Session};
@@ -6,7 +6,7 @@ use crate::{ApprovalMode, Approvals, Session};
 #[tokio::test]
 async fn a_call_that_was_given_up_does_not_get_the_result_of_a_later_one() {
     let asks = || {
-        let call = Content::call("call_1", "echo", r#"{"text":"a"}"#);
+        let call = MessageContent::call("call_1", "echo", r#"{"text":"a"}"#);
         Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() }
     };
     let client =
@@ -15,7 +15,7 @@ async fn a_call_that_was_given_up_does_not_get_the_result_of_a_later_one() {
     let approvals = Approvals::by_default(ApprovalMode::Always);
     let agent = agent(&client, &log).approvals(approvals).build().unwrap();
     agent.run("do a").session(&session).await.unwrap();
-    // Nobody answers: the next turn is another matter.
+    // The request is not answered, and the next turn abandons it.
     let response = agent.run("do a again").session(&session).await.unwrap();
     let request = response.approval_requests().next().unwrap().clone();
     agent.run(vec![request.approve()]).session(&session).await.unwrap();

@@ -1,4 +1,4 @@
-//! Runs that are cancelled, or end before their time.
+//! Tests of runs that are canceled or end early.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Log, agent, calling, told};
 use crate::{
-    BudgetLimits, Content, Message, Reply, Role, RunError, ScriptedClient, ScriptedReply, Session,
-    TokenBudget,
+    BudgetLimits, Message, MessageContent, Reply, Role, RunError, ScriptedClient, ScriptedReply,
+    Session, TokenBudget,
 };
 
-/// Far below the time of the slow tool, and far above what anything here takes.
+/// Much shorter than the slow tool takes, and much longer than anything else here takes.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_the_session_knows_what_was_don
     let agent = super::agent(&next, &log).build().unwrap();
     agent.run("and now?").session(&session).await.unwrap();
     let seen = next.requests().remove(0).messages;
-    // The call that was cut short is not shown; what was done is.
+    // The interrupted call is not shown; completed work is.
     assert_eq!(told(&seen), ["go", "first", "a", "and now?"]);
     let calls: Vec<_> =
         seen.iter().flat_map(|message| message.calls()).map(|call| &call.name).collect();
@@ -119,7 +119,7 @@ async fn an_answer_comes_with_new_text_and_keeps_its_place() {
     let response = agent.run("go").session(&session).await.unwrap();
     let mut contents: Vec<_> =
         response.approval_requests().map(|request| request.approve()).collect();
-    contents.push(Content::text("and be quick"));
+    contents.push(MessageContent::text("and be quick"));
     agent.run(Message::new(Role::User, contents)).session(&session).await.unwrap();
     let seen = client.requests().remove(1).messages;
     let roles: Vec<_> = seen.iter().map(|message| message.role).collect();

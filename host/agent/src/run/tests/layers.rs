@@ -1,4 +1,4 @@
-//! The middleware that comes with the crate, in runs.
+//! Tests of the built-in middleware in runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -90,7 +90,7 @@ async fn every_call_is_recorded_with_its_true_outcome() {
     assert_eq!(*lines.lock().unwrap(), expected);
 }
 
-/// An agent whose tool `echo` is that of the source called `source`.
+/// Creates an agent whose tool `echo` belongs to the source with this name.
 fn agent_of(client: &ScriptedClient, source: &str, log: &Log) -> Agent {
     let log = Arc::clone(log);
     let declaration =
@@ -112,14 +112,14 @@ async fn what_is_allowed_for_always_is_allowed_to_one_origin() {
     let batch: &[(&str, &str)] = &[("echo", "{}")];
     let client = calling(&[batch, batch]);
     let requested = |response: crate::Response| response.approval_requests().next().cloned();
-    // What earlier versions have kept is about a name, and allows nothing.
+    // Rules of earlier versions contain only a name, and allow nothing.
     session.set_part("standing_approvals", serde_json::json!([{"allow": "tool", "name": "echo"}]));
     let first = agent_of(&client, "first", &log);
     let request = requested(first.run("go").session(&session).await.unwrap()).unwrap();
     assert_eq!(request.origin.as_ref().unwrap().to_string(), "program:first");
     allow_always(&session, crate::Scope::every_call(&request).unwrap());
     allow_always(&session, crate::Scope::same_call(&request).unwrap());
-    // The answer is about the tool that was there, and so is what is allowed for always.
+    // An approval covers only the tool that existed then, and so does a standing rule.
     let second = agent_of(&client, "second", &log);
     let response = second.run(vec![request.approve()]).session(&session).await.unwrap();
     let told = told(&response.messages);
@@ -144,7 +144,7 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let (name, arguments) = (request.function_call.name.clone(), r#"{ "text": "a" }"#.to_owned());
     let origin = request.origin.clone().unwrap();
     allow_always(&session, crate::Scope::Exactly { name, origin, arguments });
-    // The second call is allowed, the third has other arguments.
+    // A rule allows the second call; the third has other arguments.
     let response = agent.run(vec![request.approve()]).session(&session).await.unwrap();
     let request = response.approval_requests().next().unwrap().clone();
     assert_eq!(request.function_call.arguments, r#"{"text":"b"}"#);
@@ -156,7 +156,7 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let rules = crate::standing_rules(&session);
     assert!(rules.iter().all(|rule| crate::forbid_again(&session, rule)));
     assert_eq!((rules.len(), crate::standing_rules(&session).len()), (2, 0));
-    // Whoever is always asked about a tool has said so of the tool itself.
+    // Every call of a tool with the mode `Always` needs approval.
     let strict = Approvals::default().with("echo", ApprovalMode::Always);
     let agent =
         super::agent(&calling(&[batch]), &Log::default()).approvals(strict).build().unwrap();

@@ -1,4 +1,4 @@
-//! What a model is sent, and how much of it in a long run.
+//! Tests of the requests that a model receives, and of their size in a long run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,11 +8,11 @@ use cofferdam_tool::{CallContext, Completion, ToolCall, ToolDefinition, ToolSour
 
 use super::{Log, told, toolset};
 use crate::{
-    Agent, ChatClient, ChatError, ChatRequest, Compaction, Content, LoopSettings, Message, Reply,
-    ReplyStream, Role, ScriptedClient,
+    Agent, ChatClient, ChatError, ChatRequest, Compaction, LoopSettings, Message, MessageContent,
+    Reply, ReplyStream, Role, ScriptedClient,
 };
 
-/// A model that calls for as long as it is let, and notes how much it was sent.
+/// A model that calls for as long as it may, and records how much it received.
 #[derive(Default)]
 struct Tireless {
     asked: AtomicUsize,
@@ -29,8 +29,10 @@ impl ChatClient for Tireless {
         self.largest.fetch_max(request.messages.len(), Ordering::SeqCst);
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let contents = match request.options.tool_choice {
-            Some(_) => vec![Content::text("done")],
-            None => vec![Content::call(asked.to_string(), "echo", r#"{"text":"0123456789"}"#)],
+            Some(_) => vec![MessageContent::text("done")],
+            None => {
+                vec![MessageContent::call(asked.to_string(), "echo", r#"{"text":"0123456789"}"#)]
+            }
         };
         Ok(Reply { messages: vec![Message::new(Role::Assistant, contents)], ..Reply::default() })
     }
@@ -70,7 +72,7 @@ async fn what_a_model_is_sent_stays_short_where_old_messages_are_summarised() {
     assert!(largest < 60, "{largest} messages in one request");
 }
 
-/// A source that says how its tools are used together.
+/// A source with instructions for its tools.
 struct Described(Arc<dyn ToolSource>);
 
 #[async_trait]

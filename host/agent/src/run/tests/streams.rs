@@ -1,4 +1,4 @@
-//! A run that is read piece by piece is the same run (`LOOP-29`).
+//! Tests that a streamed run equals an unstreamed one (`LOOP-29`).
 
 use std::sync::{Arc, Mutex};
 
@@ -9,16 +9,16 @@ use proptest::prelude::*;
 use super::{Log, agent, calling, toolset};
 use crate::middleware::{AgentContext, AgentResult, ChatContext, ChatResult, Signal};
 use crate::{
-    AfterScript, Agent, Content, Delta, Layer, LoopSettings, Message, Middleware, Next,
+    AfterScript, Agent, Delta, Layer, LoopSettings, Message, MessageContent, Middleware, Next,
     OnErrorLimit, Reply, ReplyBuilder, Response, Role, ScriptedClient, TokenUsage, Update,
 };
 
-fn content() -> impl Strategy<Value = Content> {
+fn content() -> impl Strategy<Value = MessageContent> {
     let call = |name: &'static str, arguments: &'static str| {
-        "[a-c]".prop_map(move |id| Content::call(id, name, arguments))
+        "[a-c]".prop_map(move |id| MessageContent::call(id, name, arguments))
     };
     prop_oneof![
-        "[ -~]{1,12}".prop_map(Content::text),
+        "[ -~]{1,12}".prop_map(MessageContent::text),
         call("echo", r#"{"text":"é"}"#),
         call("echo", "{broken"),
         call("fail", "{}"),
@@ -55,7 +55,7 @@ fn settings() -> impl Strategy<Value = LoopSettings> {
     )
 }
 
-/// The run, what the tools did, and how often the model was asked.
+/// Returns the response of a run, the calls of its tools, and the number of model requests.
 async fn ran(
     replies: &[Reply],
     settings: &LoopSettings,
@@ -99,13 +99,12 @@ async fn the_updates_of_a_run_are_its_messages_in_order() {
     }
     let response = stream.finish().await.unwrap();
     let messages: Vec<_> = response.messages.iter().map(|message| (**message).clone()).collect();
-    // The updates of a reply do not say that another message begins where nobody else has spoken in
-    // between.
+    // The updates of a reply do not separate consecutive messages of the same role.
     assert_eq!(builder.build().messages, messages);
     assert_eq!(tool_updates, 2);
 }
 
-/// Notes when it is entered and left, and works on the stream in its hooks (`MW-5`).
+/// Records when it is entered and left, and changes the stream by its hooks (`MW-5`).
 struct Hooks(Arc<Mutex<Vec<&'static str>>>);
 
 impl Hooks {
@@ -187,7 +186,7 @@ async fn middleware_is_left_before_the_stream_is_read_and_works_in_its_hooks() {
         ["agent in", "agent out", "chat in", "chat out", "chat end", "response", "agent end"];
     let mut seen = events.lock().unwrap().clone();
     assert_eq!(seen.len(), expected.len(), "{seen:?}");
-    // The end is told once, when the last of it is read.
+    // The end is reported once, when the stream is read to its end.
     seen.sort_unstable();
     let mut sorted = expected;
     sorted.sort_unstable();

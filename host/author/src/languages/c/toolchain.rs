@@ -1,11 +1,12 @@
-//! Where a compiler of C and C++ for WebAssembly is. The first that has all of its parts is taken.
+//! Search for a compiler of C and C++ for WebAssembly. The first that has all of its parts is
+//! taken.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::{BuildError, MissingTool};
 
-/// Where the WASI SDK of the Bytecode Alliance is by its own instructions.
+/// Default directory of the WASI SDK of the Bytecode Alliance.
 const WASI_SDK: &str = "/opt/wasi-sdk";
 /// The tested version first, then by age. `clang` on the PATH is often that of the machine, without
 /// parts for WebAssembly.
@@ -19,11 +20,11 @@ const STACK_FIRST: &[&str] = &["-Wl,--stack-first"];
 /// A compiler, and what it needs to be told.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Toolchain {
-    /// For people.
+    /// For users.
     pub(super) name: String,
-    /// What it says that it is: objects of another version are compiled again.
+    /// Version that the compiler reports: objects of another version are compiled again.
     pub(super) version: String,
-    /// What its linker alone knows.
+    /// Arguments that only its linker knows.
     pub(super) linking: &'static [&'static str],
     c: Vec<String>,
     cpp: Vec<String>,
@@ -105,7 +106,7 @@ fn zig() -> Option<Toolchain> {
     with(&["zig"]).or_else(|| with(&["python3", "-m", "ziglang"]))
 }
 
-/// What a program prints when it ends well.
+/// Returns the output of a program that succeeds.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -15,7 +15,7 @@ use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
 
 use crate::BuildError;
 
-/// What the block begins with; the same as in `guest-sdk/go/internal/abi`.
+/// First bytes of the block; the same as in `guest-sdk/go/internal/abi`.
 const MARK: &[u8] = b"cofferdam:memory-of-wasi-adapter";
 /// A stack and a state, each of one page.
 const BLOCK_BYTES: u32 = 2 * PAGE_BYTES;
@@ -28,15 +28,15 @@ const GLOBAL: u8 = 6;
 const EXPORT: u8 = 7;
 const CODE: u8 = 10;
 
-/// What has to be known of a module to add a function to it.
+/// Facts about a module that are needed to add a function to it.
 #[derive(Default)]
 struct Facts<'a> {
     types: u32,
     functions: u32,
     globals: u32,
-    /// Where the mark is, each time.
+    /// Positions of the mark.
     marks: Vec<u32>,
-    /// What lies in memory from which address on.
+    /// Data segments, with their addresses.
     data: Vec<(u32, &'a [u8])>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     Ok(with)
 }
 
-/// Where the block begins: with the first whole page behind the mark.
+/// Returns the address of the block: the first whole page behind the mark.
 fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
     let &[mark] = facts.marks.as_slice() else {
         return Err(if facts.marks.is_empty() { no_sdk() } else { not_free() });
@@ -144,7 +144,7 @@ fn look_at<'a>(
     Ok(())
 }
 
-/// What a section gets at its end.
+/// Returns the bytes to append to a section.
 fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     let mut entry = Vec::new();
     match id {

@@ -54,7 +54,10 @@ fn what_the_bundle_imports_is_what_the_component_imports() {
         {"path":"cofferdam:plugin/files@0.1.0","kind":"import-statement","external":true},
         {"path":"cofferdam:plugin/call@0.1.0","kind":"import-statement","external":true}]}}}"#;
     fs::write(&bundle.report, report).unwrap();
-    assert_eq!(bundle.uses().unwrap(), BTreeSet::from([Interface::Call, Interface::Files]));
+    assert_eq!(
+        bundle.uses().unwrap(),
+        BTreeSet::from([ImportedInterface::Call, ImportedInterface::Files])
+    );
     fs::write(&bundle.report, "[]").unwrap();
     assert!(bundle.uses().is_err());
 }
@@ -62,7 +65,7 @@ fn what_the_bundle_imports_is_what_the_component_imports() {
 #[test]
 fn the_world_has_what_the_globals_need() {
     let work = tempfile::tempdir().unwrap();
-    let wit = wit::write(work.path(), &BTreeSet::from([Interface::Secrets])).unwrap();
+    let wit = wit::write(work.path(), &BTreeSet::from([ImportedInterface::Secrets])).unwrap();
     add_wasi(&wit).unwrap();
     let world = fs::read_to_string(wit.join("world.wit")).unwrap();
     assert_eq!(
@@ -78,7 +81,7 @@ fn the_world_has_what_the_globals_need() {
 
 struct Silent;
 
-impl crate::Report for Silent {
+impl crate::StepObserver for Silent {
     fn begin(&self, _: &str) {}
     fn end(&self, _: &str, _: std::time::Duration) {}
     fn note(&self, _: &str) {}

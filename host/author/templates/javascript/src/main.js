@@ -2,10 +2,10 @@ import { ToolFailure, plugin, s, tool } from "cofferdam";
 
 export const greet = tool({
   name: "greet",
-  description: "Greets somebody by name, as often as is wanted.",
+  description: "Greets a person by name, once or several times.",
   parameters: s.object({
-    name: s.string("Whom to greet."),
-    times: s.integer("How often; at most 10 times.").min(0).default(1),
+    name: s.string("Name of the person to greet."),
+    times: s.integer("Number of greetings; at most 10.").min(0).default(1),
   }),
   annotations: { readOnly: true, idempotent: true },
   run({ name, times }) {

@@ -1,11 +1,11 @@
 use cofferdam_sdk::{ToolFailure, tool};
 
-/// Greets somebody by name, as often as is wanted.
+/// Greets a person by name, once or several times.
 #[tool(read_only, idempotent)]
 pub fn greet(
-    /// Whom to greet.
+    /// Name of the person to greet.
     name: String,
-    /// How often; at most 10 times.
+    /// Number of greetings; at most 10.
     #[tool(default = 1)]
     times: usize,
 ) -> Result<String, ToolFailure> {

@@ -1,39 +1,39 @@
-//! Calls that a person has to approve.
+//! Calls that the operator has to approve.
 
-use cofferdam_agent::{ApprovalRequest, Content, Scope, Session, allow_always};
+use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
 
 use crate::{ask, print};
 
-/// How often is asked what an answer means that is none.
+/// Maximum number of questions after an invalid answer.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// What is approved without a question.
-pub(super) struct Approved {
+/// Approvals that need no question.
+pub(super) struct StandingApprovals {
     /// Everything.
     pub(super) all: bool,
     /// Every call of these tools.
     pub(super) tools: Vec<String>,
 }
 
-/// What became of a request.
-pub(super) struct Answered {
+/// Result of an approval request.
+pub(super) struct ApprovalOutcome {
     /// The answer for the model's turn.
-    pub(super) answer: Content,
-    /// Whether it was refused because nobody was there to be asked.
+    pub(super) answer: MessageContent,
+    /// True if it was refused because there was no operator to ask.
     pub(super) is_unasked: bool,
 }
 
 /// Gets an answer to a request. Dropping the future is no answer.
 pub(super) async fn answer(
     request: &ApprovalRequest,
-    approved: &Approved,
+    approved: &StandingApprovals,
     session: &Session,
-) -> Answered {
+) -> ApprovalOutcome {
     let call = &request.function_call;
     let against: Vec<_> = request.violations().collect();
-    // Flags were written before anybody could know what the model would have seen by now.
+    // Flags were written before it was known what the model would have seen.
     if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
-        return Answered { answer: request.approve(), is_unasked: false };
+        return ApprovalOutcome { answer: request.approve(), is_unasked: false };
     }
     if !ask::is_possible() && !against.is_empty() {
         print::note(&format!(
@@ -42,7 +42,7 @@ pub(super) async fn answer(
             ask::why_impossible()
         ));
         let reason = "Nobody is there to approve it.".to_owned();
-        return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
+        return ApprovalOutcome { answer: request.refuse(Some(reason)), is_unasked: true };
     }
     if !ask::is_possible() {
         print::note(&format!(
@@ -52,18 +52,18 @@ pub(super) async fn answer(
             call.name
         ));
         let reason = "Nobody is there to approve it.".to_owned();
-        return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
+        return ApprovalOutcome { answer: request.refuse(Some(reason)), is_unasked: true };
     }
     let answer = match against.is_empty() {
         true => asked(request, session).await,
         false => asked_despite(request, &against).await,
     };
-    Answered { answer, is_unasked: false }
+    ApprovalOutcome { answer, is_unasked: false }
 }
 
 /// Asks about one call that the label policy would block. Nothing of this kind is allowed for
 /// always (`LBL-11`).
-async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
+async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> MessageContent {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
     for _ in 0..ATTEMPTS_MAX {
@@ -86,7 +86,7 @@ fn show(request: &ApprovalRequest) {
     ));
 }
 
-async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
+async fn asked(request: &ApprovalRequest, session: &Session) -> MessageContent {
     show(request);
     for _ in 0..ATTEMPTS_MAX {
         let typed =
@@ -97,7 +97,7 @@ async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
             "a" | "always" => Scope::every_call(request),
             "e" | "exactly" => Scope::same_call(request),
             "" | "n" | "no" => {
-                let reason = ask::text_later("Why not? The model is told [no reason]: ").await;
+                let reason = ask::text_later("Reason for the model [none]: ").await;
                 return request.refuse(Some(reason).filter(|reason| !reason.is_empty()));
             }
             _ => continue,

@@ -1,9 +1,9 @@
-//! A conversation: line after line from a person, or from a pipe.
+//! A conversation: line after line from the operator, or from a pipe.
 
 use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
 use cofferdam_tool::Toolset;
 
-use super::turn::{End, Talk};
+use super::turn::{Talk, TurnEnd};
 use crate::exit::{ConsentError, Exit};
 use crate::{ask, lines, print};
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line};
@@ -55,8 +55,8 @@ pub(super) async fn run(
             _ => {
                 let end = talk.turn(&text).await?;
                 after(&talk.session)?;
-                // Nobody is there who could do something about it.
-                if !is_person && !matches!(end, End::Answered) {
+                // There is no operator to react to it.
+                if !is_person && !matches!(end, TurnEnd::Answered) {
                     return Ok(super::exit_of(&end));
                 }
             }

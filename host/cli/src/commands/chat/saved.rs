@@ -22,7 +22,7 @@ const STATE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const ENDING: &str = ".session.json";
 
 /// A session that is kept, for this process alone.
-pub(super) struct Saved {
+pub(super) struct SavedSession {
     name: String,
     directory: PathBuf,
     files: FileHistory,
@@ -30,7 +30,7 @@ pub(super) struct Saved {
     _lock: File,
 }
 
-impl Saved {
+impl SavedSession {
     /// Opens the session `name`, or begins it.
     pub(super) fn open(directory: Option<&Path>, name: &str) -> anyhow::Result<Self> {
         if name.is_empty() {
@@ -41,7 +41,7 @@ impl Saved {
         Ok(Self { name: name.to_owned(), directory, files, _lock: lock })
     }
 
-    /// What no tool may write to.
+    /// Returns the directory that no tool may write to.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -51,7 +51,7 @@ impl Saved {
         History::in_files(self.files.clone())
     }
 
-    /// What the session remembers beside its messages.
+    /// Restores the state of the session, messages aside.
     pub(super) fn session(&self) -> anyhow::Result<Session> {
         let path = self.state_path();
         let Some(text) = read_state(&path)? else { return Ok(Session::with_id(&self.name)) };

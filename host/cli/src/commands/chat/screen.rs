@@ -1,5 +1,5 @@
-//! What a person sees of a turn: the model's text as it comes, on standard output; each call when
-//! it starts and how it ended, on standard error.
+//! Output of a turn: the model's text on standard output as it arrives; the start and the end of
+//! each call on standard error.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
-use cofferdam_agent::{Content, Delta, FunctionCall, FunctionResult, Middleware, Next, Update};
+use cofferdam_agent::{
+    Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next, Update,
+};
 use cofferdam_tool::Toolset;
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 
@@ -16,21 +18,21 @@ use crate::{file_changes, print};
 /// Characters of arguments and results that are shown of a call.
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// What is on the screen. It is shared by the one who reads the turn and by the middleware that
-/// sees its calls.
+/// Screen of a turn, shared by the reader of the turn and the middleware that sees its calls. It is
+/// shared by the one who reads the turn and by the middleware that sees its calls.
 pub(super) struct Screen {
-    /// Whether texts of the model are shown at all.
+    /// True if texts of the model are shown at all.
     shows_text: bool,
     /// All tools that there are.
     toolset: Toolset,
     /// Lines about the sources that may have a tool which is not there.
     possible_owners: Vec<String>,
-    state: Mutex<State>,
+    state: Mutex<ScreenState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Whether standard output is in the middle of a line.
+struct ScreenState {
+    /// True if standard output is in the middle of a line.
     is_in_line: bool,
     /// Calls by id that the model has made in this turn.
     called: HashMap<String, String>,
@@ -49,12 +51,12 @@ impl Screen {
             match delta {
                 Delta::Text(text) => self.text(text)?,
                 Delta::Call { call, .. } => self.note_call(call),
-                Delta::Content(Content::Text(text)) => {
+                Delta::Content(MessageContent::Text(text)) => {
                     self.end_line()?;
                     self.text(&text.text)?;
                 }
-                Delta::Content(Content::FunctionCall(call)) => self.note_call(call),
-                Delta::Content(Content::FunctionResult(result)) => self.result(result)?,
+                Delta::Content(MessageContent::FunctionCall(call)) => self.note_call(call),
+                Delta::Content(MessageContent::FunctionResult(result)) => self.result(result)?,
                 _ => {}
             }
         }
@@ -69,7 +71,7 @@ impl Screen {
     /// The turn is over.
     pub(super) fn end_turn(&self) -> anyhow::Result<()> {
         self.end_line()?;
-        *self.state() = State::default();
+        *self.state() = ScreenState::default();
         Ok(())
     }
 
@@ -88,7 +90,7 @@ impl Screen {
     }
 
     /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a
-    /// person has refused.
+    /// operator has refused.
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
             let mut state = self.state();
@@ -115,7 +117,7 @@ impl Screen {
         print::note(format!("> {name} {}", short(arguments)).trim_end());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScreenState> {
         // Sets and flags: what a panicking thread left is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,7 +134,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         context: &mut FunctionContext,
         next: Next<'_, FunctionContext>,
     ) -> Result<(), FunctionSignal> {
-        // Whoever reads the turn gets to show what the model has said before.
+        // The reader of the turn has to print what the model has said before.
         tokio::task::yield_now().await;
         self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
         let started = Instant::now();
@@ -149,7 +151,7 @@ impl Middleware<FunctionContext> for ShowCalls {
     }
 }
 
-/// How a call ended, in a few words, and why if it did not end well.
+/// Returns the outcome of a call in a few words, with the reason if it failed.
 pub(crate) fn how_it_ended(
     ended: &Result<(), FunctionSignal>,
     result: Option<&FunctionValue>,
@@ -187,7 +189,7 @@ fn signalled(signal: &FunctionSignal) -> String {
     }
 }
 
-/// What tools say about how far they have come.
+/// Prints the progress of tools.
 pub(super) struct ShowProgress;
 
 impl ProgressSink for ShowProgress {

@@ -6,11 +6,10 @@ use async_trait::async_trait;
 use cofferdam_agent::{AfterRun, BoxError, ContextProvider, Message, RunError, TokenUsage};
 use serde_json::{Value, json};
 
-use super::turn::End;
+use super::turn::TurnEnd;
 use crate::print;
 
-/// What runs have come to, those that were cut short as well: their messages, and what they have
-/// used. Clones are the same.
+/// Messages and usage of runs, including those that were cut short. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Transcript {
     is_printed: bool,
@@ -27,7 +26,7 @@ impl Transcript {
         if self.is_printed { print::result(&serde_json::to_string(message)?) } else { Ok(()) }
     }
 
-    /// What was used since the last time.
+    /// Takes the usage since the last call of this function.
     pub(super) fn take_used(&self) -> Option<TokenUsage> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -52,17 +51,17 @@ impl ContextProvider for Transcript {
 }
 
 /// Prints how a turn ended.
-pub(super) fn end(end: &End, usage: Option<&TokenUsage>) -> anyhow::Result<()> {
+pub(super) fn end(end: &TurnEnd, usage: Option<&TokenUsage>) -> anyhow::Result<()> {
     print::result(&line(end, usage).to_string())
 }
 
-fn line(end: &End, usage: Option<&TokenUsage>) -> Value {
+fn line(end: &TurnEnd, usage: Option<&TokenUsage>) -> Value {
     let (outcome, error) = match end {
-        End::Answered => ("answered", None),
-        End::Unapproved => ("unapproved", None),
-        End::Blocked => ("blocked", None),
-        End::Stopped => ("stopped", None),
-        End::Failed(error) => (word(error), Some(error.to_string())),
+        TurnEnd::Answered => ("answered", None),
+        TurnEnd::Unapproved => ("unapproved", None),
+        TurnEnd::Blocked => ("blocked", None),
+        TurnEnd::Stopped => ("stopped", None),
+        TurnEnd::Failed(error) => (word(error), Some(error.to_string())),
     };
     json!({"type": "end", "outcome": outcome, "error": error, "usage": usage})
 }

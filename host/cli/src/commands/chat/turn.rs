@@ -1,16 +1,16 @@
-//! One turn: from what a person says to the model's answer, with the approvals between.
+//! One turn: from what the operator says to the model's answer, with the approvals between.
 
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session,
-    TokenUsage,
+    Agent, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role, RunError,
+    Session, TokenUsage,
 };
 use cofferdam_tool::invoke::FileEffects;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Approved};
+use super::approve::{self, StandingApprovals};
 use super::interrupts::Interrupts;
 use super::screen::{Screen, ShowProgress};
 use super::transcript::{self, Transcript};
@@ -18,49 +18,49 @@ use crate::commands::labels::Decisions;
 use crate::exit::Exit;
 use crate::{print, terminal};
 
-/// What a turn needs.
+/// State that a turn needs.
 pub(super) struct Talk {
     pub(super) agent: Agent,
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
-    pub(super) approved: Approved,
+    pub(super) approved: StandingApprovals,
     pub(super) interrupts: Interrupts,
-    /// What is printed of messages, and what they have cost.
+    /// Messages and usage that were printed.
     pub(super) transcript: Transcript,
-    /// What the label policy decides, where one is on.
+    /// Decisions of the label policy, if one is on.
     pub(super) decisions: Option<Decisions>,
     /// True if calls show what they would change in files, and change nothing.
     pub(super) is_dry_run: bool,
-    /// Whether the end of a turn is printed as JSON.
+    /// True if the end of a turn is printed as JSON.
     pub(super) is_json: bool,
-    /// What was used in all turns.
+    /// Tokens of all turns.
     pub(super) used: TokenUsage,
 }
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     /// The model has answered.
     Answered,
-    /// It has, and calls were refused because nobody was there to approve them.
+    /// It has, and calls were refused because there was no operator to approve them.
     Unapproved,
     /// The label policy has ended it at a call that it did not let through.
     Blocked,
-    /// A person has stopped it.
+    /// The operator has stopped it.
     Stopped,
     /// It has no answer.
     Failed(RunError),
 }
 
-/// What came of one run of a turn.
-struct Ran {
+/// Result of one run of a turn.
+struct RunReport {
     response: Response,
     requests: Vec<ApprovalRequest>,
 }
 
 impl Talk {
     /// Takes a turn and says how it ended.
-    pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<End> {
+    pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();
         let end = self.runs(Message::user(text)).await;
         let usage = self.transcript.take_used();
@@ -73,47 +73,48 @@ impl Talk {
             transcript::end(&end, usage.as_ref())?;
         }
         match &end {
-            End::Answered | End::Unapproved => {}
-            End::Blocked => print::note("the turn ends here: the label policy has blocked a call"),
-            End::Stopped => print::note("stopped"),
-            End::Failed(error) => print::note(&format!("error: {}", explained(error))),
+            TurnEnd::Answered | TurnEnd::Unapproved => {}
+            TurnEnd::Blocked => {
+                print::note("the turn ends here: the label policy has blocked a call")
+            }
+            TurnEnd::Stopped => print::note("stopped"),
+            TurnEnd::Failed(error) => print::note(&format!("error: {}", explained(error))),
         }
         Ok(end)
     }
 
-    async fn runs(&mut self, message: Message) -> anyhow::Result<End> {
-        let mut end = End::Answered;
+    async fn runs(&mut self, message: Message) -> anyhow::Result<TurnEnd> {
+        let mut end = TurnEnd::Answered;
         let mut message = message;
         loop {
             self.transcript.message(&message)?;
-            let Ran { response, requests } = match self.run(message).await? {
+            let RunReport { response, requests } = match self.run(message).await? {
                 Ok(ran) => ran,
-                Err(RunError::Cancelled) => return Ok(End::Stopped),
-                Err(error) => return Ok(End::Failed(error)),
+                Err(RunError::Cancelled) => return Ok(TurnEnd::Stopped),
+                Err(error) => return Ok(TurnEnd::Failed(error)),
             };
             if requests.is_empty() {
                 if self.is_blocked(&response) {
-                    return Ok(End::Blocked);
+                    return Ok(TurnEnd::Blocked);
                 }
                 note_end(&response);
                 return Ok(end);
             }
             let Some(answers) = self.answers(&requests, &mut end).await? else {
-                return Ok(End::Stopped);
+                return Ok(TurnEnd::Stopped);
             };
             message = Message::new(Role::User, answers);
         }
     }
 
-    /// Whether the label policy has ended the turn: then nobody answers to the results that stand
-    /// there last.
+    /// Returns whether the label policy has ended the turn: then the last results get no answer.
     fn is_blocked(&self, response: &Response) -> bool {
         let has_blocked = self.decisions.as_ref().is_some_and(Decisions::take_blocked);
         has_blocked && response.messages.last().is_some_and(|message| message.role == Role::Tool)
     }
 
     /// One run, shown while it goes on. Ctrl-C cancels it, and a second one ends the process.
-    async fn run(&mut self, message: Message) -> anyhow::Result<Result<Ran, RunError>> {
+    async fn run(&mut self, message: Message) -> anyhow::Result<Result<RunReport, RunError>> {
         let cancellation = CancellationToken::new();
         let mut run =
             self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
@@ -142,18 +143,18 @@ impl Talk {
             }
         }
         self.screen.end_line()?;
-        Ok(stream.finish().await.map(|response| Ran {
+        Ok(stream.finish().await.map(|response| RunReport {
             requests: response.approval_requests().cloned().collect(),
             response,
         }))
     }
 
-    /// Answers to all requests; `None` if a person stops the turn instead.
+    /// Answers to all requests; `None` if the operator stops the turn instead.
     async fn answers(
         &mut self,
         requests: &[ApprovalRequest],
-        end: &mut End,
-    ) -> anyhow::Result<Option<Vec<Content>>> {
+        end: &mut TurnEnd,
+    ) -> anyhow::Result<Option<Vec<MessageContent>>> {
         let mut answers = Vec::new();
         for request in requests {
             let answered = tokio::select! {
@@ -161,7 +162,7 @@ impl Talk {
                 () = self.interrupts.next() => return Ok(None),
             };
             if answered.is_unasked {
-                *end = End::Unapproved;
+                *end = TurnEnd::Unapproved;
             }
             answers.push(answered.answer);
         }

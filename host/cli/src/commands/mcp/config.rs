@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use cofferdam::mcp_clients::{
-    Client, FileChange, ServeCommand, ServerEntry, environment_variables,
+    FileChange, McpClient, ServeCommand, ServerEntry, environment_variables,
 };
 
 use crate::args::{Global, McpConfigArgs, McpHost};
@@ -50,13 +50,13 @@ pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-fn client(host: McpHost) -> Client {
+fn client(host: McpHost) -> McpClient {
     match host {
-        McpHost::Claude => Client::Claude,
-        McpHost::ClaudeDesktop => Client::ClaudeDesktop,
-        McpHost::VsCode => Client::VsCode,
-        McpHost::Cursor => Client::Cursor,
-        McpHost::Codex => Client::Codex,
-        McpHost::Goose => Client::Goose,
+        McpHost::Claude => McpClient::Claude,
+        McpHost::ClaudeDesktop => McpClient::ClaudeDesktop,
+        McpHost::VsCode => McpClient::VsCode,
+        McpHost::Cursor => McpClient::Cursor,
+        McpHost::Codex => McpClient::Codex,
+        McpHost::Goose => McpClient::Goose,
     }
 }

@@ -1,6 +1,6 @@
 //! `cofferdam mcp login` and `logout`: tokens for remote servers, before anything is called.
 
-use cofferdam_mcp::client::{Endpoint, HttpEndpoint};
+use cofferdam_mcp::client::{HttpEndpoint, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
 
 use crate::args::McpServerArgs;
@@ -22,13 +22,13 @@ pub(super) fn logout(args: &McpServerArgs) -> anyhow::Result<Exit> {
     let (_, endpoint) = server(args, Values::Leave)?;
     endpoint.forget_credentials()?;
     print::note(&format!(
-        "the tokens for `{}` are forgotten here; whoever gave them is not told",
+        "the tokens for `{}` are deleted here; the authorization server is not informed",
         args.server
     ));
     Ok(Exit::Ok)
 }
 
-/// A server that people can log in to.
+/// A server that operators can log in to.
 fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, HttpEndpoint)> {
     let file = ConfigFile::read_ambient(&args.config)?;
     let Some(table) = file.config.servers.get(&args.server) else {
@@ -37,12 +37,12 @@ fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, H
     if table.oauth.is_none() {
         let header = format!("[servers.{}", args.server);
         let message =
-            format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
+            format!("cannot log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
         return Err(file.error_in_table(&header, message).into());
     }
     let spec = servers::of_name(&file, &args.server, values, &host::login_operator())?;
     match spec.settings.endpoint.clone() {
-        Endpoint::Http(endpoint) => Ok((spec, endpoint)),
-        Endpoint::Command(_) => Err(servers::unknown(&file, &args.server).into()),
+        ServerEndpoint::Http(endpoint) => Ok((spec, endpoint)),
+        ServerEndpoint::Command(_) => Err(servers::unknown(&file, &args.server).into()),
     }
 }

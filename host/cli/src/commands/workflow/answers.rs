@@ -1,7 +1,7 @@
-//! Who answers the requests of a run: the command line, or the person at the terminal.
+//! Answers to the requests of a run, from the command line or the terminal.
 
 use anyhow::Result;
-use cofferdam_workflow::{MessageType, Payload, Request};
+use cofferdam_workflow::{MessageType, Payload, UserRequest};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -12,15 +12,15 @@ use crate::{ask, print};
 use cofferdam::workflow_file::is_yes;
 
 /// The answers of one run.
-pub(super) struct Answers {
+pub(super) struct TypedAnswers {
     /// By request; each is given once.
     given: Vec<(String, String)>,
     approves_all: bool,
     approved: Vec<String>,
 }
 
-impl Answers {
-    /// What was typed.
+impl TypedAnswers {
+    /// Parses the answers of the command line.
     pub(super) fn new(args: &WorkflowRunArgs) -> Result<Self> {
         let given = args.answer.iter().map(|typed| match typed.split_once('=') {
             Some((id, text)) if !id.is_empty() => Ok((id.to_owned(), text.to_owned())),
@@ -30,11 +30,10 @@ impl Answers {
         Ok(Self { given, approves_all: args.approval.yes, approved: args.approval.approve.clone() })
     }
 
-    /// Answers to as many requests as there is somebody to answer. None if the run is stopped
-    /// meanwhile.
+    /// Answers as many requests as possible. None if the run is stopped meanwhile.
     pub(super) async fn to(
         &mut self,
-        requests: &[Request],
+        requests: &[UserRequest],
         cancellation: &CancellationToken,
     ) -> Result<Vec<(String, Payload)>> {
         let mut answers = Vec::new();
@@ -50,18 +49,18 @@ impl Answers {
         Ok(answers)
     }
 
-    /// What was typed for requests that nobody has made.
+    /// Returns the answers to requests that were not made.
     pub(super) fn left(&self) -> impl Iterator<Item = &str> {
         self.given.iter().map(|(id, _)| id.as_str())
     }
 
-    async fn answer(&mut self, request: &Request) -> Result<Option<Payload>> {
+    async fn answer(&mut self, request: &UserRequest) -> Result<Option<Payload>> {
         if let Some(place) = self.given.iter().position(|(id, _)| *id == request.id) {
             let (_, text) = self.given.remove(place);
             return read(request, &text).map(Some);
         }
         if let Some((tool, _)) = show::approval(request)
-            // Flags were written before anybody could know what the model would have seen by now.
+            // Flags were written before it was known what the model would have seen.
             && show::against(request).is_empty()
             && (self.approves_all || self.approved.iter().any(|approved| approved == tool))
         {
@@ -84,7 +83,7 @@ impl Answers {
 }
 
 /// An answer of the type that is asked for: a text as it is typed, everything else as JSON.
-fn read(request: &Request, text: &str) -> Result<Payload> {
+fn read(request: &UserRequest, text: &str) -> Result<Payload> {
     if show::approval(request).is_some() {
         return Ok(Payload::json(is_yes(text).into()));
     }

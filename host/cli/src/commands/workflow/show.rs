@@ -1,11 +1,11 @@
-//! What a person, or a program, sees of a run.
+//! Output of a run, for users and for programs.
 
 use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionSignal};
 use cofferdam_agent::{Middleware, Next};
-use cofferdam_workflow::{Request, WorkflowError, WorkflowEvent};
+use cofferdam_workflow::{UserRequest, WorkflowError, WorkflowEvent};
 use serde_json::json;
 
 use crate::commands::chat::how_it_ended;
@@ -14,11 +14,11 @@ use crate::print;
 /// Characters of arguments that are shown of a call.
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// How a run ended.
-pub(super) enum End {
+/// Outcome of a run.
+pub(super) enum RunEnd {
     Done,
     /// It waits for answers to these.
-    Paused(Vec<Request>),
+    Paused(Vec<UserRequest>),
     Failed(WorkflowError),
 }
 
@@ -52,23 +52,25 @@ pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> 
 }
 
 /// Says how the run ended.
-pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn end(end: &RunEnd, is_json: bool) -> anyhow::Result<()> {
     if is_json {
         let line = match end {
-            End::Done => json!({"type": "end", "outcome": "done"}),
-            End::Paused(requests) => {
+            RunEnd::Done => json!({"type": "end", "outcome": "done"}),
+            RunEnd::Paused(requests) => {
                 json!({"type": "end", "outcome": "paused", "requests": requests})
             }
-            End::Failed(WorkflowError::Cancelled) => json!({"type": "end", "outcome": "stopped"}),
-            End::Failed(error) => {
+            RunEnd::Failed(WorkflowError::Cancelled) => {
+                json!({"type": "end", "outcome": "stopped"})
+            }
+            RunEnd::Failed(error) => {
                 json!({"type": "end", "outcome": "failed", "error": error.to_string()})
             }
         };
         print::result(&line.to_string())?;
     }
     match end {
-        End::Done => {}
-        End::Paused(requests) => {
+        RunEnd::Done => {}
+        RunEnd::Paused(requests) => {
             for request in requests {
                 print::note(&print::marked(
                     &format!("{} waits for an answer:", request.id),
@@ -76,14 +78,14 @@ pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
                 ));
             }
         }
-        End::Failed(WorkflowError::Cancelled) => print::note("stopped"),
-        End::Failed(error) => print::note(&format!("error: {error}")),
+        RunEnd::Failed(WorkflowError::Cancelled) => print::note("stopped"),
+        RunEnd::Failed(error) => print::note(&format!("error: {error}")),
     }
     Ok(())
 }
 
-/// What is asked, as a person reads it.
-pub(super) fn question(request: &Request) -> String {
+/// Returns a request as a question for the user.
+pub(super) fn question(request: &UserRequest) -> String {
     match approval(request) {
         Some((tool, arguments)) => {
             let arguments = print::arguments(arguments);
@@ -100,14 +102,14 @@ pub(super) fn question(request: &Request) -> String {
 
 /// The tool and the arguments of a call that is to be approved, if the request is about one. No
 /// agent can make a request that looks like it: what agents say is text.
-pub(super) fn approval(request: &Request) -> Option<(&str, &str)> {
+pub(super) fn approval(request: &UserRequest) -> Option<(&str, &str)> {
     let prompt = request.prompt.value.as_object()?;
     (prompt.get("kind")? == "approval").then_some(())?;
     Some((prompt.get("tool")?.as_str()?, prompt.get("arguments")?.as_str()?))
 }
 
-/// What the label policy has against a call that is to be approved.
-pub(super) fn against(request: &Request) -> Vec<&str> {
+/// Returns the objections of the label policy to a call that needs approval.
+pub(super) fn against(request: &UserRequest) -> Vec<&str> {
     let against = request.prompt.value.get("against").and_then(serde_json::Value::as_array);
     against.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
 }

@@ -22,18 +22,18 @@ use crate::pins::Pins;
 use crate::{Error, Result, Selection, StoreLocation};
 
 /// The files of a bundle by name, and the values that the client asks for.
-pub(super) struct Contents {
+pub(super) struct BundleContents {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Arguments of the program.
     pub(super) arguments: Vec<String>,
     /// Environment variables that hold secrets.
     pub(super) variables: BTreeSet<String>,
     /// Directories that the user chooses.
-    pub(super) directories: Vec<Directory>,
+    pub(super) directories: Vec<ChosenDirectory>,
 }
 
 /// A directory that the user chooses.
-pub(super) struct Directory {
+pub(super) struct ChosenDirectory {
     pub(super) name: String,
     /// Access to it, in words.
     pub(super) may: &'static str,
@@ -44,7 +44,7 @@ const CONFIG: &str = "cofferdam.toml";
 /// Folder that a client unpacks a bundle into.
 const BUNDLE: &str = "${__dirname}";
 
-impl Contents {
+impl BundleContents {
     /// Returns the contents of a bundle of the plugins of a configuration.
     pub(super) fn of_config(config: &Path, selection: &Selection) -> Result<Self> {
         if !selection.plugins.is_empty() || selection.files.is_some() {
@@ -116,7 +116,7 @@ fn packed_location(
     name: &str,
     location: &StoreLocation,
     access: FileAccess,
-    directories: &mut Vec<Directory>,
+    directories: &mut Vec<ChosenDirectory>,
 ) -> Result<String> {
     if !matches!(location, StoreLocation::Directory(_)) {
         return absolute_location(location);
@@ -126,7 +126,7 @@ fn packed_location(
         FileAccess::CreateOnly => "to read it and make new files",
         FileAccess::ReadWrite => "to read and change it",
     };
-    directories.push(Directory { name: name.to_owned(), may });
+    directories.push(ChosenDirectory { name: name.to_owned(), may });
     Ok(placeholder(name))
 }
 

@@ -6,7 +6,7 @@ use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value, json};
 
 use super::BundleOptions;
-use super::contents::Contents;
+use super::contents::BundleContents;
 use crate::Result;
 use crate::error::Context as _;
 
@@ -27,7 +27,7 @@ pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
 /// Returns the manifest.
 pub(super) fn manifest(
     options: &BundleOptions,
-    contents: &Contents,
+    contents: &BundleContents,
     tools: &[Arc<ToolDefinition>],
 ) -> Result<String> {
     let name = &options.name;
@@ -70,7 +70,7 @@ pub(super) fn manifest(
 }
 
 /// Returns the values that the client asks the user for.
-fn user_config(contents: &Contents) -> Map<String, Value> {
+fn user_config(contents: &BundleContents) -> Map<String, Value> {
     let variables = contents.variables.iter().map(|name| {
         let asked = json!({
             "type": "string", "title": name, "description": format!("The value of {name}, which a \

@@ -1,8 +1,8 @@
-//! From a guest's question to the parameters of MCP's request, and from MCP's result to an answer
-//! for the guest.
+//! Conversion of a guest's question to the parameters of the MCP request, and of the MCP result to
+//! an answer for the guest.
 //!
-//! A question is checked for being one. An answer is checked for its outline alone: whether it fits
-//! the schema is for the tool to see, which gets it as text.
+//! A question is fully checked. Of an answer, only the outline is checked: the tool receives it as
+//! text and must check it against the schema.
 
 use cofferdam_tool::ask::QuestionKind;
 use cofferdam_tool::output::parse_json;
@@ -48,7 +48,7 @@ fn object(text: &str, what: &str) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// The answers to questions of these kinds.
+/// Converts the answers to questions of these kinds.
 pub(super) fn answers(kinds: &[QuestionKind], values: Vec<Value>) -> Result<Vec<Answer>, Error> {
     if values.len() != kinds.len() {
         return Err(Error::Failed("the client did not answer every question".to_owned()));
@@ -56,7 +56,7 @@ pub(super) fn answers(kinds: &[QuestionKind], values: Vec<Value>) -> Result<Vec<
     let answers = kinds.iter().zip(values).map(|(kind, value)| answer(*kind, value));
     let answers = answers.collect::<Option<Vec<_>>>();
     let answers =
-        answers.ok_or_else(|| Error::Failed("the client's answer is none of MCP".to_owned()))?;
+        answers.ok_or_else(|| Error::Failed("the client's answer is not valid MCP".to_owned()))?;
     if answers.iter().map(bytes).fold(0, usize::saturating_add) > ANSWERS_BYTES_MAX {
         return Err(Error::Limit(format!("the answers have more than {ANSWERS_BYTES_MAX} bytes")));
     }
@@ -89,7 +89,7 @@ fn root(value: &Value) -> Option<Root> {
     Some(Root { uri, name: value.get("name").and_then(Value::as_str).map(str::to_owned) })
 }
 
-/// Returns the bytes that an answer takes in the guest.
+/// Returns the number of bytes that an answer takes in the guest.
 fn bytes(answer: &Answer) -> usize {
     match answer {
         Answer::Accepted(text) | Answer::Message(text) => text.len(),

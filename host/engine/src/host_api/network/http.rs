@@ -1,16 +1,16 @@
-//! `wasi:http` for guests: the runtime's resources, with our own policy and our own client behind
-//! them.
+//! `wasi:http` for guests: the runtime's resources, with our own policy and client behind them.
 //!
-//! A redirect is an answer; a guest that follows one sends a new request, which is judged like the
-//! first. What a guest is told of a refusal is its error code; why, and what would help, is in the
-//! record.
+//! A redirect is returned as a response; a guest that follows one sends a new request, which is
+//! checked like the first. The guest learns only the error code of a refusal; the record contains
+//! the reason and a remedy.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_network::{
-    Allowance, Client, InvalidTarget, NetworkError, Stage, Timeouts, admit, is_reserved_header,
+    Allowance, Client, InvalidTarget, NetworkError, NetworkStage, Timeouts, admit,
+    is_reserved_header,
 };
 use cofferdam_tool::CallRecord;
 use http_body_util::BodyExt;
@@ -24,19 +24,19 @@ use wasmtime_wasi_http::{
 };
 
 use super::Network;
-use super::ledger::Ledger;
+use super::ledger::TrafficLedger;
 use crate::Grants;
 use crate::host_api::CallState;
 use crate::host_api::PluginContext;
 
-/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by
-/// the linker.
+/// Name of the interface in the runtime. The linker matches a guest's own patch version of 0.2 with
+/// it.
 const TYPES: &str = "wasi:http/types@0.2.12";
-/// Size of one set of header fields that a guest builds, with what the host needs to keep them, in
+/// Maximum size of one set of header fields that a guest builds, with the host's overhead, in
 /// bytes.
 const FIELDS_BYTES_MAX: usize = 64 * 1024;
-/// Maximum bytes of a body that a guest writes in one piece. Two pieces of each body may wait in
-/// the host.
+/// Maximum number of bytes of a body that a guest writes in one chunk. Two chunks of each body may
+/// be queued in the host.
 const BODY_PART_BYTES_MAX: usize = 64 * 1024;
 
 /// HTTP state of one call.
@@ -50,11 +50,11 @@ struct Hooks {
     client: Client,
     grants: Arc<Grants>,
     allowance: Allowance,
-    ledger: Ledger,
+    ledger: TrafficLedger,
 }
 
 type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
-/// Future that the runtime would run beside an answer. Ours is driven by its own task.
+/// Future that the runtime would run along with a response. Ours is driven by its own task.
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl Http {
@@ -67,7 +67,7 @@ impl Http {
             network.received_bytes_max,
         );
         let (client, grants) = (plugin.client.clone(), Arc::clone(&plugin.grants));
-        Self { ctx, hooks: Hooks { client, grants, allowance, ledger: Ledger::default() } }
+        Self { ctx, hooks: Hooks { client, grants, allowance, ledger: TrafficLedger::default() } }
     }
 
     pub(super) fn report(&self, record: &mut CallRecord) {
@@ -101,7 +101,7 @@ impl WasiHttpHooks for Hooks {
     }
 
     fn set_host_header(&mut self) -> bool {
-        // The client writes it, from the URL that was judged.
+        // The client sets the header from the URL that was checked.
         false
     }
 
@@ -137,8 +137,8 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-impl Ledger {
-    /// Notes an error and says it in the guest's terms.
+impl TrafficLedger {
+    /// Records an error and converts it to the guest's error code.
     fn code(&self, error: &NetworkError) -> ErrorCode {
         self.note(error);
         code(error)
@@ -180,8 +180,8 @@ fn code(error: &NetworkError) -> ErrorCode {
             alert_message: None,
         }),
         E::Tls(_) => ErrorCode::TlsProtocolError,
-        E::Timeout(Stage::Lookup) => ErrorCode::DnsTimeout,
-        E::Timeout(Stage::Connect | Stage::Tls) => ErrorCode::ConnectionTimeout,
+        E::Timeout(NetworkStage::Lookup) => ErrorCode::DnsTimeout,
+        E::Timeout(NetworkStage::Connect | NetworkStage::Tls) => ErrorCode::ConnectionTimeout,
         E::Timeout(_) => ErrorCode::ConnectionReadTimeout,
         E::SentLimit(max) => ErrorCode::HttpRequestBodySize(Some(*max)),
         E::ReceivedLimit(max) => ErrorCode::HttpResponseBodySize(Some(*max)),
@@ -193,8 +193,8 @@ fn code(error: &NetworkError) -> ErrorCode {
     }
 }
 
-/// Lets a guest ask why a body ended: the runtime keeps the cause in a form that its own function
-/// does not look for.
+/// Lets a guest ask why a body ended: the runtime stores the cause in a form that its own function
+/// does not recognize.
 pub(crate) fn explain_body_errors(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     linker.instance(TYPES)?.func_wrap(
@@ -209,7 +209,7 @@ pub(crate) fn explain_body_errors(linker: &mut Linker<CallState>) -> wasmtime::R
     Ok(())
 }
 
-/// Those codes of [`code`] that a body can end with.
+/// Returns the codes of [`code`] that a body can end with.
 fn code_of_body(error: &Error) -> Option<ErrorCode> {
     match error {
         Error::HttpRequestBodySize(max) => Some(ErrorCode::HttpRequestBodySize(*max)),

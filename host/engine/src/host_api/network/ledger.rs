@@ -1,4 +1,4 @@
-//! Network use of a call and its refusals, for the call record.
+//! Network use of a call, and refusals, for the call record.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,50 +8,50 @@ use cofferdam_tool::permission::{AddressRange, Host, SocketRule};
 use cofferdam_tool::record::{HostContact, Refusal};
 use cofferdam_tool::{CallRecord, Permission};
 
-/// Refusals that a record lists; a guest could think of any number of hosts.
+/// Maximum number of refusals in a record; a guest could try any number of hosts.
 const REFUSALS_MAX: usize = 64;
 
-/// Shared by a call and the requests that it has started.
+/// Ledger that a call shares with the requests that it has started.
 #[derive(Clone, Default)]
-pub(super) struct Ledger(Arc<Mutex<Entries>>);
+pub(super) struct TrafficLedger(Arc<Mutex<Entries>>);
 
 #[derive(Default)]
 struct Entries {
     refused: Vec<Refusal>,
-    /// A record of its own, so that there is one way to count hosts.
+    /// Separate record, so that hosts are counted in a single way.
     contacts: CallRecord,
 }
 
-impl Ledger {
-    // What is noted stays true when somebody who was noting something else has panicked.
+impl TrafficLedger {
+    // Entries stay valid if another thread panicked while it held the lock.
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes where a request or a connection goes, before it does.
+    /// Records the target of a request or a connection, before it is made.
     pub(super) fn contact(&self, host: &Host, port: u16) {
         self.entries().contacts.add_host(HostContact { host: host.to_string(), port, requests: 1 });
     }
 
-    /// Notes an error if it is a refusal or a limit: what a person could change.
+    /// Records an error if it is a refusal or a limit, which an operator could change.
     pub(super) fn note(&self, error: &NetworkError) {
         if let Some((capability, reason)) = missing(error) {
             self.refuse(capability, reason);
         }
     }
 
-    /// Notes a connection that nothing grants.
+    /// Records a connection that no grant covers.
     pub(super) fn no_connection(&self, rule: &SocketRule) {
         self.refuse(Permission::Socket(rule.clone()).to_string(), None);
     }
 
-    /// Notes a name that was looked up and that no grant is for.
+    /// Records a lookup of a name that no grant covers.
     pub(super) fn no_lookup(&self, host: &Host) {
         let reason = format!("looks up {host}; `tcp {host}:PORT` grants that");
         self.refuse(format!("lookup:{host}"), Some(reason));
     }
 
-    /// Notes a granted name whose addresses are not.
+    /// Records a granted name with addresses that no grant covers.
     pub(super) fn no_address(&self, host: &Host, address: IpAddr) {
         let (address, class) = (address.to_canonical(), AddressClass::of(address));
         let reason = format!(

@@ -1,10 +1,10 @@
 //! `wasi:sockets` for guests that were granted a connection: the runtime's sockets, with our own
-//! lookup of names and our own answer to which addresses they may use.
+//! name lookup and address policy.
 //!
-//! A guest looks a name up and then connects to an address: these are two calls of it. What ties
-//! them together is a list of the addresses that lookups of this call have answered for granted
-//! hosts; nothing else can be connected to, apart from addresses that a grant names. Binding and
-//! listening are refused, but for what connecting itself needs.
+//! A guest looks up a name and then connects to an address, in two separate calls. They are linked
+//! by a list of the addresses that lookups of this call have returned for granted hosts; only these
+//! can be connected to, apart from addresses that a grant names. Binding and listening are refused,
+//! except for what connecting itself needs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,47 +25,48 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, poll_noop, spawn};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView};
 
-use super::ledger::Ledger;
+use super::ledger::TrafficLedger;
 use crate::Grants;
 use crate::host_api::CallState;
 
-/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by
-/// the linker.
+/// Name of the interface in the runtime. The linker matches a guest's own patch version of 0.2 with
+/// it.
 const LOOKUP: &str = "wasi:sockets/ip-name-lookup@0.2.12";
-/// Addresses of lookups that one call remembers; names may answer with others every time.
+/// Maximum number of looked-up addresses that one call remembers; a name may resolve to different
+/// ones every time.
 const ADDRESSES_MAX: usize = 256;
 
 /// Addresses that the sockets of one call may reach.
 #[derive(Clone)]
-pub(super) struct Reach {
+pub(super) struct AllowedAddresses {
     grants: Arc<Grants>,
     resolver: Arc<dyn Resolver>,
-    found: Arc<Mutex<Vec<Found>>>,
-    ledger: Ledger,
+    found: Arc<Mutex<Vec<ResolvedAddress>>>,
+    ledger: TrafficLedger,
 }
 
-/// An address that a lookup has answered.
+/// Address that a lookup has returned.
 #[derive(PartialEq, Eq)]
-struct Found {
+struct ResolvedAddress {
     rule: SocketRule,
     address: IpAddr,
 }
 
 type Lookup = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
-/// The answers of one lookup, which may still be under way.
-enum Answers {
+/// Answers of one lookup, which may still be in progress.
+enum LookupResult {
     Pending(AbortOnDropJoinHandle<Lookup>),
     Ready(Lookup),
 }
 
-impl Reach {
+impl AllowedAddresses {
     pub(super) fn new(grants: &Arc<Grants>, resolver: &Arc<dyn Resolver>) -> Self {
         Self {
             grants: Arc::clone(grants),
             resolver: Arc::clone(resolver),
             found: Arc::default(),
-            ledger: Ledger::default(),
+            ledger: TrafficLedger::default(),
         }
     }
 
@@ -73,7 +74,7 @@ impl Reach {
         self.ledger.report(record);
     }
 
-    /// Lets the sockets of `builder` ask here.
+    /// Makes the sockets of `builder` check addresses here.
     pub(super) fn open(&self, builder: &mut WasiCtxBuilder) {
         let has = |protocol| self.grants.sockets.iter().any(|rule| rule.protocol == protocol);
         builder.allow_tcp(has(SocketProtocol::Tcp)).allow_udp(has(SocketProtocol::Udp));
@@ -86,14 +87,14 @@ impl Reach {
 
     fn may(&self, to: SocketAddr, what_for: SocketAddrUse) -> bool {
         match what_for {
-            // Connecting and sending need some port of ours; which one is not for the guest to say.
+            // Connecting and sending need a local port, but the guest must not choose it.
             SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => {
                 to.ip().is_unspecified() && to.port() == 0
             }
             SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
             SocketAddrUse::TcpConnect => self.reaches(SocketProtocol::Tcp, to, true),
             SocketAddrUse::UdpSend => self.reaches(SocketProtocol::Udp, to, true),
-            // What others send is none of the guest's doing.
+            // The guest does not control what others send, so this is not recorded.
             SocketAddrUse::UdpReceive => self.reaches(SocketProtocol::Udp, to, false),
         }
     }
@@ -114,20 +115,20 @@ impl Reach {
         rule.is_some()
     }
 
-    /// The granted name behind an address that a lookup of this call has answered.
+    /// Returns the granted name behind an address that a lookup of this call has returned.
     fn looked_up(&self, wanted: &SocketRule, address: IpAddr) -> Option<SocketRule> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |found: &&Found| {
+        let is_it = |found: &&ResolvedAddress| {
             found.address == address
                 && (found.rule.protocol, found.rule.port) == (wanted.protocol, wanted.port)
         };
         found.iter().find(is_it).map(|found| found.rule.clone())
     }
 
-    /// Looks `name` up if a grant is for it. The answers are public, or addresses that a grant
-    /// names.
+    /// Looks up `name` if a grant covers it. The answers are public addresses, or addresses that a
+    /// grant names.
     async fn lookup(self, name: String) -> Lookup {
-        // An address in place of a name is no question for anybody.
+        // An address in place of a name needs no lookup.
         if let Ok(address) = name.parse::<IpAddr>() {
             return Ok(vec![address.to_canonical()].into_iter());
         }
@@ -152,7 +153,7 @@ impl Reach {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         for address in addresses.iter().filter(|address| is_public_address(**address)) {
             for rule in &rules {
-                let found = Found { rule: (*rule).clone(), address: *address };
+                let found = ResolvedAddress { rule: (*rule).clone(), address: *address };
                 if known.len() < ADDRESSES_MAX && !known.contains(&found) {
                     known.push(found);
                 }
@@ -171,7 +172,7 @@ impl Reach {
 }
 
 #[async_trait]
-impl Pollable for Answers {
+impl Pollable for LookupResult {
     async fn ready(&mut self) {
         if let Self::Pending(lookup) = self {
             *self = Self::Ready(lookup.await);
@@ -179,7 +180,7 @@ impl Pollable for Answers {
     }
 }
 
-impl Answers {
+impl LookupResult {
     fn next(&mut self) -> Result<Option<IpAddress>, ErrorCode> {
         if let Self::Pending(lookup) = self {
             match poll_noop(std::pin::Pin::new(lookup)) {
@@ -212,9 +213,9 @@ fn link_lookup(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     let mut lookup = linker.instance(LOOKUP)?;
     lookup.resource(
         "resolve-address-stream",
-        ResourceType::host::<Answers>(),
+        ResourceType::host::<LookupResult>(),
         |mut store, stream| {
-            store.data_mut().resources.delete(Resource::<Answers>::new_own(stream))?;
+            store.data_mut().resources.delete(Resource::<LookupResult>::new_own(stream))?;
             Ok(())
         },
     )?;
@@ -223,21 +224,22 @@ fn link_lookup(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
         |mut store, (network, name): (Resource<NetworkHandle>, String)| {
             let state = store.data_mut();
             state.resources.get(&network)?;
-            let answers =
-                Answers::Pending(spawn(state.network.reach(&state.plugin).clone().lookup(name)));
+            let answers = LookupResult::Pending(spawn(
+                state.network.reach(&state.plugin).clone().lookup(name),
+            ));
             Ok((Ok::<_, ErrorCode>(state.resources.push(answers)?),))
         },
     )?;
     lookup.func_wrap(
         "[method]resolve-address-stream.resolve-next-address",
-        |mut store, (stream,): (Resource<Answers>,)| {
+        |mut store, (stream,): (Resource<LookupResult>,)| {
             Ok((store.data_mut().resources.get_mut(&stream)?.next(),))
         },
     )?;
     lookup.func_wrap(
         "[method]resolve-address-stream.subscribe",
         |mut store,
-         (stream,): (Resource<Answers>,)|
+         (stream,): (Resource<LookupResult>,)|
          -> wasmtime::Result<(Resource<DynPollable>,)> {
             Ok((subscribe(&mut store.data_mut().resources, stream)?,))
         },
@@ -259,19 +261,19 @@ mod tests {
         }
     }
 
-    fn reach(rules: &[&str], answers: &'static [&'static str]) -> Reach {
+    fn reach(rules: &[&str], answers: &'static [&'static str]) -> AllowedAddresses {
         let sockets = rules.iter().map(|rule| rule.parse().unwrap()).collect();
         let grants = Arc::new(Grants { sockets, ..Grants::default() });
         let resolver: Arc<dyn Resolver> = Arc::new(Fixed(answers));
-        Reach::new(&grants, &resolver)
+        AllowedAddresses::new(&grants, &resolver)
     }
 
-    async fn answers(reach: &Reach, name: &str) -> Result<Vec<String>, ErrorCode> {
+    async fn answers(reach: &AllowedAddresses, name: &str) -> Result<Vec<String>, ErrorCode> {
         let found = reach.clone().lookup(name.to_owned()).await?;
         Ok(found.map(|address| address.to_string()).collect())
     }
 
-    fn connects(reach: &Reach, to: &str) -> bool {
+    fn connects(reach: &AllowedAddresses, to: &str) -> bool {
         reach.may(to.parse().unwrap(), SocketAddrUse::TcpConnect)
     }
 

@@ -1,10 +1,10 @@
-//! Descriptors of a guest: open files, directories, and the rest of a listing.
+//! Descriptors of a guest: open files, directories, and partially read listings.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::vec;
 
 use cofferdam_files::{
-    Charge, Entry, EntryKind, FileStore as _, OpenFile, Overlay, Stat, StorePath,
+    Charge, EntryKind, FileStore as _, ListingEntry, Overlay, OverlayFile, Stat, StorePath,
 };
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-/// Behind every descriptor of a guest.
+/// Object behind a descriptor of a guest.
 #[derive(Clone)]
 pub(super) enum Descriptor {
     File(FileDescriptor),
@@ -22,8 +22,8 @@ pub(super) enum Descriptor {
 
 #[derive(Clone)]
 pub(super) struct FileDescriptor {
-    pub(super) file: OpenFile,
-    /// The mount that it belongs to.
+    pub(super) file: OverlayFile,
+    /// Index of its mount.
     pub(super) mount: usize,
     pub(super) reads: bool,
     pub(super) writes: bool,
@@ -33,14 +33,14 @@ pub(super) struct FileDescriptor {
 pub(super) struct DirectoryDescriptor {
     pub(super) overlay: Overlay,
     pub(super) mount: usize,
-    /// The path. A directory that is moved is not found by its earlier descriptors.
+    /// Path of the directory. Existing descriptors do not follow a directory that is moved.
     pub(super) path: StorePath,
 }
 
-/// The rest of a listing.
+/// Remaining entries of a listing.
 pub(super) struct OpenListing {
-    pub(super) entries: vec::IntoIter<Entry>,
-    /// Listings count as memory of the call.
+    pub(super) entries: vec::IntoIter<ListingEntry>,
+    /// Memory of the listing, which counts as memory of the call.
     pub(super) _charge: Charge,
 }
 
@@ -57,7 +57,8 @@ impl Descriptor {
         }
     }
 
-    /// Identity among files and directories; `None` for a directory that no longer exists.
+    /// Returns an identity among files and directories; `None` for a directory that no longer
+    /// exists.
     pub(super) async fn object(self) -> Option<(usize, u64)> {
         match self {
             Self::File(file) => Some((file.mount, file.file.identity())),
@@ -68,7 +69,7 @@ impl Descriptor {
         }
     }
 
-    /// The file, where a directory cannot be meant.
+    /// Returns the file, for operations that do not apply to directories.
     pub(super) fn file(self) -> Result<FileDescriptor, ErrorCode> {
         match self {
             Self::File(file) => Ok(file),
@@ -85,11 +86,11 @@ impl Descriptor {
 }
 
 impl FileDescriptor {
-    pub(super) fn readable(self) -> Result<OpenFile, ErrorCode> {
+    pub(super) fn readable(self) -> Result<OverlayFile, ErrorCode> {
         if self.reads { Ok(self.file) } else { Err(ErrorCode::BadDescriptor) }
     }
 
-    pub(super) fn writable(self) -> Result<OpenFile, ErrorCode> {
+    pub(super) fn writable(self) -> Result<OverlayFile, ErrorCode> {
         if self.writes { Ok(self.file) } else { Err(ErrorCode::BadDescriptor) }
     }
 }
@@ -98,8 +99,8 @@ fn flag(is_set: bool, flag: DescriptorFlags) -> DescriptorFlags {
     if is_set { flag } else { DescriptorFlags::empty() }
 }
 
-/// The descriptor behind `handle`. A number that stands for something else is the guest's mistake
-/// and ends the call.
+/// Returns the descriptor behind `handle`. A handle of another type is an error of the guest and
+/// ends the call.
 pub(super) fn get(
     table: &ResourceTable,
     handle: &Resource<types::Descriptor>,
@@ -141,7 +142,7 @@ pub(super) fn type_of(kind: EntryKind) -> DescriptorType {
     }
 }
 
-/// Times before 1970 are not told: the type has no room for them.
+/// Converts a time. Times before 1970 are omitted, because the type cannot represent them.
 fn datetime(time: SystemTime) -> Option<Datetime> {
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     Some(Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() })

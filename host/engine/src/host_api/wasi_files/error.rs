@@ -1,10 +1,10 @@
-//! Error codes of failed operations: the only thing that a guest learns of them.
+//! Error codes of failed operations: the only details that a guest learns about them.
 
 use cofferdam_files::{FileError, QuotaExceeded};
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// The code for an error of a store.
+/// Returns the code for an error of a store.
 pub(super) fn code(error: &FileError) -> ErrorCode {
     match error {
         FileError::Path(_) | FileError::IntoItself => ErrorCode::Invalid,
@@ -26,7 +26,7 @@ pub(super) fn code(error: &FileError) -> ErrorCode {
     }
 }
 
-/// An error of a store as the answer to a guest.
+/// Converts an error of a store to the guest's error type.
 pub(super) fn told(error: FileError) -> FsError {
     code(&error).into()
 }

@@ -1,4 +1,4 @@
-//! The functions of `wasi:filesystem/types` and `preopens`.
+//! Functions of `wasi:filesystem/types` and `preopens`.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -26,7 +26,7 @@ use super::write::WriteStream;
 
 type Handle = Resource<types::Descriptor>;
 
-/// Memory of an entry of a listing beside its name, in bytes.
+/// Memory of a listing entry besides its name, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
 impl FilesView<'_> {
@@ -34,14 +34,14 @@ impl FilesView<'_> {
         descriptor::get(self.table, handle)
     }
 
-    /// The directory behind `handle`, and what `path` means in it.
+    /// Returns the directory behind `handle`, and the target of `path` in it.
     fn at(&self, handle: &Handle, path: &str) -> FsResult<(DirectoryDescriptor, Target)> {
         let directory = self.get(handle)?.directory()?;
         let target = resolve(&directory.path, path, directory.overlay.names())?;
         Ok((directory, target))
     }
 
-    /// Fails where nothing can be changed.
+    /// Fails if the mount is read-only.
     fn changeable(&self, mount: usize) -> FsResult<()> {
         match self.files.mounts().get(mount) {
             Some(mount) if mount.overlay.is_read_only() => Err(ErrorCode::ReadOnly.into()),
@@ -51,7 +51,7 @@ impl FilesView<'_> {
 }
 
 impl DirectoryDescriptor {
-    /// Returns the metadata of `target`, which has to be a directory if it was written like one.
+    /// Returns the metadata of `target`, which must be a directory if the path requires one.
     async fn stat(&self, target: &Target) -> FsResult<Stat> {
         Ok(self.identity_and_stat(target).await?.1)
     }
@@ -100,7 +100,7 @@ impl DirectoryDescriptor {
             Ok(file) => Ok(Descriptor::File(FileDescriptor {
                 file,
                 mount: self.mount,
-                // Who says neither wants to read.
+                // Opening for neither reading nor writing means reading.
                 reads: access.contains(DescriptorFlags::READ) || !mode.writes,
                 writes: mode.writes,
             })),
@@ -112,7 +112,7 @@ impl DirectoryDescriptor {
     }
 
     async fn create_directory(&self, target: &Target) -> FsResult<()> {
-        // The store would create what is missing above; a guest's file API does not.
+        // The store would create missing parents, but a guest's file API does not.
         if let Some((parent, _)) = target.path.split()
             && self.overlay.stat(&parent).await.map_err(told)?.kind == EntryKind::File
         {
@@ -132,10 +132,10 @@ impl DirectoryDescriptor {
         let listing: Listing =
             self.overlay.list(&self.path, Scope::Children).await.map_err(told)?;
         if listing.is_truncated {
-            // Better than a guest that believes it has seen everything.
+            // An error is better than a partial listing that the guest takes for complete.
             return Err(ErrorCode::Overflow.into());
         }
-        let bytes = |entry: &cofferdam_files::Entry| {
+        let bytes = |entry: &cofferdam_files::ListingEntry| {
             ENTRY_BYTES.saturating_add(u64::try_from(entry.name.len()).unwrap_or(u64::MAX))
         };
         let charge =
@@ -149,8 +149,8 @@ impl DirectoryDescriptor {
     }
 }
 
-/// The lower half tells files apart, which is what C libraries take for an inode number; the upper
-/// half changes with the file.
+/// The lower half distinguishes files, and C libraries use it as the inode number; the upper half
+/// changes with the file.
 fn hash_of(mount: usize, identity: u64, stat: &Stat) -> MetadataHashValue {
     let hash = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
@@ -223,7 +223,7 @@ impl HostDescriptor for FilesView<'_> {
         Ok(())
     }
 
-    /// There is nothing to wait for: what is written lasts when the call has succeeded.
+    /// Does nothing: writes become durable when the call succeeds.
     async fn sync_data(&mut self, handle: Handle) -> FsResult<()> {
         self.get(&handle)?;
         Ok(())
@@ -250,9 +250,9 @@ impl HostDescriptor for FilesView<'_> {
         file.set_bytes(bytes).await.map_err(told)
     }
 
-    /// Times are the store's own. To set them succeeds and has no effect, as on other file systems
-    /// that keep none: what copies a file sets the times of the copy, and would fail with the copy
-    /// made.
+    /// Times are the store's own. Setting them succeeds without any effect, as on other file
+    /// systems without times: programs that copy files set the times of the copy, and would fail
+    /// after they have made the copy.
     async fn set_times(
         &mut self,
         handle: Handle,
@@ -355,7 +355,7 @@ impl HostDescriptor for FilesView<'_> {
         Ok(push(self.table, opened)?)
     }
 
-    /// There are no links, so that everything that is there is none.
+    /// Fails for every existing path, because there are no links.
     async fn readlink_at(&mut self, handle: Handle, path: String) -> FsResult<String> {
         let (directory, target) = self.at(&handle, &path)?;
         directory.stat(&target).await?;

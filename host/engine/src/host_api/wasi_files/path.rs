@@ -1,27 +1,26 @@
-//! From the path that a guest's C library sends to the path of a store.
+//! Conversion of paths from a guest's C library to paths of a store.
 //!
-//! `.` and `..` are worked out on the text alone, which is right where there are no links: the path
-//! never leaves the directory that it starts from. What is left is judged by [`StorePath`], segment
-//! by segment, so that a name which a text of a model could not denote does not exist for a guest
-//! either.
+//! `.` and `..` are resolved lexically, which is correct without links: the path never leaves the
+//! directory that it starts from. [`StorePath`] checks the rest, segment by segment, so that a name
+//! that a model could not write does not exist for a guest either.
 
 use cofferdam_files::{NameRules, StorePath};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Longest path of a guest in bytes: as long as a store's.
+/// Maximum length of a guest's path, in bytes: the same as a store's.
 const PATH_BYTES_MAX: usize = 4096;
-/// Longest name in bytes.
+/// Maximum length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A path below a directory, and whether it can only be one of a directory.
+/// Path below a directory, and whether it must denote a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) path: StorePath,
-    /// It ends in a separator or a dot segment.
+    /// True if the path ends in a separator or a dot segment.
     pub(super) must_be_directory: bool,
 }
 
-/// The path that `text` means in `directory`, in a store with `rules`.
+/// Resolves `text` relative to `directory`, in a store with `rules`.
 pub(super) fn resolve(
     directory: &StorePath,
     text: &str,
@@ -57,7 +56,7 @@ pub(super) fn resolve(
 mod tests {
     use super::*;
 
-    /// Resolves a path in a store that takes portable names.
+    /// Resolves a path in a store with portable names.
     fn resolve(directory: &StorePath, text: &str) -> Result<Target, ErrorCode> {
         super::resolve(directory, text, NameRules::Portable)
     }

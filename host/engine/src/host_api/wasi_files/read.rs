@@ -1,31 +1,31 @@
-//! Reading a file as a stream.
+//! Reads a file as a stream.
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cofferdam_files::{FileError, OpenFile};
+use cofferdam_files::{FileError, OverlayFile};
 use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
 
 use super::error::code;
 
-/// Most bytes that one read gives, however many were asked for.
+/// Maximum number of bytes that one read returns, however many were requested.
 pub(super) const READ_BYTES_MAX: u64 = 1024 * 1024;
-/// Minimum bytes to read from the store at once: each small step would open the file.
+/// Minimum number of bytes to read from the store at once: each small read would open the file.
 const AHEAD_BYTES: u64 = 64 * 1024;
 
-/// A file from a position on.
+/// Input stream of a file, from a position on.
 pub(super) struct ReadStream {
-    file: OpenFile,
+    file: OverlayFile,
     position: u64,
     /// Bytes that were read from the store and not yet returned, or the error of reading.
     ahead: StreamResult<Bytes>,
 }
 
 impl ReadStream {
-    pub(super) fn new(file: OpenFile, position: u64) -> Self {
+    pub(super) fn new(file: OverlayFile, position: u64) -> Self {
         Self { file, position, ahead: Ok(Bytes::new()) }
     }
 
-    /// Reads on in the store, unless there is something to give already.
+    /// Reads further data from the store, unless there is data to return already.
     async fn fill(&mut self, bytes: u64) {
         if self.file.is_in_memory() || !matches!(&self.ahead, Ok(ahead) if ahead.is_empty()) {
             return;
@@ -45,7 +45,7 @@ impl ReadStream {
     }
 }
 
-/// The error of a stream holds the code and nothing that the host said.
+/// Converts an error of a store to an error of a stream, which contains only the code.
 pub(super) fn failed(error: &FileError) -> StreamError {
     StreamError::LastOperationFailed(wasmtime::Error::new(code(error)))
 }
@@ -53,8 +53,8 @@ pub(super) fn failed(error: &FileError) -> StreamError {
 #[async_trait]
 impl InputStream for ReadStream {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
-        // A file that the guest has changed is in memory. What was read ahead before is old by
-        // then.
+        // A file that the guest has changed is in memory, and data that was read ahead before the
+        // change is outdated.
         let wanted = u64::try_from(size).unwrap_or(u64::MAX).min(READ_BYTES_MAX);
         if let Some(content) = self.file.read_in_memory(self.position, wanted) {
             return if content.is_empty() && size > 0 {

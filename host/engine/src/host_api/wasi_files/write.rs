@@ -1,42 +1,42 @@
-//! Writing a file as a stream.
+//! Writes a file as a stream.
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cofferdam_files::OpenFile;
+use cofferdam_files::OverlayFile;
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::read::failed;
 
-/// Most bytes that a guest may hand over before they are written.
+/// Maximum number of bytes that a guest may submit before they are written.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// A file from a position on, or its end.
+/// Output stream of a file, from a position on or at its end.
 pub(super) struct WriteStream {
-    file: OpenFile,
-    /// `None` appends.
+    file: OverlayFile,
+    /// Position of the next write; `None` appends.
     position: Option<u64>,
-    state: State,
+    state: WriteState,
 }
 
-enum State {
+enum WriteState {
     Ready,
-    /// Handed over and not yet written.
+    /// Bytes that were submitted and not yet written.
     Waiting(Bytes),
     Failed(StreamError),
 }
 
 impl WriteStream {
-    pub(super) fn at(file: OpenFile, position: u64) -> Self {
-        Self { file, position: Some(position), state: State::Ready }
+    pub(super) fn at(file: OverlayFile, position: u64) -> Self {
+        Self { file, position: Some(position), state: WriteState::Ready }
     }
 
-    pub(super) fn append(file: OpenFile) -> Self {
-        Self { file, position: None, state: State::Ready }
+    pub(super) fn append(file: OverlayFile) -> Self {
+        Self { file, position: None, state: WriteState::Ready }
     }
 
-    /// Writes what waits.
+    /// Writes the pending bytes.
     async fn settle(&mut self) {
-        let State::Waiting(bytes) = &self.state else { return };
+        let WriteState::Waiting(bytes) = &self.state else { return };
         let written = match self.position {
             Some(position) => self.file.write_at(position, bytes).await,
             None => self.file.append(bytes).await,
@@ -44,16 +44,16 @@ impl WriteStream {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.position = self.position.map(|position| position.saturating_add(length));
         self.state = match written {
-            Ok(()) => State::Ready,
-            Err(error) => State::Failed(failed(&error)),
+            Ok(()) => WriteState::Ready,
+            Err(error) => WriteState::Failed(failed(&error)),
         };
     }
 
-    /// An error is told once; after that the stream is closed.
+    /// Reports an error once; after that the stream is closed.
     fn tell(&mut self) -> StreamResult<()> {
-        if matches!(self.state, State::Failed(_)) {
-            let told = std::mem::replace(&mut self.state, State::Failed(StreamError::Closed));
-            if let State::Failed(error) = told {
+        if matches!(self.state, WriteState::Failed(_)) {
+            let told = std::mem::replace(&mut self.state, WriteState::Failed(StreamError::Closed));
+            if let WriteState::Failed(error) = told {
                 return Err(error);
             }
         }
@@ -65,17 +65,17 @@ impl WriteStream {
 impl OutputStream for WriteStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.tell()?;
-        if matches!(self.state, State::Waiting(_)) || bytes.len() > WRITE_BYTES_MAX {
+        if matches!(self.state, WriteState::Waiting(_)) || bytes.len() > WRITE_BYTES_MAX {
             return Err(StreamError::trap("write without a permit"));
         }
-        self.state = State::Waiting(bytes);
+        self.state = WriteState::Waiting(bytes);
         Ok(())
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.settle().await;
         self.tell()?;
-        self.state = State::Waiting(bytes);
+        self.state = WriteState::Waiting(bytes);
         self.settle().await;
         self.tell()
     }
@@ -86,10 +86,10 @@ impl OutputStream for WriteStream {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         self.tell()?;
-        Ok(if matches!(self.state, State::Waiting(_)) { 0 } else { WRITE_BYTES_MAX })
+        Ok(if matches!(self.state, WriteState::Waiting(_)) { 0 } else { WRITE_BYTES_MAX })
     }
 
-    /// Called when the guest drops the stream: what it has handed over is written.
+    /// Called when the guest drops the stream; writes the pending bytes.
     async fn cancel(&mut self) {
         self.settle().await;
     }

@@ -1,18 +1,18 @@
-//! Takes everything away from the compile child that compiling does not need.
+//! Removes all rights from the compile child that compiling does not need.
 //!
-//! The child works on hostile bytes. If they took over the compiler, they would find a process that
-//! can compute, allocate and write to the pipes that it was given, within its limits, and nothing
-//! else: every other system call answers that there is no such call. So there is no way to open a
-//! file or a connection, to start a program or signal one, to map a file or to make memory
-//! executable; and nothing that is started could gain privileges.
+//! The child processes hostile bytes. If they took over the compiler, they would find a process
+//! that can compute, allocate and write to its pipes, within its limits, and nothing else: every
+//! other system call fails as nonexistent. So there is no way to open a file or a connection, to
+//! start or signal a program, to map a file or to make memory executable; and no started program
+//! could gain privileges.
 //!
-//! Limits of this: the child's answer is machine code that the host will run. Bytes that took over
-//! the compiler could answer with code of their own.
+//! Limitation: the child's answer is machine code that the host will run. Bytes that took over the
+//! compiler could answer with their own code.
 
-/// Confines the calling thread, and every thread that it starts from here on. Cannot be undone.
+/// Confines the calling thread and all threads that it starts later. Cannot be undone.
 ///
 /// # Errors
-/// When the system offers no such confinement. The process is then as free as it was.
+/// If the system does not support such confinement. The process then keeps all its rights.
 pub(super) fn confine_this_thread() -> std::io::Result<()> {
     filter::apply()
 }
@@ -26,7 +26,7 @@ mod filter {
         SeccompFilter, SeccompRule, TargetArch,
     };
 
-    /// Calls that are harmless with any arguments: memory, threads that exist, time, the end.
+    /// System calls that are harmless with any arguments: memory, existing threads, time, exit.
     const ALLOWED: &[libc::c_long] = &[
         libc::SYS_brk,
         libc::SYS_clock_gettime,
@@ -61,33 +61,33 @@ mod filter {
         let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
             ALLOWED.iter().map(|&call| (call, vec![])).collect();
         rules.extend(with_arguments()?);
-        // "No such call" and not "not permitted": the C library then takes the older call `clone`,
-        // whose flags can be looked at, when it is refused `clone3`, whose flags cannot.
+        // ENOSYS rather than EPERM: if `clone3`, whose flags cannot be inspected, fails that way,
+        // the C library falls back to `clone`, whose flags can.
         let refused = SeccompAction::Errno(u32::try_from(libc::ENOSYS).unwrap_or(1));
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
     }
 
-    /// Calls that are harmless with some arguments.
+    /// Returns the system calls that are harmless with certain arguments.
     fn with_arguments() -> std::result::Result<Vec<(i64, Vec<SeccompRule>)>, BackendError> {
         let is = |argument, value: libc::c_int| condition(argument, SeccompCmpOp::Eq, value);
         let has = |argument, flag: libc::c_int| condition(argument, masked(flag), flag);
         let has_not = |argument, flag: libc::c_int| condition(argument, masked(flag), 0);
         let own = libc::c_int::try_from(std::process::id()).unwrap_or(0);
         Ok(vec![
-            // Standard output and standard error are pipes of the host's. Whatever else may have
-            // been inherited is not.
+            // Standard output and standard error are pipes to the host. Other inherited descriptors
+            // are not.
             (libc::SYS_write, vec![rule(vec![is(0, 1)?])?, rule(vec![is(0, 2)?])?]),
-            // Memory of its own that is not executable. The compiler never runs what it compiles.
+            // Private memory that is not executable. The compiler never runs its output.
             (
                 libc::SYS_mmap,
                 vec![rule(vec![has(3, libc::MAP_ANONYMOUS)?, has_not(2, libc::PROT_EXEC)?])?],
             ),
             (libc::SYS_mprotect, vec![rule(vec![has_not(2, libc::PROT_EXEC)?])?]),
-            // Threads and no processes.
+            // Threads, but no processes.
             (libc::SYS_clone, vec![rule(vec![has(0, libc::CLONE_THREAD)?])?]),
             (libc::SYS_prctl, vec![rule(vec![is(0, libc::PR_SET_NAME)?])?]),
-            // How a process ends itself in a panic.
+            // Used by a process to end itself in a panic.
             (libc::SYS_tgkill, vec![rule(vec![is(0, own)?])?]),
         ])
     }

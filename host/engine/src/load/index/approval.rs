@@ -1,4 +1,4 @@
-//! A mark in the index that says what its plugins were approved against.
+//! Mark in the index that identifies what its plugins were approved against.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ pub struct Approval([u8; 32]);
 
 impl Approval {
     /// Computes the mark for the current version of `file`, which is not read, and for `context`,
-    /// such as the names of the plugins that the file is about. Compute it before the file is read,
-    /// so that a change while it is read gives another mark.
+    /// such as the names of the plugins that the file covers. Call this before reading the file, so
+    /// that a change during the read results in a different mark.
     ///
     /// Returns `None` if the file is missing or was changed within the last seconds, because the
-    /// next change might not be visible then, or if the system does not tell versions of files
-    /// apart.
+    /// next change might not be detectable then, or if the system does not distinguish versions of
+    /// files.
     #[must_use]
     pub fn of_file_ambient(file: &Path, context: &[&[u8]]) -> Option<Self> {
         let identity =

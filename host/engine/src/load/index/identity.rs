@@ -1,22 +1,22 @@
-//! The version of a file, without reading it.
+//! Identity of a file's version, without reading the file.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Minimum age of the last change of a file for the next one to be visible, in seconds. Times of
+/// Minimum age of the last change of a file for the next one to be detectable, in seconds. Times of
 /// files are as coarse as ten milliseconds, or two seconds on FAT; a file that is changed twice in
 /// one step of that clock looks as if it was changed once.
 #[cfg(unix)]
 const QUIESCENT_SECONDS: i64 = 2;
 
-/// Metadata that differs between two versions of a file. The time of the last change of its
-/// contents can be set by whoever may write to it; that of the last change of anything about it
-/// (`ctime`) is set by the system alone.
+/// Metadata that differs between two versions of a file. A program that may write to the file can
+/// set the time of the last change of its contents; only the system sets the time of the last
+/// change of anything about it (`ctime`).
 ///
-/// A program that has the file mapped into its memory can change it unseen for as long as the
-/// system has not written it back, which is half a minute. A decision by an identity has to be
-/// harmless then.
+/// A program that has the file mapped into its memory can change it undetected until the system
+/// writes it back, which can take half a minute. Decisions based on an identity must be harmless in
+/// that case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -33,7 +33,7 @@ impl FileIdentity {
         Self::of_any_ambient(path)?
     }
 
-    /// Returns the identity of a regular file that may be missing: `Some(None)` then.
+    /// Returns the identity of a regular file, or `Some(None)` if it is missing.
     #[cfg(unix)]
     pub(crate) fn of_any_ambient(path: &Path) -> Option<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
@@ -65,7 +65,7 @@ impl FileIdentity {
         numbers.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
     }
 
-    /// Returns true if any change from now on gives another identity.
+    /// Returns true if any later change results in a different identity.
     #[cfg(unix)]
     pub(crate) fn is_quiescent(&self) -> bool {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -81,7 +81,7 @@ impl FileIdentity {
 
 #[cfg(test)]
 impl FileIdentity {
-    /// Creates an identity that was changed at the second `number`.
+    /// Creates an identity with changes at the second `number`.
     pub(super) fn numbered(number: i64) -> Self {
         let (device, inode, bytes) = (1, u64::try_from(number).unwrap_or(0), 3);
         Self { device, inode, bytes, modified: (number, 4), changed: (number, 5) }

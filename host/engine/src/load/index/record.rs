@@ -1,4 +1,4 @@
-//! The record of one component.
+//! Record of one component.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use super::identity::FileIdentity;
 use crate::load::component::MANIFEST_EXTENSION;
 
-/// A component and its manifests as they were when they were read, and the result of reading them.
+/// Component and its manifests at the time they were read, and the result of reading them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct ComponentRecord {
     pub(crate) files: ComponentFiles,
     /// True if the options had an instruction budget, so that the code counts instructions.
     pub(crate) is_counting: bool,
     pub(crate) digest: [u8; 32],
     pub(crate) component_bytes: u64,
-    /// The imports, a line each: one string is read faster than many. All are names that the host
-    /// knows.
+    /// Imports, one per line: one string is parsed faster than many. The host knows all of these
+    /// names.
     pub(crate) imports: String,
-    /// The permissions and limits that its manifests ask for.
+    /// Permissions and limits that the manifests ask for.
     pub(crate) asked: KeptAsked,
-    /// The icons that they name.
+    /// Icons that the manifests name.
     pub(crate) icons: Vec<String>,
     pub(crate) tools: Vec<KeptTool>,
 }
@@ -31,21 +31,21 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ComponentFiles {
     component: FileIdentity,
-    /// The manifest beside it, if there is one.
+    /// Manifest next to the component, if there is one.
     manifest: Option<FileIdentity>,
 }
 
 impl ComponentFiles {
-    /// Returns the versions of the files at this moment. `None` if the component or the manifest
-    /// beside it is there and not a regular file, if the component is missing, or if the system
-    /// does not tell versions apart.
+    /// Returns the current versions of the files. Returns `None` if the component is missing, if
+    /// the component or an existing manifest next to it is not a regular file, or if the system
+    /// does not distinguish versions.
     pub(crate) fn look_ambient(component: &Path) -> Option<Self> {
         let manifest = component.with_extension(MANIFEST_EXTENSION);
         let component = FileIdentity::of_ambient(component)?;
         Some(Self { component, manifest: FileIdentity::of_any_ambient(&manifest)? })
     }
 
-    /// Returns true if any change from now on gives other versions.
+    /// Returns true if any later change results in different versions.
     pub(crate) fn are_quiescent(&self) -> bool {
         self.component.is_quiescent()
             && self.manifest.is_none_or(|manifest| manifest.is_quiescent())
@@ -57,7 +57,7 @@ impl ComponentFiles {
     }
 }
 
-impl Record {
+impl ComponentRecord {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         match postcard::take_from_bytes(bytes) {
             Ok((record, [])) => Some(record),

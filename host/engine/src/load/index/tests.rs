@@ -1,4 +1,4 @@
-//! Valid indexes are read, and everything else is ignored.
+//! Valid indexes are read, and all others are ignored.
 
 #![cfg(unix)]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_tool::declaration::{Declaration, KeptTool};
-use cofferdam_tool::permission::{Asked, KeptAsked};
+use cofferdam_tool::permission::{KeptAsked, RequestedPermissions};
 use tempfile::TempDir;
 
 use super::*;
@@ -35,7 +35,7 @@ impl Fixture {
         StartupIndex::read(&self.cache, MADE_BY, &self.paths())
     }
 
-    /// The one entry of the cache.
+    /// Returns the path of the only cache entry.
     fn entry(&self) -> PathBuf {
         let entries =
             fs::read_dir(self.cache.directory()).unwrap().map(|entry| entry.unwrap().path());
@@ -46,8 +46,8 @@ impl Fixture {
         entry
     }
 
-    /// A cache whose index has `record` at the first position.
-    fn with(record: &Record) -> Self {
+    /// Creates a cache whose index has `record` at the first position.
+    fn with(record: &ComponentRecord) -> Self {
         let fixture = Self::new();
         let index = fixture.index();
         index.replace(0, record);
@@ -63,18 +63,18 @@ impl Fixture {
     }
 }
 
-fn record() -> Record {
+fn record() -> ComponentRecord {
     let file = |number| FileIdentity::numbered(number);
     let declaration =
         Declaration::new("echo", "Says it again.", r#"{"properties":{"text":{"type":"string"}}}"#);
     let definition = declaration.compile().unwrap();
-    Record {
+    ComponentRecord {
         files: ComponentFiles::of(file(1), Some(file(2))),
         is_counting: false,
         digest: [7; 32],
         component_bytes: 1234,
         imports: "wasi:io/poll@0.2.6\nwasi:cli/exit@0.2.6".to_owned(),
-        asked: KeptAsked::new(&Asked::Stated(Box::default())).unwrap(),
+        asked: KeptAsked::new(&RequestedPermissions::Stated(Box::default())).unwrap(),
         icons: vec!["data:,".to_owned()],
         tools: vec![KeptTool::new(&declaration, &definition)],
     }
@@ -93,7 +93,7 @@ fn a_saved_record_is_there_at_the_next_start() {
 #[test]
 fn a_second_component_leaves_the_first_as_it_is() {
     let fixture = Fixture::with(&record());
-    let other = Record { digest: [8; 32], ..record() };
+    let other = ComponentRecord { digest: [8; 32], ..record() };
     let index = fixture.index();
     index.keep(0);
     index.replace(1, &other);
@@ -175,7 +175,7 @@ fn set_private(path: &Path) {
 fn an_entry_of_another_installation_is_ignored() {
     let (ours, theirs) = (Fixture::new(), Fixture::with(&record()));
     let name = theirs.entry().file_name().unwrap().to_owned();
-    // The same paths, another key.
+    // Same paths, but a different key.
     let index = StartupIndex::read(&theirs.cache, MADE_BY, &ours.paths());
     index.replace(0, &record());
     index.save();
@@ -190,12 +190,13 @@ fn an_entry_of_another_installation_is_ignored() {
 
 #[test]
 fn contents_that_are_proven_and_make_no_sense_are_nothing() {
-    // Nobody can write such an entry; reading it must not end the process all the same.
+    // Only the key's owner can write such an entry; still, reading it must not end the process.
     let fixture = Fixture::new();
     let index = fixture.index();
     let key = index.saved.as_ref().unwrap().key;
-    let bytes = postcard::to_allocvec(&Contents { approval: None, records: vec![&[1, 2, 3], &[]] })
-        .unwrap();
+    let bytes =
+        postcard::to_allocvec(&IndexContents { approval: None, records: vec![&[1, 2, 3], &[]] })
+            .unwrap();
     for contents in
         [&b""[..], b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00\xff\xff\xff\x0f", &bytes]
     {
@@ -204,7 +205,7 @@ fn contents_that_are_proven_and_make_no_sense_are_nothing() {
     }
     let record = record().to_bytes().unwrap();
     for length in 0..record.len() {
-        assert_eq!(Record::read(&record[..length]), None);
+        assert_eq!(ComponentRecord::read(&record[..length]), None);
     }
 }
 
@@ -227,9 +228,10 @@ fn every_change_of_a_file_gives_another_identity() {
     let before = FileIdentity::of_ambient(&path).unwrap();
     assert_eq!(FileIdentity::of_ambient(&path), Some(before));
 
-    // Times are as coarse as a tick of the system, which is why young files are not believed.
+    // Times are as coarse as a tick of the system, which is why recently changed files are not
+    // trusted.
     std::thread::sleep(Duration::from_millis(50));
-    // The same length and the same time of the change: what `touch -r` can do.
+    // Same length and modification time, as after `touch -r`.
     fs::write(&path, "other").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
     let rewritten = FileIdentity::of_ambient(&path).unwrap();
@@ -258,7 +260,7 @@ fn a_file_that_was_just_changed_is_not_quiescent() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("file");
     fs::write(&path, "x").unwrap();
-    // The time that a person can set is not the one that counts.
+    // The modification time, which users can set, is not the relevant one.
     let past = SystemTime::now() - Duration::from_secs(1000);
     fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
     assert!(!FileIdentity::of_ambient(&path).unwrap().is_quiescent());

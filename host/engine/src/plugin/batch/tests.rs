@@ -1,4 +1,4 @@
-//! Plugins of the index, those that are loaded, and those that fail.
+//! Plugins of the index, loaded plugins, and plugins that fail.
 
 #![cfg(unix)]
 
@@ -20,7 +20,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Two components, `one.wasm` and `two.wasm`, with a tool of that name each.
+    /// Creates two components, `one.wasm` and `two.wasm`, each with a tool of that name.
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for name in ["one", "two"] {
@@ -33,7 +33,7 @@ impl Fixture {
         self.root.path().join(name).with_extension("wasm")
     }
 
-    /// A new engine, as at a new start.
+    /// Creates a new engine, as at a new start.
     fn engine(&self) -> Engine {
         let pool = PoolSize { concurrent_calls_max: 2, ..PoolSize::default() };
         let cache_directory = Some(self.root.path().join("cache"));
@@ -123,14 +123,14 @@ async fn unchanged_plugins_are_ready_at_the_next_start_and_the_others_are_loaded
     let (position, plugin) = third.next().await.unwrap();
     assert_eq!((position, tool(&plugin.unwrap())), (1, "changed".to_owned()));
 
-    // The index keeps what was there before for a plugin that does not load.
+    // The index keeps the previous record of a plugin that does not load.
     fs::write(fixture.path("two"), "no component").unwrap();
     let mut fourth = fixture.start();
     assert_eq!(cached(&mut fourth), [(0, "one".to_owned())]);
     assert!(matches!(fourth.next().await, Some((1, Err(LoadError::Screen(_))))));
     assert_eq!(fourth.cached_tools(1).unwrap().len(), 1);
 
-    // An older build is there, and the new one is what counts.
+    // An older build exists, but the new one must be used.
     fs::write(fixture.path("two"), component("two")).unwrap();
     let built = Component::from_file_ambient(fixture.path("one"));
     let requests =

@@ -18,7 +18,7 @@ fn name(plugin: usize) -> PluginName {
     PluginName::new(format!("plugin-{plugin}")).unwrap()
 }
 
-/// A call of a plugin as its caller sees it.
+/// Call of a plugin as its caller sees it.
 enum Call {
     Running(CallPermit),
     Queued(Waiter),
@@ -27,12 +27,12 @@ enum Call {
 impl Call {
     fn admit(admission: &Admission, plugin: usize) -> Result<Self, QueueFull> {
         Ok(match admission.admit(&name(plugin))? {
-            Admitted::Now(permit) => Self::Running(permit),
-            Admitted::Queued(waiter) => Self::Queued(waiter),
+            AdmissionOutcome::Now(permit) => Self::Running(permit),
+            AdmissionOutcome::Queued(waiter) => Self::Queued(waiter),
         })
     }
 
-    /// Returns true if the call may run; a permit that was sent is taken.
+    /// Returns true if the call may run. Receives a permit that was sent.
     fn runs(&mut self) -> bool {
         if let Self::Queued(waiter) = self
             && let Ok(permit) = waiter.permit.try_recv()
@@ -49,7 +49,7 @@ fn admit(admission: &Admission, plugin: usize, calls: usize) -> Vec<Call> {
 
 fn permit(admission: &Admission, plugin: usize) -> CallPermit {
     match admission.admit(&name(plugin)) {
-        Ok(Admitted::Now(permit)) => permit,
+        Ok(AdmissionOutcome::Now(permit)) => permit,
         _ => panic!("no permit is free"),
     }
 }
@@ -114,7 +114,7 @@ fn a_flood_fills_its_own_queue_only() {
     let flood: Vec<_> = std::iter::from_fn(|| Call::admit(&admission, 0).ok()).collect();
     assert_eq!(flood.len(), 1 + 20);
     let _other = admit(&admission, 1, 1);
-    // Less than its maximum length, but its share of what 11 other entries leave.
+    // Fewer than the maximum length, but the plugin's share of what 11 other entries leave.
     let second: Vec<_> = std::iter::from_fn(|| Call::admit(&admission, 2).ok()).collect();
     assert_eq!(second.len(), 9);
     assert!(Call::admit(&admission, 3).is_ok());
@@ -160,7 +160,7 @@ enum Step {
     Leave {
         call: prop::sample::Index,
     },
-    /// Reserves memory for it if it runs.
+    /// Reserves memory for the call if it runs.
     Grow {
         call: prop::sample::Index,
         mebibytes: u64,
@@ -176,7 +176,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// Checks what holds at any time.
+/// Checks the invariants.
 fn check(admission: &Admission, calls: &mut [(usize, Call)]) {
     let mut runs = BTreeMap::<usize, u64>::new();
     let mut first_waiting = BTreeMap::<usize, usize>::new();
@@ -232,8 +232,8 @@ proptest! {
                     let gone = call.index(calls.len());
                     let (plugin, _) = calls.remove(gone);
                     held[plugin] -= u64::from(!waited[gone]);
-                    // A plugin that was given a permit by this held no more than any plugin that
-                    // goes on waiting.
+                    // A plugin that received a permit here held no more permits than any plugin
+                    // that is still waiting.
                     let (mut given, mut still) = (Vec::new(), Vec::new());
                     let before = waited.iter().enumerate().filter(|(at, _)| *at != gone).map(|(_, waited)| waited);
                     for ((plugin, call), waited) in calls.iter_mut().zip(before) {

@@ -1,15 +1,15 @@
-//! A queue in which plugins take turns.
+//! Queue in which plugins take turns.
 
 use std::collections::VecDeque;
 
 use cofferdam_tool::PluginName;
 
-/// A round-robin queue over plugins: items of one plugin come out in order, and between two of them
-/// every other plugin that waits has one. Urgent items come first. A plugin without items takes no
-/// space.
+/// Round-robin queue over plugins: items of one plugin come out in order, and between two of them
+/// every other waiting plugin gets one item out. Urgent items come first. A plugin without items
+/// takes no space.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
-    /// The plugin whose turn it is comes first.
+    /// Plugins with their items. The plugin whose turn it is comes first.
     plugins: VecDeque<(PluginName, VecDeque<T>)>,
 }
 
@@ -28,7 +28,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Takes the first urgent item, or the one whose turn it is.
+    /// Takes the first urgent item, or else the item whose turn it is.
     pub(super) fn pop(&mut self, is_urgent: impl Fn(&T) -> bool) -> Option<T> {
         let urgent = self.plugins.iter().enumerate().find_map(|(plugin, (_, items))| {
             items.iter().position(&is_urgent).map(|item| (plugin, item))

@@ -6,14 +6,14 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-/// Generous: what is asserted with it is that something does not hang.
+/// Generous timeout for assertions that something does not hang.
 const LONG: Duration = Duration::from_secs(10);
 
 fn name(plugin: &str) -> PluginName {
     PluginName::new(plugin).unwrap()
 }
 
-/// Counts itself for as long as it lives.
+/// Increments a counter for its lifetime.
 struct Alive(Arc<AtomicU32>);
 
 impl Alive {
@@ -29,8 +29,8 @@ impl Drop for Alive {
     }
 }
 
-/// Computes from tick to tick until `turns` of them have passed or it is told to stop. Answers with
-/// the thread that it ended in.
+/// Creates a job that computes from tick to tick until `turns` ticks have passed or it is stopped.
+/// Returns the name of the thread that it ended in.
 fn computes(meter: &Arc<CpuMeter>, turns: u32, alive: &Arc<AtomicU32>) -> Job<Option<String>> {
     let (meter, alive) = (Arc::clone(meter), Alive::new(alive));
     let mut turn = 0;

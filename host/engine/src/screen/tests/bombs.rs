@@ -1,4 +1,4 @@
-//! Small files that cost a validator or compiler much, against the defaults.
+//! Small files that cost a validator or compiler much, against the default limits.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::*;
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
-/// Far above what any refusal takes in a debug build on a busy machine, far below what the bombs
-/// take if they get by.
+/// Time limit: far above what any rejection takes in a debug build on a busy machine, far below
+/// what the bombs take if they pass.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Screens on a small stack, so that recursion shows, and checks that the answer comes soon.
+/// Screens on a small stack, so that recursion is detected, and checks that the result comes soon.
 fn refused(bytes: Vec<u8>) -> String {
     let start = Instant::now();
     let screening =
@@ -34,13 +34,13 @@ fn section(id: u8, contents: &[u8]) -> Vec<u8> {
     [&[id][..], &leb(contents.len()), contents].concat()
 }
 
-/// A component type inside a component type, `levels` times.
+/// Returns `levels` nested component types.
 fn nested_types(levels: usize) -> Vec<u8> {
     let types = [&[1][..], &[0x41, 1, 1].repeat(levels - 1), &[0x41, 0]].concat();
     [HEADER, &section(7, &types)].concat()
 }
 
-/// Components that instantiate the one before `copies` times, `levels` times over.
+/// Returns components that instantiate the previous one `copies` times, with `levels` levels.
 fn billion_laughs(levels: usize, copies: usize) -> Vec<u8> {
     let mut text =
         "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
@@ -54,8 +54,8 @@ fn billion_laughs(levels: usize, copies: usize) -> Vec<u8> {
     bytes(&text)
 }
 
-/// Instance types that export the one before `copies` times, `levels` times over; the last one is
-/// imported.
+/// Returns instance types that export the previous one `copies` times, with `levels` levels; the
+/// last one is imported.
 fn type_laughs(levels: usize, copies: usize) -> Vec<u8> {
     let mut text =
         "(component (type $t0 (instance (export \"r\" (type (sub resource)))))".to_owned();
@@ -82,7 +82,7 @@ fn billions_of_instances() {
         refused(billion_laughs(8, 16)),
         "the component has 1058 or more instances; the limit is 1000"
     );
-    // 2^64 instances do not wrap around to none.
+    // 2^64 instances do not wrap around to zero.
     assert!(refused(billion_laughs(64, 2)).contains("or more instances"));
     assert!(screen(&billion_laughs(7, 2), &ScreenLimits::default()).is_ok());
 }

@@ -1,5 +1,5 @@
-//! Commits that are interrupted, that fail, and into which somebody else comes, at each of their
-//! steps.
+//! Commits that are interrupted, that fail, or during which another program makes changes, at each
+//! of their steps.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::directory::fault::{Killed, Plan, Step};
+use crate::directory::fault::{CommitStep, FaultPlan, SimulatedKill};
 use crate::{Budget, Overlay};
 
-/// What a directory holds: for each path the mode and the content, `None` for a directory.
+/// Contents of a directory: the mode and the content of each path, with `None` for a directory.
 type Snapshot = BTreeMap<String, (u32, Option<String>)>;
 
-/// Runs a future that waits for nothing, as everything does where there is no runtime.
+/// Runs a future that never waits, which is the case for all operations without a runtime.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -23,9 +23,9 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The store with everything in it that [`change`] works on.
+/// Creates the store with everything that [`change`] works on.
 fn scene() -> Scene {
-    // There are thousands of them, and what a disk does is not the question here.
+    // There are thousands of scenes, and the behavior of disks is not tested here.
     let memory = Path::new("/dev/shm");
     let host = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     let scene = Scene::on(host.unwrap(), FAST);
@@ -55,7 +55,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// A call that does everything that a call can do.
+/// Makes every kind of change in one call.
 fn change(store: &DirectoryStore) -> Overlay {
     let overlay = Overlay::new(Arc::new(store.clone()), &Budget::new(1 << 20));
     let write = |path, text: &str| {
@@ -113,7 +113,7 @@ fn reserved(scene: &Scene) -> Vec<String> {
         .collect()
 }
 
-/// How a commit ended.
+/// Outcome of a commit.
 #[derive(Debug)]
 enum End {
     Done,
@@ -121,18 +121,18 @@ enum End {
     Killed,
 }
 
-/// Commits with `plan`, and gives how that ended and the steps that were passed.
-fn commit(scene: &Scene, plan: Plan) -> (End, Vec<Step>) {
+/// Commits with `plan`, and returns the outcome and the steps taken.
+fn commit(scene: &Scene, plan: FaultPlan) -> (End, Vec<CommitStep>) {
     let overlay = change(&scene.store);
     scene.store.tree.faults.set(plan);
     let committed = std::panic::catch_unwind(AssertUnwindSafe(|| now(overlay.commit_changes())));
     let passed = scene.store.tree.faults.passed();
-    scene.store.tree.faults.set(Plan::default());
+    scene.store.tree.faults.set(FaultPlan::default());
     let end = match committed {
         Ok(Ok(_)) => End::Done,
         Ok(Err(error)) => End::Failed(error),
         Err(thrown) => {
-            assert!(thrown.is::<Killed>(), "not a fault of the test");
+            assert!(thrown.is::<SimulatedKill>(), "not a fault of the test");
             End::Killed
         }
     };
@@ -144,15 +144,15 @@ fn reopen(scene: &Scene) {
     let _store = DirectoryStore::open_ambient(&scene.inside(""), FAST).unwrap();
 }
 
-fn killed_at(number: usize) -> Plan {
-    Plan { is_killed_at: Some(number), ..Plan::default() }
+fn killed_at(number: usize) -> FaultPlan {
+    FaultPlan { is_killed_at: Some(number), ..FaultPlan::default() }
 }
 
-/// The directory before and after a commit that nothing interrupts, and the steps of it.
-fn undisturbed() -> (Snapshot, Snapshot, Vec<Step>) {
+/// Returns the directory before and after an undisturbed commit, and the steps of the commit.
+fn undisturbed() -> (Snapshot, Snapshot, Vec<CommitStep>) {
     let scene = scene();
     let before = snapshot(&scene);
-    let (end, steps) = commit(&scene, Plan::default());
+    let (end, steps) = commit(&scene, FaultPlan::default());
     assert!(matches!(end, End::Done), "{end:?}");
     assert_eq!(reserved(&scene), [""; 0]);
     (before, snapshot(&scene), steps)
@@ -179,14 +179,14 @@ fn a_commit_makes_all_changes_and_keeps_permissions() {
     assert_eq!(mode_and_text("new/a/b").1, "deep");
     assert_eq!(mode_and_text("keep/f").1, "keep/f");
     assert_eq!(after.len(), 19, "{after:?}");
-    let kinds: BTreeSet<Step> = steps.into_iter().collect();
+    let kinds: BTreeSet<CommitStep> = steps.into_iter().collect();
     assert_eq!(kinds.len(), 11, "all but the two of taking back: {kinds:?}");
 }
 
 #[test]
 fn a_host_that_is_killed_at_any_step_leaves_all_or_nothing() {
     let (before, after, steps) = undisturbed();
-    let point_of_no_return = steps.iter().position(|step| *step == Step::Vacate).unwrap();
+    let point_of_no_return = steps.iter().position(|step| *step == CommitStep::Vacate).unwrap();
     for (number, step) in steps.iter().enumerate() {
         let scene = scene();
         let (end, _) = commit(&scene, killed_at(number));
@@ -220,11 +220,11 @@ fn a_recovery_that_is_killed_at_any_step_is_finished_by_the_next() {
         for again in (number % 3..).step_by(3) {
             let scene = scene();
             commit(&scene, killed_at(number));
-            // A store that was open then, because opening one would finish undisturbed.
+            // This store was already open, because opening one would finish the commit undisturbed.
             scene.store.tree.faults.set(killed_at(again));
             let change = || now(scene.store.create_directory(&file("keep")));
             let is_killed = std::panic::catch_unwind(AssertUnwindSafe(change)).is_err();
-            scene.store.tree.faults.set(Plan::default());
+            scene.store.tree.faults.set(FaultPlan::default());
             reopen(&scene);
             let left = snapshot(&scene);
             assert!(left == before || left == after, "{number}, {again}");
@@ -242,11 +242,15 @@ fn a_step_that_fails_leaves_the_store_as_it_was() {
     let mut taken_back = BTreeSet::new();
     for (number, step) in steps.iter().enumerate() {
         let scene = scene();
-        let (end, passed) = commit(&scene, Plan { fails_at: Some(number), ..Plan::default() });
+        let (end, passed) =
+            commit(&scene, FaultPlan { fails_at: Some(number), ..FaultPlan::default() });
         taken_back.extend(passed);
         let expected = match (&end, step) {
-            // By then everything is done.
-            (End::Done, Step::RemoveRecord | Step::Clean | Step::RemoveDirectory) => &after,
+            // The changes are already made at these steps.
+            (
+                End::Done,
+                CommitStep::RemoveRecord | CommitStep::Clean | CommitStep::RemoveDirectory,
+            ) => &after,
             (End::Failed(error), _) => {
                 assert_eq!(error.to_string(), "the file store failed: no storage space.");
                 &before
@@ -262,23 +266,24 @@ fn a_step_that_fails_leaves_the_store_as_it_was() {
         );
         let (end, _) = match end {
             End::Done => continue,
-            _ => commit(&scene, Plan::default()),
+            _ => commit(&scene, FaultPlan::default()),
         };
         assert!(matches!(end, End::Done), "{number}: {end:?}");
         assert_eq!(snapshot(&scene), after, "{number}");
         assert_eq!(reserved(&scene), [""; 0], "{number}");
     }
-    assert!(taken_back.contains(&Step::Unfill) && taken_back.contains(&Step::Unvacate));
+    assert!(taken_back.contains(&CommitStep::Unfill) && taken_back.contains(&CommitStep::Unvacate));
 }
 
 #[test]
 fn a_host_that_is_killed_while_it_takes_changes_back_leaves_all_or_nothing() {
     let (before, after, steps) = undisturbed();
-    let first = steps.iter().position(|step| *step == Step::Vacate).unwrap();
+    let first = steps.iter().position(|step| *step == CommitStep::Vacate).unwrap();
     for number in (first..steps.len()).step_by(2) {
         for later in (number + 1 + number % 4..).step_by(4) {
             let scene = scene();
-            let plan = Plan { fails_at: Some(number), is_killed_at: Some(later), meanwhile: None };
+            let plan =
+                FaultPlan { fails_at: Some(number), is_killed_at: Some(later), meanwhile: None };
             let (end, _) = commit(&scene, plan);
             if !matches!(end, End::Killed) {
                 break;
@@ -291,12 +296,12 @@ fn a_host_that_is_killed_while_it_takes_changes_back_leaves_all_or_nothing() {
     }
 }
 
-/// What somebody else does in the directory in the middle of a commit.
+/// A change by another program during a commit.
 struct Intrusion {
     name: &'static str,
-    /// Fails when it is too late for it.
+    /// Fails if it is too late.
     act: fn(&Path) -> std::io::Result<()>,
-    /// Where the intruder's own file is then.
+    /// Path of the intruder's own file afterward.
     own: &'static str,
 }
 
@@ -343,8 +348,8 @@ const INTRUSIONS: [Intrusion; 6] = [
 fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
     let (before, after, steps) = undisturbed();
     let mut refusals = BTreeMap::new();
-    let first = steps.iter().position(|step| *step == Step::WriteRecord).unwrap();
-    let last = steps.iter().rposition(|step| *step == Step::Fill).unwrap();
+    let first = steps.iter().position(|step| *step == CommitStep::WriteRecord).unwrap();
+    let last = steps.iter().rposition(|step| *step == CommitStep::Fill).unwrap();
     for (Intrusion { name, act, own }, number) in INTRUSIONS
         .iter()
         .flat_map(|intrusion| (first..=last).map(move |number| (intrusion, number)))
@@ -356,8 +361,10 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
         let acted = Arc::clone(&has_acted);
         let meanwhile: Box<dyn FnOnce() + Send> =
             Box::new(move || acted.store(act(&root).is_ok(), Ordering::Relaxed));
-        let (end, _) =
-            commit(&scene, Plan { meanwhile: Some((number, meanwhile)), ..Plan::default() });
+        let (end, _) = commit(
+            &scene,
+            FaultPlan { meanwhile: Some((number, meanwhile)), ..FaultPlan::default() },
+        );
         let where_it_was = format!("{name} at step {number}, {:?}: {end:?}", steps[number]);
         let mut left = snapshot(&scene);
         match &end {
@@ -372,7 +379,7 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
                 assert_eq!(left, expected, "{where_it_was}");
                 *refusals.entry(name).or_insert(0) += 1;
             }
-            // It came too late, for the commit or for itself.
+            // It was too late, either for the commit or for itself.
             End::Done => {
                 if has_acted.load(Ordering::Relaxed) {
                     let theirs = left.remove(*own);
@@ -410,7 +417,7 @@ fn readers_of_the_store_see_all_changes_at_once() {
             let mut reads = 0_u64;
             while !is_over.load(Ordering::Relaxed) {
                 let mut seen = 0;
-                // Whoever sees a change sees the others afterwards, in any order.
+                // A reader that sees one change sees the others afterward, in any order.
                 let mut order = names;
                 if reads % 2 == 1 {
                     order.reverse();
@@ -435,7 +442,7 @@ fn readers_of_the_store_see_all_changes_at_once() {
 #[test]
 fn the_count_after_a_commit_is_that_of_a_fresh_look() {
     let scene = scene();
-    let (end, _) = commit(&scene, Plan::default());
+    let (end, _) = commit(&scene, FaultPlan::default());
     assert!(matches!(end, End::Done));
     let known = now(scene.store.room()).unwrap().usage;
     let fresh = DirectoryStore::open_ambient(&scene.inside(""), FAST).unwrap();

@@ -1,4 +1,4 @@
-//! Trees that somebody planted or changes under the hands of the store.
+//! Directory trees that an attacker has planted, or changes while the store uses them.
 #![cfg(target_os = "linux")]
 
 use std::os::unix::fs::symlink;
@@ -14,15 +14,15 @@ const LINK: &str = "Invalid path: the resolved path contains a symbolic link or 
 const SPECIAL: &str = "this path is not a regular file. Choose a different file name.";
 const BELOW_FILE: &str = "a parent path is already a file. Choose a different path.";
 
-/// Nothing here waits for anything, so whatever takes this long waits for ever.
+/// Nothing here waits, so anything that takes this long would wait forever.
 const FOREVER: Duration = Duration::from_secs(20);
 
 pub(super) fn make_fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
 }
 
-/// What every operation says about `path`, in the order stat, read, range, create, replace, delete,
-/// list, make.
+/// Returns the results of every operation on `path`, in the order stat, read, range, create,
+/// replace, delete, list, make.
 async fn say_all(store: &DirectoryStore, path: &str) -> [String; 8] {
     fn text<T: std::fmt::Debug>(result: Result<T, FileError>) -> String {
         result.map_or_else(|error| error.to_string(), |value| format!("{value:?}"))
@@ -173,20 +173,20 @@ async fn an_unreadable_directory_is_listed_and_passed_over() {
     fs::set_permissions(scene.inside("locked"), fs::Permissions::from_mode(0o000)).unwrap();
     let listed = scene.list().await;
     fs::set_permissions(scene.inside("locked"), fs::Permissions::from_mode(0o700)).unwrap();
-    // Root reads it all the same.
+    // Root can read it anyway.
     assert!(
         listed == ["locked", "open", "open/a"]
             || listed == ["locked", "open", "locked/a", "open/a"]
     );
 }
 
-/// Swaps two names in one step again and again while `body` runs.
+/// Swaps two names in one step repeatedly while `body` runs.
 async fn while_swapping<T>(one: PathBuf, other: PathBuf, body: impl Future<Output = T>) -> T {
     while_swapping_with_pauses(one, other, Duration::ZERO, body).await
 }
 
-/// The same with pauses, in which both are where they were, for what takes more steps than fit
-/// between two swaps.
+/// Like [`while_swapping`], but pauses every 256 swaps, with both names in their original place,
+/// for operations with more steps than fit between two swaps.
 async fn while_swapping_with_pauses<T>(
     one: PathBuf,
     other: PathBuf,
@@ -214,8 +214,8 @@ async fn while_swapping_with_pauses<T>(
     result.expect("an operation blocks")
 }
 
-/// The store with `d/f` in it, and the link `swap` to `target`, beside or inside the store, where
-/// the same file is.
+/// Creates a store with `d/f` in it and a link `swap` to `target`, outside or inside the store,
+/// where a file with the same name exists.
 fn scene_of_a_swap(target: &str) -> Scene {
     let scene = Scene::new();
     for (directory, content) in
@@ -254,7 +254,7 @@ async fn swapping_a_file_for_a_pipe_blocks_nothing() {
     while_swapping(scene.inside("d/f"), scene.inside("pipe"), read_both_ways(&scene, "d/f")).await;
 }
 
-/// Reads the file until it was given and refused, and 3000 times at least.
+/// Reads the file until reads have both succeeded and been refused, and at least 3000 times.
 async fn read_both_ways(scene: &Scene, path: &str) {
     let (mut given, mut refused) = (0, 0);
     while given + refused < 3000 || given == 0 || refused == 0 {
@@ -295,7 +295,7 @@ async fn swapping_a_directory_for_a_link_lets_nothing_out() {
     }
 }
 
-/// Operations of the long race.
+/// Number of operations of the long race.
 const OPERATIONS: usize = 10_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -310,7 +310,7 @@ async fn ten_thousand_operations_during_swaps_reach_nothing_outside() {
                 let mut seen = Vec::new();
                 for number in 0..OPERATIONS / 2 {
                     let (kind, said) = operate(&scene.store, number).await;
-                    // What is behind the link says who it is.
+                    // Files behind the link have content that identifies them.
                     let is_outside =
                         |said: &String| said.contains("secret") || said.contains("other");
                     assert!(!said.as_ref().is_ok_and(is_outside), "{kind}: {said:?}");
@@ -335,7 +335,7 @@ async fn ten_thousand_operations_during_swaps_reach_nothing_outside() {
     );
 }
 
-/// One operation of nine kinds, in and around `d`. Gives its kind and what was seen.
+/// Runs one of nine kinds of operations, in and around `d`. Returns its kind and its result.
 async fn operate(store: &DirectoryStore, number: usize) -> (usize, Result<String, FileError>) {
     let (in_d, mine) = (file("d/f"), || b"mine".to_vec());
     let text = |content: Vec<u8>| String::from_utf8(content).unwrap();
@@ -357,7 +357,7 @@ async fn operate(store: &DirectoryStore, number: usize) -> (usize, Result<String
     (kind, said)
 }
 
-/// A commit that replaces, creates, moves and deletes in `d`, into it and out of it.
+/// Commits changes that replace, create, move and delete in `d`, into it and out of it.
 async fn commit_around(store: &DirectoryStore, number: usize) -> Result<(), FileError> {
     let overlay = crate::Overlay::new(Arc::new(store.clone()), &crate::Budget::new(1 << 20));
     overlay.write(&file("d/f"), b"mine".to_vec(), WriteMode::Replace).await?;

@@ -1,4 +1,4 @@
-//! What somebody puts where a commit would be prepared.
+//! Files that an attacker puts where a commit would be prepared.
 #![cfg(target_os = "linux")]
 
 use std::os::unix::fs::symlink;
@@ -7,8 +7,8 @@ use super::*;
 
 const COMMIT: &str = ".~cofferdam-commit";
 
-/// A store whose directory holds `mine` and, where a commit is prepared, the given files. Beside it
-/// lies `outside/secret`.
+/// Creates a store whose directory contains `mine` and, where a commit is prepared, the given
+/// files. Outside of it there is `outside/secret`.
 fn planted(files: &[(&str, &str)]) -> Scene {
     let scene = Scene::new();
     fs::create_dir(scene.outside("outside")).unwrap();
@@ -25,7 +25,7 @@ fn open(scene: &Scene) -> Result<DirectoryStore, OpenDirectoryError> {
     DirectoryStore::open_ambient(&scene.inside(""), FAST)
 }
 
-/// Whether everything that is not of a commit is as it was.
+/// Checks that everything outside of the commit is unchanged.
 fn require_unharmed(scene: &Scene, what: &str) {
     assert_eq!(fs::read_to_string(scene.outside("outside/secret")).unwrap(), "secret", "{what}");
     assert_eq!(fs::read_dir(scene.outside("outside")).unwrap().count(), 1, "{what}");
@@ -71,7 +71,7 @@ async fn a_record_that_names_anything_but_paths_of_the_store_is_not_carried_out(
                 planted(&[(&format!("record-{phase}"), &text), ("n0", "new"), ("v0", "old")]);
             let store = open(&scene).unwrap();
             require_unharmed(&scene, what);
-            // Nothing that was in it is gone either.
+            // Everything in it still exists.
             let [aside] = &set_aside(&scene)[..] else { panic!("{what}: {:?}", scene.names("")) };
             assert_eq!(scene.names(aside).len(), 3, "{what}");
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Requests that fail, and hosts that come in between.
+//! Requests that fail, and other hosts that interfere.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,11 +14,11 @@ use object_store::{
 use super::*;
 use crate::{Budget, Overlay};
 
-/// Objects in memory of which one put or copy fails, or finds that another host has been there.
+/// Objects in memory for which one put or copy fails or finds a change by another host.
 #[derive(Debug)]
 struct Faulty {
     objects: InMemory,
-    /// How many puts and copies go well before it happens.
+    /// Number of puts and copies that succeed before the fault.
     countdown: Lock<Option<usize>>,
     fault: Fault,
 }
@@ -26,7 +26,7 @@ struct Faulty {
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Refused,
-    /// Another host writes to this key, just before the request.
+    /// Another host writes to this key just before the request.
     Overtaken(&'static str),
 }
 
@@ -115,7 +115,7 @@ impl ObjectStore for Faulty {
     }
 }
 
-/// Every key with its content.
+/// Returns every key with its content.
 async fn everything(objects: &InMemory) -> BTreeMap<String, Bytes> {
     let mut found = BTreeMap::new();
     for key in keys(objects).await {
@@ -126,7 +126,7 @@ async fn everything(objects: &InMemory) -> BTreeMap<String, Bytes> {
     found
 }
 
-/// A call that swaps, replaces, moves, deletes and creates.
+/// Creates a call that swaps, replaces, moves, deletes and creates.
 async fn call_on(store: &BucketStore) -> Overlay {
     for name in ["a", "b", "d/x", "d/y", "gone/z"] {
         store.write(&path(name), name.as_bytes().to_vec(), WriteMode::Create).await.unwrap();

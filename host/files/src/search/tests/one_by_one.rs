@@ -1,13 +1,15 @@
-//! The search compared with the plainest one: each line by itself, each file after the one before.
+//! Compares the search with a simple implementation that checks one line and one file after
+//! another.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::lines::{LineSearch, Matches};
-use super::super::tally::Tally;
+use super::super::tally::MatchTally;
 use super::*;
 
-/// Parts of patterns: whatever may see a line end differently in a line and in a text of lines.
+/// Parts of patterns: anything that may treat a line end differently in a line and in a text of
+/// lines.
 const ATOMS: [&str; 46] = [
     "a",
     "b",
@@ -56,7 +58,7 @@ const ATOMS: [&str; 46] = [
     r"\P{any}",
     "",
 ];
-/// Parts of texts. The Kelvin sign and the long s are a k and an s to whoever ignores case.
+/// Parts of texts. If case is ignored, the Kelvin sign is a k and the long s is an s.
 const PIECES: [&str; 18] = [
     "a", "b", "A", "é", "É", "\n", "\r\n", "\r", "\n\n", "\r\r\n", " ", "_", "\u{212a}", "\u{17f}",
     "ab", "b\u{301}", "\u{85}", "\u{2028}",
@@ -80,7 +82,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(select(&PIECES[..]), 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// The lines of `FILE-30`, each with the place where it starts.
+/// Returns the lines as defined by `FILE-30`, each with its offset.
 fn lines(text: &str) -> Vec<(usize, &str)> {
     let (mut lines, mut rest) = (Vec::new(), text);
     while let Some((line, behind)) = rest.split_once('\n') {
@@ -91,8 +93,8 @@ fn lines(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// What the rules say, word for word.
-fn plain(pattern: &Pattern, text: &str, caps: SearchCaps) -> Matches {
+/// Implements the rules literally.
+fn plain(pattern: &SearchPattern, text: &str, caps: SearchCaps) -> Matches {
     let mut matches = Matches::default();
     for (line_number, (start, line)) in (1..).zip(lines(text)) {
         let Some((from, to)) = pattern.find(line) else { continue };
@@ -110,7 +112,7 @@ fn plain(pattern: &Pattern, text: &str, caps: SearchCaps) -> Matches {
     matches
 }
 
-fn in_blocks(pattern: &Pattern, text: &str, caps: SearchCaps, block_lines: usize) -> Matches {
+fn in_blocks(pattern: &SearchPattern, text: &str, caps: SearchCaps, block_lines: usize) -> Matches {
     let mut search = LineSearch::new(pattern, caps);
     let mut rest = text;
     loop {
@@ -177,7 +179,7 @@ proptest! {
         };
         let mut order: Vec<_> = (0..counts.len()).collect();
         order.sort_by_key(|place| (*place as u64 + 1).wrapping_mul(seed | 1));
-        let (mut tally, mut end) = (Tally::new(counts.len(), matches_max), counts.len());
+        let (mut tally, mut end) = (MatchTally::new(counts.len(), matches_max), counts.len());
         for place in order {
             if place < end {
                 end = tally.add(place, matches(counts[place]));
@@ -188,13 +190,13 @@ proptest! {
     }
 }
 
-fn whole(pattern: &Pattern, text: &str, caps: SearchCaps) -> Matches {
+fn whole(pattern: &SearchPattern, text: &str, caps: SearchCaps) -> Matches {
     let mut search = LineSearch::new(pattern, caps);
     search.search(text.as_bytes(), true).unwrap();
     search.finish()
 }
 
-/// Whether all `lines` of the file at `path` are in the answer, `last` being its last file.
+/// Returns whether all `lines` of the file at `path` are in the results. `last` is their last file.
 fn shown_all(lines: u64, last: Option<&FileMatches>, path: &StorePath) -> bool {
     let shown = last.filter(|file| file.file_name == path.to_string());
     lines == shown.map_or(0, |file| file.matching_lines.len() as u64)

@@ -1,4 +1,4 @@
-//! Requests to authorization servers, whose addresses a server names.
+//! Requests to authorization servers. Their addresses come from the MCP server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use url::{Host, Url};
 use crate::client::settings::{HttpEndpoint, is_loopback};
 use crate::web::{ClientError, builder};
 
-/// Documents of authorization servers are a few KiB.
+/// Maximum size of a response body. Documents of authorization servers are a few KiB.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 const REDIRECTS_MAX: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The two clients that rmcp's requests are made with.
+/// The two HTTP clients for rmcp's requests: one follows redirects, the other does not.
 pub(super) struct Fetch {
     following: reqwest::Client,
     stopping: reqwest::Client,
     rule: Rule,
 }
 
-/// Which addresses may be asked.
+/// Rule for the addresses that may be contacted.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     loopback: bool,
@@ -37,7 +37,7 @@ struct Rule {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum FetchRefusal {
     #[error("the address is not one that a server may name")]
     Address,
     #[error("the answer is too large")]
@@ -55,8 +55,8 @@ impl Rule {
             || self.private && is_private
     }
 
-    /// Whether the text of an address may be asked; names are looked at again when they are looked
-    /// up.
+    /// Returns true if the text of an address allows contacting it; host names are checked again
+    /// when they are resolved.
     fn takes_url(self, url: &Url) -> bool {
         let is_secret =
             url.scheme() == "https" || url.scheme() == "http" && self.loopback && is_loopback(url);
@@ -77,7 +77,7 @@ impl Resolve for Rule {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let taken: Vec<SocketAddr> = found.filter(|address| rule.takes(address.ip())).collect();
             if taken.is_empty() {
-                return Err(Refused::Address.into());
+                return Err(FetchRefusal::Address.into());
             }
             Ok(Box::new(taken.into_iter()) as Addrs)
         })
@@ -85,7 +85,8 @@ impl Resolve for Rule {
 }
 
 impl Fetch {
-    /// A server on this machine may have its authorization server there as well.
+    /// Creates the clients. The authorization server of an MCP server on this machine may be on
+    /// this machine as well.
     pub(super) fn new(endpoint: &HttpEndpoint, private: bool) -> Result<Self, ClientError> {
         let rule = Rule { loopback: is_loopback(endpoint.url()), private };
         let client = |redirects| -> Result<_, ClientError> {
@@ -112,7 +113,7 @@ impl Fetch {
         };
         let request = reqwest::Request::try_from(request.request)?;
         if !self.rule.takes_url(request.url()) {
-            return Err(Refused::Address.into());
+            return Err(FetchRefusal::Address.into());
         }
         let response = client.execute(request).await?;
         let mut answer = http::Response::builder().status(response.status());
@@ -123,7 +124,7 @@ impl Fetch {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk?;
             if chunk.len() > BODY_BYTES_MAX.saturating_sub(body.len()) {
-                return Err(Refused::TooLarge.into());
+                return Err(FetchRefusal::TooLarge.into());
             }
             body.extend_from_slice(&chunk);
         }

@@ -1,4 +1,4 @@
-//! A browser that comes back to a port of this machine.
+//! Browser login with a redirect to a port of this machine.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use tokio::sync::Mutex;
 
 use super::Browser;
 
-/// How long a person has for a page that asks them to log in.
+/// Maximum time for the user to log in.
 const VISIT_WAIT: Duration = Duration::from_mins(5);
-/// The head of a request that a browser sends, in bytes.
+/// Maximum size of the head of a browser's request, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// How long a connection has for its request; whatever else connects does not keep the browser
-/// waiting for longer.
+/// Maximum time for a connection to send its request, so that other connections do not keep the
+/// browser waiting.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 const PATH: &str = "/callback";
 const PAGE: &str = "You can close this page and go back.\n";
 
-/// Shows a person the address to go to, and listens on a loopback port until they come back.
+/// Shows the user the address to visit, and listens on a loopback port for the redirect.
 pub struct Loopback {
     show: Box<dyn Fn(&str) + Send + Sync>,
     listener: Mutex<Option<TcpListener>>,
 }
 
 impl Loopback {
-    /// `show` gets the address that the person has to visit: it prints it or opens it.
+    /// Creates a browser. `show` prints or opens the address that the user has to visit.
     pub fn new(show: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { show: Box::new(show), listener: Mutex::default() }
     }
@@ -44,18 +44,20 @@ impl Browser for Loopback {
     }
 
     async fn visit(&self, address: &str) -> Result<String, String> {
-        let listener = self.listener.lock().await.take().ok_or("nobody listens for the answer")?;
+        let listener =
+            self.listener.lock().await.take().ok_or("the listener for the answer is gone")?;
         let origin = listener.local_addr().map_err(|error| error.to_string())?;
         (self.show)(address);
         let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener)).await;
         let target = answer
-            .map_err(|_| "nobody came back in time".to_owned())?
+            .map_err(|_| "the login was not completed in time".to_owned())?
             .map_err(|error| error.to_string())?;
         Ok(format!("http://{origin}{target}"))
     }
 }
 
-/// The target of the first request for the path; others are told that there is nothing.
+/// Waits for the first request for the callback path and returns its target. Other requests get
+/// 404.
 async fn answer(listener: &TcpListener) -> std::io::Result<String> {
     loop {
         let (mut stream, _) = listener.accept().await?;
@@ -75,7 +77,7 @@ async fn answer(listener: &TcpListener) -> std::io::Result<String> {
     }
 }
 
-/// The target of a GET request.
+/// Reads the target of a GET request.
 async fn target(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut chunk) = (Vec::new(), [0; 1024]);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

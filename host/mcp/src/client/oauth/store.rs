@@ -1,4 +1,4 @@
-//! Where tokens are kept.
+//! Storage for tokens.
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -12,32 +12,32 @@ use rmcp::transport::{AuthError, CredentialStore as RmcpStore, StoredCredentials
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-/// A credential file, in bytes; tokens are a few KiB.
+/// Maximum size of a credential file, in bytes; tokens are a few KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Keeps one text of secrets per key. The text names the authorization server (issuer) that the
-/// secrets are from, and they are never used with another.
+/// Storage for one secret string per key. The string names the authorization server (issuer) that
+/// issued the secrets, and they are never used with another one.
 pub trait CredentialStore: Send + Sync {
-    /// The text under a key, if there is one.
+    /// Returns the string under a key, if there is one.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// If the store cannot be read.
     fn load(&self, key: &str) -> io::Result<Option<String>>;
 
-    /// Keeps a text, in the place of what was there.
+    /// Stores a string and replaces the previous one.
     ///
     /// # Errors
-    /// When it is not kept.
+    /// If the string was not stored.
     fn save(&self, key: &str, text: &str) -> io::Result<()>;
 
-    /// Forgets the text under a key.
+    /// Deletes the string under a key.
     ///
     /// # Errors
-    /// When it may still be there.
+    /// If the string may still exist.
     fn clear(&self, key: &str) -> io::Result<()>;
 }
 
-/// Credentials that end with the process.
+/// Credentials in memory, which end with the process.
 #[derive(Default)]
 pub struct MemoryCredentials {
     texts: Mutex<BTreeMap<String, String>>,
@@ -69,7 +69,8 @@ pub struct CredentialFiles {
 }
 
 impl CredentialFiles {
-    /// Keeps the files in a directory of the host, which is made when it is needed.
+    /// Creates a store in a directory of the host. The directory is created when it is first
+    /// needed.
     #[must_use]
     pub fn new_ambient(directory: PathBuf) -> Self {
         Self { directory }
@@ -103,8 +104,8 @@ impl CredentialStore for CredentialFiles {
             options.mode(0o600);
         }
         directory.recursive(true).create(&self.directory)?;
-        // Written beside and moved, so that nobody ever finds a half, and with a mode that is right
-        // from the start.
+        // Written to a temporary file and renamed, so that readers never see a partial file, and
+        // with the right mode from the start.
         let mut name = [0_u8; 8];
         getrandom::fill(&mut name).map_err(io::Error::other)?;
         let beside = self.directory.join(format!("{key}.{:016x}", u64::from_le_bytes(name)));
@@ -127,7 +128,7 @@ impl CredentialStore for CredentialFiles {
     }
 }
 
-/// The part of a store that belongs to one server.
+/// View of a store for one server.
 pub(super) struct OneServer {
     store: Arc<dyn CredentialStore>,
     key: String,
@@ -139,7 +140,7 @@ impl OneServer {
     }
 }
 
-/// What the credentials for a server are kept under.
+/// Returns the key for the credentials of a server.
 pub(super) fn key(server: &Url) -> String {
     HEXLOWER.encode(&Sha256::digest(server.as_str().as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! A server that answers what was written down before.
+//! Scripted server.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{ReconnectFailed, Remote, RequestError};
 
-/// What happens next.
+/// Step of a script.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A result.
+    /// Responds with a result.
     Answer(Value),
-    /// An error of the protocol.
+    /// Responds with a JSON-RPC error.
     Error { code: i64, message: String },
-    /// The stream ends.
+    /// Closes the stream.
     Closed,
-    /// Something that is none of the others.
+    /// Fails in any other way.
     Broken,
-    /// No answer at all.
+    /// Never responds.
     Hangs,
-    /// The next connection cannot be made.
+    /// Makes the next reconnection fail.
     NoReconnect,
 }
 
 impl Step {
-    /// The steps that one entry of a row's script means.
+    /// Returns the steps for one entry of a row's script.
     pub(super) fn read(entry: &Value) -> Vec<Self> {
         let mut steps = Vec::new();
         if let Some(message) = entry.get("protocol_error").and_then(Value::as_str) {
@@ -49,7 +49,7 @@ impl Step {
     }
 }
 
-/// What was asked of the server.
+/// Requests that the server received.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Played {
     pub(super) requests: Vec<String>,
@@ -58,14 +58,14 @@ pub(super) struct Played {
     pub(super) task_parameter: Option<Value>,
 }
 
-/// A server that answers what was written down before, and nothing after that.
+/// Server that answers from a script, and does not answer after its end.
 pub struct Scripted {
     steps: Mutex<VecDeque<Step>>,
     played: Mutex<Played>,
     sent: Mutex<Vec<(&'static str, Value)>>,
-    /// Whether pauses last; otherwise they are noted alone.
+    /// True if pauses really wait; otherwise they are only recorded.
     pub(super) sleeps_really: bool,
-    /// Whether calls beyond the script succeed.
+    /// True if calls after the end of the script succeed.
     pub(super) calls_plainly: bool,
     /// Fires when the server does not answer.
     pub(super) on_hang: Option<CancellationToken>,
@@ -87,19 +87,19 @@ impl Scripted {
         }
     }
 
-    /// A server with these results, in their order.
+    /// Creates a server that returns these results in order.
     #[must_use]
     pub fn answering(results: Vec<Value>) -> Self {
         Self::new(results.into_iter().map(Step::Answer).collect())
     }
 
-    /// The methods and parameters that were sent.
+    /// Returns the methods and parameters that were sent.
     #[must_use]
     pub fn sent(&self) -> Vec<(&'static str, Value)> {
         lock(&self.sent).clone()
     }
 
-    /// The pauses between requests, in seconds.
+    /// Returns the pauses between requests, in seconds.
     #[must_use]
     pub fn pauses_s(&self) -> Vec<f64> {
         lock(&self.played).sleeps_s.clone()

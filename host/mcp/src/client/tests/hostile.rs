@@ -12,14 +12,14 @@ use cofferdam_tool::{CallContext, Completion, Toolset};
 use serde_json::{Value, json};
 
 use crate::client::{
-    Endpoint, Generation, HttpEndpoint, RemoteServer, ServerSettings, StdioCommand,
+    Generation, HttpEndpoint, RemoteServer, ServerEndpoint, ServerSettings, StdioCommand,
 };
 
-/// A server over HTTP whose tool `flood` is answered with messages without end, and whose tool
+/// Server over HTTP that answers its tool `flood` with an endless stream of messages, and its tool
 /// `plain` with a result.
 struct Hostile {
     url: String,
-    /// Bytes of messages that the client has taken.
+    /// Number of bytes of messages that the client has accepted.
     sent: Arc<AtomicU64>,
 }
 
@@ -40,14 +40,14 @@ impl Hostile {
 
     async fn connect(&self, generation: Generation) -> Arc<RemoteServer> {
         let mut settings =
-            ServerSettings::new("far", Endpoint::Http(HttpEndpoint::new(&self.url).unwrap()));
+            ServerSettings::new("far", ServerEndpoint::Http(HttpEndpoint::new(&self.url).unwrap()));
         settings.generation = generation;
         settings.call_wait = Duration::from_secs(10);
         Arc::new(RemoteServer::connect(settings).await.unwrap())
     }
 }
 
-/// Answers one request; an error means that the client is gone.
+/// Answers one request. An error means that the client is gone.
 fn answer(mut stream: TcpStream, messages: fn(u64) -> Value, sent: &AtomicU64) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut length, mut line) = (0, String::new());
@@ -121,7 +121,7 @@ fn sampling(number: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": number, "method": "sampling/createMessage", "params": params})
 }
 
-/// Two thousand log lines, and the result.
+/// Returns two thousand log lines and the result.
 fn lines(number: u64) -> Value {
     if number == 2000 {
         return Value::Null;
@@ -130,7 +130,7 @@ fn lines(number: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 }
 
-/// A user who never answers.
+/// User who never answers.
 #[derive(Default)]
 struct Absent(AtomicU64);
 
@@ -177,10 +177,10 @@ async fn requests_without_end_end_the_call_over_http() {
         assert_eq!(completion.record.error_type.as_deref(), Some("Mcp.TooManyRequests"));
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
         assert!(user.0.load(Ordering::Relaxed) <= 8, "the user was asked more often than that");
-        // The buffers of two sockets and the queues of the SDK, and no more.
+        // Only the buffers of two sockets and the queues of the SDK.
         let sent = hostile.sent.load(Ordering::Relaxed);
         assert!(sent < 32 << 20, "{sent} bytes were taken");
-        // The next call has a connection of its own.
+        // The next call gets a new connection.
         let plain = call(&server, "plain", &CallContext::new("d")).await;
         assert_eq!(plain.outcome.shown().unwrap().text(), "plain");
     }
@@ -206,7 +206,7 @@ async fn requests_without_end_end_the_call_over_a_pipe() {
         arguments: vec!["-c".to_owned(), script.to_owned()],
         ..StdioCommand::default()
     };
-    let mut settings = ServerSettings::new("far", Endpoint::Command(command));
+    let mut settings = ServerSettings::new("far", ServerEndpoint::Command(command));
     settings.generation = Generation::Handshake;
     settings.call_wait = Duration::from_secs(10);
     let server = Arc::new(RemoteServer::connect(settings).await.unwrap());

@@ -1,4 +1,4 @@
-//! Servers that are reached over HTTP.
+//! Servers over HTTP.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::{
-    ConnectError, Endpoint, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerSettings,
+    ConnectError, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerEndpoint, ServerSettings,
 };
 
-/// How a server answers.
+/// Behavior of a test server.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Json,
@@ -32,7 +32,7 @@ enum Manner {
 struct Served {
     manner: Manner,
     redirect: Option<String>,
-    /// Of each request: its method, or nothing, and the token that came with it.
+    /// Method, if any, and token of each request.
     seen: Mutex<Vec<(String, Option<String>)>>,
 }
 
@@ -87,7 +87,7 @@ async fn answer(
     Ok(Response::builder().header(CONTENT_TYPE, kind).body(Full::from(answer)).unwrap())
 }
 
-/// A server of the earlier draft of tasks.
+/// Server of the earlier draft of tasks.
 fn result(method: &str, parameters: &Value) -> Option<Value> {
     let object = json!({"type": "object"});
     Some(match method {
@@ -122,7 +122,7 @@ async fn connect(url: &str, token: Option<&'static str>) -> Result<RemoteServer,
         endpoint =
             endpoint.with_headers(vec![(AUTHORIZATION, HeaderValue::from_static(token))]).unwrap();
     }
-    RemoteServer::connect(ServerSettings::new("s", Endpoint::Http(endpoint))).await
+    RemoteServer::connect(ServerSettings::new("s", ServerEndpoint::Http(endpoint))).await
 }
 
 async fn call(server: &Arc<RemoteServer>, tool: &str) -> Completion {

@@ -1,18 +1,18 @@
-//! What is kept of a listing.
+//! Limits and redaction of listings.
 
 use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::redact::Redactor;
 use serde_json::{Value, json};
 
 use crate::client::testing::Scripted;
-use crate::client::{CallError, Listing, Passed, TaskSupport, ToolListed};
+use crate::client::{CallError, PassedItems, ServerListing, TaskSupport, ToolListed};
 
 fn page(tools: Vec<Value>, cursor: Option<&str>) -> Value {
     json!({"tools": tools, "nextCursor": cursor})
 }
 
-async fn fetched(pages: Vec<Value>) -> Listing {
-    Listing::fetch(&Scripted::answering(pages), true, false).await.unwrap()
+async fn fetched(pages: Vec<Value>) -> ServerListing {
+    ServerListing::fetch(&Scripted::answering(pages), true, false).await.unwrap()
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ fn a_tool_with_a_schema_that_cannot_be_used_is_left_out_alone() {
     assert!(read(json!({"x": "y".repeat(200_000)})).unwrap_err().contains("too large"));
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
     assert!(read(deep).unwrap_err().contains("too deeply"));
-    // Nobody here decodes by it, so what a compiler would refuse is fine.
+    // Arguments are not decoded by it, so a schema that a compiler would reject is fine.
     assert!(
         read(json!({"$ref": "https://example.com/x", "type": "object", "pattern": "("})).is_ok()
     );
@@ -70,7 +70,7 @@ async fn resources_are_made_anew_from_known_fields_within_limits() {
     ]});
     let templates = json!({"resourceTemplates": [{"uriTemplate": "book:///{n}", "name": "Page"}]});
     let remote = Scripted::answering(vec![resources, templates]);
-    let passed = Passed::fetch(&remote, Some(&redactor()), &mut Vec::new()).await.unwrap();
+    let passed = PassedItems::fetch(&remote, Some(&redactor()), &mut Vec::new()).await.unwrap();
     assert_eq!(
         json!(passed.resources),
         json!([{"uri": "book:///one", "name": "One", "description": "[secret k]"}])

@@ -1,10 +1,10 @@
-//! The conformance rows that need a connection.
+//! Conformance rows that need a connection.
 
 use serde_json::Value;
 
 use crate::client::testing::play;
 
-/// What a row expects of an object is a part of what comes.
+/// Returns true if the result contains everything that a row expects of it.
 fn agrees(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => expected.iter().all(|(name, value)| {

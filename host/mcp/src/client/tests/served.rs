@@ -1,5 +1,5 @@
-//! A server of the SDK over standard streams, which this test program becomes when a test starts it
-//! as a child.
+//! SDK server over standard streams. This test program becomes it when a test starts it as a child
+//! process.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use rmcp::service::{RequestContext, RoleServer, ServiceExt as _};
 use rmcp::{ServerHandler, transport};
 use serde_json::json;
 
-use crate::client::{Endpoint, ServerSettings, StdioCommand};
+use crate::client::{ServerEndpoint, ServerSettings, StdioCommand};
 
-/// Says that this process is to be a server; its value says which.
+/// Environment variable that makes this process a server; its value selects which one.
 const ASKED: &str = "COFFERDAM_TEST_SERVER";
 
-/// Settings that start this program as a server.
+/// Returns settings that start this program as a server.
 pub(super) fn settings(kind: &str, more: &[(&str, &str)]) -> ServerSettings {
     let asked = [(ASKED, kind)];
     let env =
         asked.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     ServerSettings::new(
         "served",
-        Endpoint::Command(StdioCommand {
+        ServerEndpoint::Command(StdioCommand {
             program: std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
             arguments: ["client::tests::served::becomes_a_server", "--exact", "--nocapture"]
                 .map(str::to_owned)
@@ -35,14 +35,14 @@ pub(super) fn settings(kind: &str, more: &[(&str, &str)]) -> ServerSettings {
     )
 }
 
-/// Without a test that asks for it this does nothing. As a server it never returns: the harness
-/// prints a line to standard output before, which a client has to pass over.
+/// Does nothing unless a test starts it as a server. A server never returns; the harness prints a
+/// line to standard output before, which clients must skip.
 #[test]
 fn becomes_a_server() {
     let Ok(kind) = std::env::var(ASKED) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     if kind == "silent" {
-        // A descendant that would outlive a server which is killed alone.
+        // Descendant that would survive if only the server process were killed.
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         std::fs::write(std::env::var("PID_FILE").unwrap(), child.id().to_string()).unwrap();
         child.wait().unwrap();

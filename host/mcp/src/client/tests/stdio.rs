@@ -1,4 +1,4 @@
-//! A server that is a process.
+//! Servers that run as processes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::served::settings;
 use crate::client::{
-    ConnectError, Endpoint, Generation, LeftOut, RemoteServer, Review, ServerSettings, Statements,
+    ConnectError, Generation, LeftOut, RemoteServer, Review, ServerEndpoint, ServerSettings,
+    Statements,
 };
 
 async fn connected(settings: ServerSettings) -> Arc<RemoteServer> {
@@ -101,7 +102,7 @@ async fn a_server_gets_the_configured_environment_alone() {
 #[tokio::test]
 async fn a_server_that_is_gone_is_started_again_for_the_next_call() {
     let server = connected(settings("plain", &[])).await;
-    // The tool ends the server each time that it is called, so it is called twice and no more.
+    // The tool ends the server each time, so exactly two calls are made.
     let completion = call(&server, "exit", "{}").await;
     let Outcome::Error(error) = completion.outcome else { panic!("{:?}", completion.outcome) };
     assert_eq!(error.type_name(), "Mcp.ConnectionLost");
@@ -182,7 +183,7 @@ async fn a_changed_list_is_loaded_without_being_asked_for() {
         let server = connected(settings).await;
         assert_eq!(server.definitions().len(), 7);
         if generation == Generation::Stateless {
-            // Who has not subscribed yet hears nothing, and nothing says when that is.
+            // Changes before the subscription are lost, and nothing reports when it is active.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         call(&server, "grow", "{}").await;
@@ -191,7 +192,7 @@ async fn a_changed_list_is_loaded_without_being_asked_for() {
 }
 
 fn is_running(pid: &str) -> bool {
-    // A process that nobody has waited for yet is not running any more.
+    // A zombie process is not running any more.
     let status =
         std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     status
@@ -219,10 +220,10 @@ async fn a_server_that_is_given_up_takes_its_descendants_along() {
 #[tokio::test]
 async fn a_line_without_end_ends_the_connection() {
     let mut settings = settings("plain", &[("PATH", "/usr/bin:/bin")]);
-    let Endpoint::Command(command) = &mut settings.endpoint else { panic!("no command") };
+    let ServerEndpoint::Command(command) = &mut settings.endpoint else { panic!("no command") };
     command.program = "/bin/sh".to_owned();
     command.arguments = ["-c", "yes | tr -d '\\n'"].map(str::to_owned).to_vec();
-    // Without a limit the time for a handshake would pass before anything happened.
+    // Without a limit, the handshake's timeout would pass before anything happened.
     let connecting = tokio::time::timeout(Duration::from_secs(20), RemoteServer::connect(settings));
     assert!(matches!(connecting.await.unwrap(), Err(ConnectError::Handshake(_))));
 }
@@ -241,7 +242,7 @@ async fn names_of_the_server_are_admitted_prefixed_and_approved_as_configured() 
     assert_eq!(call(&server, "far_echo", "{}").await.record.outcome, "ok");
 }
 
-/// Leaves `echo` and the instructions out.
+/// Leaves out `echo` and the instructions.
 struct Careful;
 
 impl Review for Careful {

@@ -1,4 +1,4 @@
-//! Batches of messages on a line: their requests are answered together.
+//! Batches of messages on a line. The responses to the requests of a batch are sent together.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,22 +9,22 @@ use rmcp::model::{
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::value::RawValue;
 
-/// The one revision that has batches.
+/// The only revision that has batches.
 pub(crate) const REVISION: &str = "2025-03-26";
-/// Most messages of a batch.
+/// Maximum number of messages in a batch.
 pub(crate) const MESSAGES_MAX: usize = 64;
 
-/// The batches of one connection.
+/// Batches of one connection.
 #[derive(Default)]
 pub(super) struct Batches {
-    /// Messages of the batch that was read last and are still to be taken.
+    /// Messages of the most recent batch that have not been taken yet.
     unread: VecDeque<Vec<u8>>,
-    /// True if the message that was taken last belongs to the last batch.
+    /// True if the most recently taken message belongs to the most recent batch.
     is_reading: bool,
     open: Vec<Batch>,
 }
 
-/// A batch with requests that wait for their answers.
+/// Batch with unanswered requests.
 #[derive(Default)]
 struct Batch {
     is_read: bool,
@@ -32,20 +32,20 @@ struct Batch {
     answers: Vec<TxJsonRpcMessage<RoleServer>>,
 }
 
-/// Returns whether a line holds a batch.
+/// Returns whether a line contains a batch.
 pub(super) fn is_batch(line: &[u8]) -> bool {
     line.trim_ascii_start().first() == Some(&b'[')
 }
 
 impl Batches {
-    /// Takes a batch apart. False if the line is none, or one of too many messages.
+    /// Splits a batch. Returns false if the line is not a batch, or has too many messages.
     pub(super) fn read(&mut self, line: &[u8]) -> bool {
         let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(line) else { return false };
         if messages.is_empty() || messages.len() > MESSAGES_MAX {
             return false;
         }
-        // A message on a line of its own, as every reader here expects it: outside of texts an end
-        // of a line is a space.
+        // Readers here expect each message on its own line. Line breaks outside of JSON strings are
+        // insignificant and can become spaces.
         let line = |message: &&RawValue| message.get().replace(['\n', '\r'], " ").into_bytes();
         self.unread =
             messages.iter().map(line).map(|line| [line, b"\n".to_vec()].concat()).collect();
@@ -53,15 +53,15 @@ impl Batches {
         true
     }
 
-    /// The next message of the batch that was read last.
+    /// Takes the next message of the most recent batch.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         let next = self.unread.pop_front();
         self.is_reading = next.is_some();
         next
     }
 
-    /// Notes a message that was read, or that there was none in what was taken. Gives the answers
-    /// of a batch that is complete with it.
+    /// Records the message that was read, or `None` for a batch entry that is not a valid message.
+    /// Returns the responses of a batch that this completes.
     pub(super) fn note(
         &mut self,
         message: Option<&RxJsonRpcMessage<RoleServer>>,
@@ -74,7 +74,7 @@ impl Batches {
             batch.is_read = is_read;
         }
         self.is_reading &= !is_read;
-        // A request that is given up is not answered.
+        // A canceled request is not answered.
         if let Some(ClientJsonRpcMessage::Notification(notification)) = message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(id) = &cancelled.params.request_id
@@ -86,8 +86,8 @@ impl Batches {
         self.take_complete()
     }
 
-    /// Takes an answer to a request of a batch: gives all of the batch with the last one. Anything
-    /// else comes back.
+    /// Collects the response to a request of a batch, and returns all responses of the batch with
+    /// the last one. Returns any other message as the error.
     pub(super) fn collect(
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,

@@ -1,8 +1,9 @@
-//! A plain `tools/call`, read in one go.
+//! Parser for plain `tools/call` requests.
 //!
-//! The SDK reads a message into a tree and tries one type of request after the other on it, each of
-//! which fails with a text of its own. Here is one type, which refuses what it does not know: then
-//! the line is the SDK's to read, so that nothing is taken or refused that the SDK would not.
+//! The SDK reads a message into a tree and then tries one request type after the other, each of
+//! which fails with its own error message. This parser tries a single type and rejects everything
+//! unknown; the SDK then parses the line, so that no line is accepted or rejected that the SDK
+//! would treat differently.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,13 +18,13 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct CallLine {
     #[serde(rename = "jsonrpc")]
     _version: JsonRpcVersion2_0,
     id: RequestId,
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
-    params: Object<Params>,
+    params: ObjectValue<Params>,
 }
 
 #[derive(Deserialize)]
@@ -35,33 +36,33 @@ struct Params {
     meta: Option<JsonObject>,
 }
 
-/// What is written as an object: serde would take a list of the members' values as well.
-struct Object<T>(T);
+/// Value that must be a JSON object: serde would also accept a list of the members' values.
+struct ObjectValue<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members(PhantomData))
+        deserializer.deserialize_map(CallMembers(PhantomData))
     }
 }
 
-struct Members<T>(PhantomData<T>);
+struct CallMembers<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-    type Value = Object<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for CallMembers<T> {
+    type Value = ObjectValue<T>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+        T::deserialize(MapAccessDeserializer::new(members)).map(ObjectValue)
     }
 }
 
-/// The message in a line if it is such a call, and nothing else.
+/// Parses a line that is a plain `tools/call`. Returns `None` for any other line.
 pub(super) fn read(line: &[u8]) -> Option<ClientJsonRpcMessage> {
-    let Object(call): Object<Call> = serde_json::from_slice(line).ok()?;
-    let Object(read) = call.params;
+    let ObjectValue(call): ObjectValue<CallLine> = serde_json::from_slice(line).ok()?;
+    let ObjectValue(read) = call.params;
     let mut params = CallToolRequestParams::new(read.name);
     params.arguments = read.arguments;
     let mut request = CallToolRequest::new(params);

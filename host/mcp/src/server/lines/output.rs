@@ -1,5 +1,5 @@
-//! Messages on their way out: they are put into words where they are sent, and written by whoever
-//! comes first.
+//! Outgoing messages: they are serialized when they are sent, and written by the first future that
+//! runs.
 
 use std::io;
 use std::pin::Pin;
@@ -10,28 +10,29 @@ use bytes::BytesMut;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-/// The room that is kept for further messages, in bytes. That of a large one is given back.
+/// Maximum buffer capacity that is retained for further messages, in bytes. The memory of a larger
+/// buffer is freed.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// The way out of one connection.
-pub(super) struct Output<W> {
-    /// Lines that nobody writes yet.
+/// Output of one connection.
+pub(super) struct LineOutput<W> {
+    /// Lines that are queued for writing.
     waiting: Arc<Mutex<Vec<u8>>>,
-    /// `None` once the connection is closed.
-    writer: tokio::sync::Mutex<Option<Writer<W>>>,
+    /// Writer of the stream; `None` once the connection is closed.
+    writer: tokio::sync::Mutex<Option<LineWriter<W>>>,
 }
 
-struct Writer<W> {
+struct LineWriter<W> {
     stream: W,
-    /// Lines that are being written. Writing may be interrupted anywhere and goes on here.
+    /// Lines that are being written. Writing can be interrupted at any point and resumes here.
     writing: BytesMut,
-    /// True if the stream may hold bytes that it has not passed on.
+    /// True if the stream may have buffered bytes that need a flush.
     needs_flush: bool,
 }
 
-impl<W: AsyncWrite + Send + Unpin> Output<W> {
+impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
     pub(super) fn new(stream: W) -> Self {
-        let writer = Writer { stream, writing: BytesMut::new(), needs_flush: false };
+        let writer = LineWriter { stream, writing: BytesMut::new(), needs_flush: false };
         Self { waiting: Arc::default(), writer: tokio::sync::Mutex::new(Some(writer)) }
     }
 
@@ -55,14 +56,14 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         !self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Writes all lines that there are by now.
+    /// Writes all lines that are queued.
     pub(super) async fn flush(&self) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
         self.flush_by(writer.as_mut()).await
     }
 
-    /// The same as far as it goes without waiting. What is left, and what fails, is for
-    /// [`Self::flush`].
+    /// Like [`Self::flush`], but only writes what is possible without waiting. The rest, and any
+    /// error, is left to the next [`Self::flush`].
     pub(super) fn try_flush(&self) {
         if let Ok(mut writer) = self.writer.try_lock() {
             let flush = std::pin::pin!(self.flush_by(writer.as_mut()));
@@ -70,7 +71,7 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         }
     }
 
-    async fn flush_by(&self, writer: Option<&mut Writer<W>>) -> io::Result<()> {
+    async fn flush_by(&self, writer: Option<&mut LineWriter<W>>) -> io::Result<()> {
         let Some(writer) = writer else {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is closed"));
         };
@@ -89,7 +90,7 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         Ok(())
     }
 
-    /// Writes the lines that there are and closes the connection.
+    /// Writes the queued lines and closes the connection.
     pub(super) async fn close(&self) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
         let flushed = self.flush_by(writer.as_mut()).await;
@@ -98,9 +99,9 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
     }
 }
 
-impl<W> Writer<W> {
-    /// Takes over what waits, behind what was left of the last time. Says whether there is anything
-    /// to write.
+impl<W> LineWriter<W> {
+    /// Takes over the queued lines, after the rest of the previous ones. Returns whether there is
+    /// anything to write.
     fn take(&mut self, waiting: &Mutex<Vec<u8>>) -> bool {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.writing.extend_from_slice(&waiting);
@@ -110,16 +111,16 @@ impl<W> Writer<W> {
     }
 }
 
-/// A stream into the lines that wait.
-pub(super) struct Waiting(Arc<Mutex<Vec<u8>>>);
+/// Stream that appends to the queued lines.
+pub(super) struct BufferedLines(Arc<Mutex<Vec<u8>>>);
 
-impl Waiting {
-    pub(super) fn new<W>(output: &Output<W>) -> Self {
+impl BufferedLines {
+    pub(super) fn new<W>(output: &LineOutput<W>) -> Self {
         Self(Arc::clone(&output.waiting))
     }
 }
 
-impl AsyncWrite for Waiting {
+impl AsyncWrite for BufferedLines {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

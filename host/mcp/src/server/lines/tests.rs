@@ -4,11 +4,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 
-/// The transport, the client's way in and the client's way out, each with room for `bytes`.
-fn lines(bytes: usize) -> (Lines<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
+/// Creates the transport, the client's input and the client's output, with an output buffer of
+/// `bytes`.
+fn lines(bytes: usize) -> (LineTransport<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
     let (client_in, input) = tokio::io::duplex(1 << 20);
     let (output, client_out) = tokio::io::duplex(bytes);
-    (Lines::new(input, output, Default::default()), client_in, client_out)
+    (LineTransport::new(input, output, Default::default()), client_in, client_out)
 }
 
 fn call(id: i64) -> String {
@@ -114,7 +115,7 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
     }
     let sent = [lines.send(answer(1)), lines.send(answer(2))];
     let writing = async {
-        // The first one gives up in the middle of a line.
+        // The first one is dropped in the middle of a line.
         let [first, second] = sent;
         assert!(futures_util::poll!(Box::pin(first)).is_pending());
         second.await.unwrap();
@@ -169,7 +170,7 @@ async fn the_answers_to_a_batch_are_one_line() {
     );
     assert_eq!(ids(&written[2]), Some(vec![json!(2), json!(1)]));
 
-    // A request of a batch that is given up has no answer to wait for.
+    // A canceled request of a batch has no response to wait for.
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
     client

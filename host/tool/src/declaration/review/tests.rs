@@ -36,7 +36,7 @@ fn refusals_are_those_of_a_load_and_more() {
     let all = review(&declarations).refusals;
     assert!(all.contains(&super::super::check_declarations(&declarations).unwrap_err()));
     assert_eq!(all.len(), 3, "{all:?}");
-    // A schema whose types are wrong says nothing certain about defaults.
+    // The types of this schema are wrong, so it says nothing certain about defaults.
     let bad = r#"{"properties":{"a":{"default":2,"type":"string"},"b":{"default":1,"type":"string"}},"required":["c","d"]}"#;
     assert_eq!(review(&[tool("one", bad)]).refusals.len(), 4);
     for text in ["", "[]", "{", "nonsense", r#"{"type":"array"}"#] {

@@ -1,4 +1,4 @@
-//! The intersection, over all combinations of small sides.
+//! Tests of the intersection, over all combinations of small sides.
 
 use proptest::prelude::*;
 
@@ -70,7 +70,7 @@ prop_compose! {
     }
 }
 
-/// Whether `narrow` allows nothing that `wide` does not.
+/// Returns whether `narrow` allows nothing that `wide` does not.
 fn is_within(narrow: &Policy, wide: &Policy) -> bool {
     let files = narrow.files.iter().all(|(name, access)| {
         wide.files.get(name).is_some_and(|offered| offered.intersect(*access) == Some(*access))
@@ -94,7 +94,7 @@ fn is_within(narrow: &Policy, wide: &Policy) -> bool {
         && narrow.limits.narrowed_by(&wide.limits) == narrow.limits
 }
 
-/// What was asked, as a policy that offers all of it.
+/// Returns a policy that offers everything requested.
 fn as_policy(asked: &Permissions, offered: &Policy) -> Policy {
     let mut files = asked.files.clone();
     if let Some(any) = asked.files_any {
@@ -110,7 +110,7 @@ fn as_policy(asked: &Permissions, offered: &Policy) -> Policy {
         clock: asked.clock,
         random: asked.random,
         limits: asked.limits.applied_to(&offered.limits),
-        // Addresses and headers come from the offer; rules are compared on their own.
+        // Addresses and headers come from the offer; rules are compared separately.
         http: Vec::new(),
         ..Policy::default()
     }
@@ -121,7 +121,7 @@ proptest! {
 
     #[test]
     fn a_grant_is_within_what_is_offered_and_within_what_is_asked(asked in permissions(), offered in policy()) {
-        let granted = Asked::Stated(Box::new(asked.clone())).granted_of(&offered).policy;
+        let granted = RequestedPermissions::Stated(Box::new(asked.clone())).granted_of(&offered).policy;
         prop_assert!(is_within(&granted, &offered), "{:#?}", granted);
         let without_http = Policy { http: Vec::new(), ..granted.clone() };
         prop_assert!(is_within(&without_http, &as_policy(&asked, &offered)), "{:#?}", granted);
@@ -131,7 +131,7 @@ proptest! {
 
     #[test]
     fn offering_what_is_missing_leaves_nothing_missing(asked in permissions(), mut offered in policy()) {
-        let asked = Asked::Stated(Box::new(asked));
+        let asked = RequestedPermissions::Stated(Box::new(asked));
         for missing in asked.granted_of(&offered).missing {
             match missing.permission {
                 Permission::Files(Some(name), access) => { offered.files.insert(name, access); }
@@ -156,7 +156,10 @@ proptest! {
 #[test]
 fn a_plugin_without_a_manifest_takes_what_is_offered() {
     let offered = Policy { env: BTreeSet::from(["LANG".to_owned()]), ..Policy::default() };
-    assert_eq!(Asked::Unstated.granted_of(&offered), Granted { policy: offered, missing: vec![] });
+    assert_eq!(
+        RequestedPermissions::Unstated.granted_of(&offered),
+        GrantedPermissions { policy: offered, missing: vec![] }
+    );
 }
 
 #[test]
@@ -167,8 +170,8 @@ fn a_manifest_that_asks_for_nothing_gets_nothing() {
         clock: ClockPrecision::Precise,
         ..Policy::default()
     };
-    let granted = Asked::Stated(Box::default()).granted_of(&offered);
-    assert_eq!(granted, Granted::default());
+    let granted = RequestedPermissions::Stated(Box::default()).granted_of(&offered);
+    assert_eq!(granted, GrantedPermissions::default());
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn an_address_that_is_not_public_has_to_be_offered_as_one() {
         http: vec!["http://127.0.0.1:*/".parse().unwrap()],
         ..Permissions::default()
     };
-    let asked = Asked::Stated(Box::new(asked));
+    let asked = RequestedPermissions::Stated(Box::new(asked));
     let wide: HttpRule = "http://*:*/".parse().unwrap();
     let granted = asked.granted_of(&Policy { http: vec![wide.into()], ..Policy::default() });
     assert_eq!(granted.policy.http[0].addresses, [], "asking for an address does not offer it");

@@ -1,17 +1,17 @@
-//! How much a rewritten schema may become.
+//! Limits on the size of a converted schema.
 
 use super::writer::Stop;
 
-/// Most schemas in the output; as many as a declaration may have with every reference followed
-/// (`ARG-42`).
+/// Maximum number of schemas in the output; as many as a declaration may have with every reference
+/// followed (`ARG-42`).
 const NODES_MAX: usize = 10_000;
-/// Most bytes in names and values of the output: four times the longest declaration. Without it a
-/// long list of members could be copied ten thousand times.
+/// Maximum bytes of names and values in the output: four times the longest declaration. Without it,
+/// a long list of members could be copied ten thousand times.
 const BYTES_MAX: usize = 262_144;
-/// Most schemas within schemas, which bounds the stack here and of everybody who reads the output.
+/// Maximum nesting of schemas, which bounds the stack here and in every reader of the output.
 const LEVELS_MAX: usize = 64;
 
-/// Counts down while a schema is written.
+/// Counters of a conversion.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     nodes: usize,
@@ -20,7 +20,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Starts one schema. Whoever got `Ok` calls [`Budget::leave`].
+    /// Starts one schema. If it returns `Ok`, the caller must call [`Budget::leave`].
     pub(super) fn enter(&mut self) -> Result<(), Stop> {
         self.nodes += 1;
         self.levels += 1;
@@ -35,7 +35,7 @@ impl Budget {
         self.levels = self.levels.saturating_sub(1);
     }
 
-    /// Takes the bytes of a name or of a value.
+    /// Charges the bytes of a name or a value.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > BYTES_MAX { Err(Stop::TooLarge) } else { Ok(()) }

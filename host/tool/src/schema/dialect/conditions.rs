@@ -1,16 +1,16 @@
-//! What alternatives and conditions say beside the schema that they stand in.
+//! Classifies alternatives and conditions by what they add to the schema that contains them.
 
-use crate::json::{Json, Object};
+use crate::json::{Json, JsonObject};
 
-/// Whether a schema declares properties of its own.
-pub(super) fn has_properties(schema: &Object<'_>) -> bool {
+/// Returns whether a schema declares properties of its own.
+pub(super) fn has_properties(schema: &JsonObject<'_>) -> bool {
     let declared = schema.get("properties").and_then(Json::as_object);
     declared.is_some_and(|properties| properties.members().len() > 0)
 }
 
-/// Whether alternatives stand in a schema that has a type and say nothing about what a value is
-/// made of.
-pub(super) fn restricts_only(schema: &Object<'_>, branches: &Json<'_>) -> bool {
+/// Returns whether alternatives belong to a typed schema and only restrict its values, without
+/// declaring their parts.
+pub(super) fn restricts_only(schema: &JsonObject<'_>, branches: &Json<'_>) -> bool {
     const PLAIN: [&str; 18] = [
         "required",
         "minProperties",
@@ -40,8 +40,8 @@ pub(super) fn restricts_only(schema: &Object<'_>, branches: &Json<'_>) -> bool {
     is_typed && branches.as_array().is_some_and(|branches| branches.iter().all(is_plain))
 }
 
-/// Whether a conditional part declares properties that the schema around it does not.
-pub(super) fn declares_more(schema: &Object<'_>, value: &Json<'_>, keyword: &str) -> bool {
+/// Returns whether a conditional part declares properties that the containing schema does not.
+pub(super) fn declares_more(schema: &JsonObject<'_>, value: &Json<'_>, keyword: &str) -> bool {
     let own = schema.get("properties").and_then(Json::as_object);
     let is_new = |name: &str| own.is_none_or(|own| own.get(name).is_none());
     let more = |part: &Json<'_>| {
@@ -50,7 +50,7 @@ pub(super) fn declares_more(schema: &Object<'_>, value: &Json<'_>, keyword: &str
         let indirect = ["$ref", "allOf", "anyOf", "oneOf", "if"]
             .into_iter()
             .any(|name| part.get(name).is_some());
-        indirect || named.into_iter().flat_map(Object::members).any(|(name, _)| is_new(name))
+        indirect || named.into_iter().flat_map(JsonObject::members).any(|(name, _)| is_new(name))
     };
     match value.as_object().filter(|_| keyword == "dependentSchemas") {
         Some(parts) => parts.members().any(|(_, part)| more(part)),

@@ -1,4 +1,4 @@
-//! Two schemas that apply to the same value, as one.
+//! Merges two schemas that apply to the same value.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 
-/// Adds to `into` what `from` says. What both say about one thing becomes the narrower of the two;
-/// the sentences that are returned tell what cannot be merged.
+/// Merges `from` into `into`. A keyword in both becomes the narrower of the two. Returns sentences
+/// for constraints that cannot be merged.
 ///
-/// Fails with the name of a property that both declare differently when `merges_properties` is
-/// false.
+/// # Errors
+/// The name of a property that both declare differently, if `merges_properties` is false.
 pub(super) fn conjoin(
     into: &mut Map<String, Value>,
     mut from: Map<String, Value>,
@@ -49,7 +49,8 @@ fn names(schema: &Map<String, Value>) -> Vec<String> {
     properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// A property that the other schema does not name cannot be given when that schema is closed.
+/// Removes properties that the other schema does not name, if that schema is closed: they cannot be
+/// given.
 fn forbid(schema: &mut Map<String, Value>, is_closed: bool, names: &[String]) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties").filter(|_| is_closed) {
         let names: HashSet<&str> = names.iter().map(String::as_str).collect();
@@ -77,7 +78,8 @@ pub(super) fn is_unrestricted(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(Map::is_empty)
 }
 
-/// Narrows the value of a keyword by another one; gives it back if there is no one value for both.
+/// Narrows the value of a keyword by another one. Returns the other value as an error if no single
+/// value expresses both.
 fn narrow(known: &mut Value, keyword: &str, value: Value) -> Result<(), Value> {
     match keyword {
         "description" | "title" | "default" | "examples" => Ok(()),
@@ -129,7 +131,7 @@ fn narrow(known: &mut Value, keyword: &str, value: Value) -> Result<(), Value> {
     }
 }
 
-/// An integer is a number as well.
+/// Returns the type that `name` has in common with `others`. An integer is also a number.
 fn common(name: Value, others: &[Value]) -> Option<Value> {
     let has = |name: &str| others.iter().any(|other| other == name);
     match name.as_str() {

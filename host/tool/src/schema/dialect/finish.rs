@@ -1,6 +1,6 @@
-//! The shape that strict modes ask for: every schema has a type, every object is closed and names
-//! its properties, every array says what its items are, and, where the API wants that, every
-//! property is required and those that may be left out accept null.
+//! The form that strict modes require: every schema has a type, every object is closed and names
+//! its properties, every array describes its items, and, if the API demands it, every property is
+//! required and optional ones accept null.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 use super::Loss;
 use super::conjoin::is_unrestricted;
 use super::rules::Rules;
-use super::writer::{Draft, Stop, cannot_say};
+use super::writer::{SchemaDraft, Stop, cannot_say};
 
 /// Completes one schema.
 pub(super) fn finish(
-    draft: &mut Draft,
+    draft: &mut SchemaDraft,
     rules: &Rules,
     at: &str,
     losses: &mut Vec<Loss>,
@@ -94,7 +94,7 @@ fn object(
     Ok(())
 }
 
-/// The types that a schema states or that follow from what it says.
+/// Returns the types that a schema states or implies.
 fn types(schema: &Map<String, Value>) -> Vec<&'static str> {
     let mut types = Vec::new();
     let mut add = |name: &'static str| {
@@ -139,7 +139,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// Writes the types: one, or one and null. Several become alternatives, each with the keywords that
-/// are about it.
+/// concern it.
 fn state_types(schema: &mut Map<String, Value>, types: &[&'static str]) {
     let plain: Vec<_> = types.iter().copied().filter(|name| *name != "null").collect();
     match plain.as_slice() {
@@ -197,7 +197,8 @@ fn is_about(keyword: &str, name: &str) -> bool {
     }
 }
 
-/// The schema of a property that may be left out, for a reader that has to say something for each.
+/// Makes the schema of an optional property accept null, for a reader that must provide a value for
+/// every property.
 fn with_null(property: Value) -> Value {
     let Value::Object(mut schema) = property else { return property };
     if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {

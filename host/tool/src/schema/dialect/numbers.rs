@@ -1,13 +1,12 @@
-//! Formats of numbers, written as bounds.
+//! Converts number formats to bounds.
 //!
 //! OpenAPI has these formats and JSON Schema does not: some validators print a warning for each,
-//! others refuse the tool.
+//! others reject the tool.
 
 use serde_json::{Map, Value, json};
 
-/// Replaces a format that is about the width of a number by the bounds that it implies. Bounds that
-/// are declared stay. Numbers of 64 bits get no bound that other programs could not represent
-/// exactly.
+/// Replaces a format for the width of a number by the bounds that it implies. Declared bounds stay.
+/// Numbers of 64 bits get no bound that other programs could not represent exactly.
 pub(super) fn bound(schema: &mut Map<String, Value>) {
     let (least, most) = match schema.get("format").and_then(Value::as_str) {
         Some("int8") => (Some(i64::from(i8::MIN)), Some(i64::from(i8::MAX))),
@@ -36,8 +35,7 @@ pub(super) fn bound(schema: &mut Map<String, Value>) {
     bound("maximum", "exclusiveMaximum", most);
 }
 
-/// Returns true if the numbers that a schema takes are integers. Only for them is the width
-/// enforced.
+/// Returns true if a schema accepts only integers. The width is enforced only for them.
 fn is_integer(schema: &Map<String, Value>) -> bool {
     let Some(kind) = schema.get("type") else { return false };
     let names = |name: &str| match kind.as_array() {

@@ -1,15 +1,15 @@
-//! Schemas that are portable once their formats of numbers are bounds. Most tools declare such, and
-//! a client may list hundreds of them at the start, so they are spared the walk of
-//! [`Writer`](super::writer::Writer), which gives the same.
+//! Fast path for schemas that are portable once their number formats are bounds. Most tools declare
+//! such schemas, and a client may list hundreds of them at startup, so they skip
+//! [`SchemaWriter`](super::writer::SchemaWriter), which gives the same result.
 
 use serde_json::Value;
 
 use super::numbers;
 
-/// Most schemas within schemas; what is deeper is left to the writer.
+/// Maximum nesting of schemas. Deeper ones are left to the writer.
 const LEVELS_MAX: usize = 32;
 
-/// Keywords that stay as they are. Those of the top level are fewer, see [`write()`].
+/// Keywords that stay as they are. At the top level they are fewer, see [`write()`].
 const COPIED: &[&str] = &[
     "type",
     "description",
@@ -40,7 +40,7 @@ const COPIED: &[&str] = &[
     "writeOnly",
 ];
 
-/// Returns the portable form of a schema; `None` if it has keywords that have to be rewritten.
+/// Returns the portable form of a schema, or `None` if it has keywords that must be rewritten.
 pub(super) fn write(published: &Value) -> Option<Value> {
     let root = published.as_object()?;
     let is_object =
@@ -83,7 +83,7 @@ mod tests {
     use super::super::{Dialect, write_by_rules};
     use super::*;
 
-    /// Keywords with values, of which only the last few are not plain.
+    /// Generates keywords with values, of which only the last few are not plain.
     fn keywords() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         let formats = [
             "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float",

@@ -1,4 +1,4 @@
-//! What holds for every declaration in every dialect.
+//! Property tests: invariants of every declaration in every dialect.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,12 +9,11 @@ use crate::arguments::properties::{
     Dice, declaration, declaration_and_arguments, decode, dice, library, sample_object,
 };
 
-/// Most ways in which one value can be written that are looked at.
+/// Maximum number of forms of one value that are considered.
 const WAYS_MAX: usize = 32;
 
-/// The ways in which a strict mode can write a value: keys that it has no value for are null where
-/// the schema takes null, alternatives are any that fit, and keys that are not declared do not
-/// exist.
+/// Returns the forms in which a strict mode can write a value: missing keys are null if the schema
+/// accepts null, alternatives are any that fit, and undeclared keys do not exist.
 fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = root.pointer(reference.trim_start_matches('#')).unwrap();
@@ -87,7 +86,8 @@ fn product<T: Clone>(all: Vec<T>, ways: &[Value], mut add: impl FnMut(&mut T, Va
     more
 }
 
-/// A declaration without what no strict mode can say: maps, and values of any type.
+/// Returns a declaration without the parts that no strict mode can express: maps, and values of any
+/// type.
 fn tamed(schema: &Value) -> Value {
     match schema {
         Value::Object(members) if members.keys().all(|name| name == "default") => {
@@ -115,7 +115,7 @@ fn tamed(schema: &Value) -> Value {
     }
 }
 
-/// The same declaration with one property declared by another schema that applies as well.
+/// Returns the same declaration with one property declared by another schema that also applies.
 fn split(mut declared: Value, into_all_of: bool) -> Value {
     if !into_all_of || declared.get("additionalProperties").is_some() {
         return declared;
@@ -144,7 +144,7 @@ fn takes_no_other_keys(shown: &DialectSchema) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A dialect keeps its own rules whatever the declaration.
+    /// A dialect follows its own rules for every declaration.
     #[test]
     fn every_dialect_keeps_its_rules((declared, _) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// What the test below is about happens: a declaration without maps can be strict.
+    /// The situation that the test below needs occurs: a declaration without maps can be strict.
     #[test]
     fn a_tame_declaration_can_be_strict((declared, _) in strict_declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -162,7 +162,7 @@ proptest! {
         prop_assert!(shown.strict, "{:?} {}", shown.losses, declared);
     }
 
-    /// ARG-6: what a strict mode sends, nulls for all that is left out, decodes to the same
+    /// ARG-6: what a strict mode sends, with nulls for everything missing, decodes to the same
     /// arguments.
     #[test]
     fn what_a_strict_mode_sends_decodes_to_the_same(
@@ -171,8 +171,8 @@ proptest! {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
         let Some(decoded) = decode(&schema, &value) else { return Ok(()) };
         let object = decoded.clone().into_value();
-        // Of open alternatives the first may take what a later one has made of a value (`ARG-21`,
-        // `ARG-24`); whoever sends that value gets the first one in any dialect.
+        // Of open alternatives, the first may accept the value that a later one has produced
+        // (`ARG-21`, `ARG-24`). That happens in every dialect, so such values are skipped.
         if decode(&schema, &object).is_none_or(|again| again.value() != decoded.value()) {
             return Ok(());
         }
@@ -189,7 +189,7 @@ proptest! {
         }
     }
 
-    /// No dialect refuses what the declaration takes.
+    /// No dialect rejects a value that the declaration accepts.
     #[test]
     fn a_dialect_is_never_narrower(
         (declared, value) in prop_oneof![declaration_and_arguments(), strict_declaration_and_arguments()]

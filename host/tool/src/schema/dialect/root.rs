@@ -1,20 +1,20 @@
-//! The top level. No model API takes a combinator there, so what the alternatives declare becomes
+//! The top level. No model API accepts a combinator there, so properties of alternatives become
 //! optional properties of one object.
 
 use serde_json::{Map, Value, json};
 
 use super::conjoin::is_unrestricted;
-use super::writer::{Draft, Stop, Writer};
+use super::writer::{SchemaDraft, SchemaWriter, Stop};
 use super::{Loss, finish, words};
-use crate::schema::plan::Plan;
+use crate::schema::plan::SchemaPlan;
 
-/// What goes from the top level besides `anyOf` and `oneOf`.
+/// Keywords removed from the top level, in addition to `anyOf` and `oneOf`.
 const REMOVED: [&str; 9] =
     ["$ref", "allOf", "not", "if", "then", "else", "dependentSchemas", "enum", "const"];
 
-impl Writer<'_, '_> {
+impl SchemaWriter<'_, '_> {
     pub(super) fn root(&mut self) -> Result<Map<String, Value>, Stop> {
-        let mut draft = self.open(Plan::ROOT, self.rules.merges_top_level)?;
+        let mut draft = self.open(SchemaPlan::ROOT, self.rules.merges_top_level)?;
         if !self.rules.is_strict {
             self.plain_top_level(&mut draft)?;
         } else if draft.schema.contains_key("anyOf") {
@@ -28,14 +28,14 @@ impl Writer<'_, '_> {
         self.described(draft)
     }
 
-    fn finish_root(&mut self, draft: &mut Draft) -> Result<(), Stop> {
+    fn finish_root(&mut self, draft: &mut SchemaDraft) -> Result<(), Stop> {
         let mut losses = Vec::new();
         finish::finish(draft, self.rules, "", &mut losses)?;
         losses.into_iter().for_each(|loss| self.note(loss));
         Ok(())
     }
 
-    fn plain_top_level(&mut self, draft: &mut Draft) -> Result<(), Stop> {
+    fn plain_top_level(&mut self, draft: &mut SchemaDraft) -> Result<(), Stop> {
         for keyword in ["anyOf", "oneOf"] {
             let Some(Value::Array(branches)) = draft.schema.shift_remove(keyword) else { continue };
             let mut expanded = Vec::with_capacity(branches.len());
@@ -57,8 +57,13 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// What only holds under a condition declares properties all the same.
-    fn conditional(&mut self, draft: &mut Draft, keyword: &str, value: &Value) -> Result<(), Stop> {
+    /// Declares the properties of a part that applies only under a condition.
+    fn conditional(
+        &mut self,
+        draft: &mut SchemaDraft,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<(), Stop> {
         let parts: Vec<Value> = match (keyword, value) {
             ("then" | "else", part) => vec![part.clone()],
             ("dependentSchemas", Value::Object(parts)) => parts.values().cloned().collect(),
@@ -67,14 +72,14 @@ impl Writer<'_, '_> {
         if self.rules.merges_top_level {
             for part in parts {
                 let part = self.expanded(part)?;
-                // One alternative more that asks for nothing keeps `required` as it is.
+                // An additional alternative without requirements keeps `required` unchanged.
                 merge_alternatives(&mut draft.schema, vec![part, Map::new()]);
             }
         }
         Ok(())
     }
 
-    /// A schema that was written, with the definition in place of a reference to it.
+    /// Returns a converted schema, with its definition in place if it is a reference.
     fn expanded(&mut self, schema: Value) -> Result<Map<String, Value>, Stop> {
         let Value::Object(schema) = schema else { return Ok(Map::new()) };
         let Some(target) =
@@ -91,8 +96,8 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Adds the properties of alternatives. What all of them ask for is asked for; one property that
-/// several declare takes what any of them takes.
+/// Adds the properties of alternatives. A property that all of them require becomes required; a
+/// property that several declare accepts what any of them accepts.
 fn merge_alternatives(schema: &mut Map<String, Value>, branches: Vec<Map<String, Value>>) {
     let is_closed =
         |schema: &Map<String, Value>| schema.get("additionalProperties") == Some(&json!(false));
@@ -145,8 +150,8 @@ fn required_by_all(schema: &Map<String, Value>, branches: &[Map<String, Value>])
     names
 }
 
-/// A schema for what either of two takes. Members of enumerations join, so that a discriminator
-/// reads as one list.
+/// Returns a schema for what either of two accepts. Members of enumerations are joined, so that a
+/// discriminator reads as one list.
 fn either(left: Value, right: Value) -> Value {
     if left == right || is_unrestricted(&left) {
         return left;

@@ -1,44 +1,46 @@
-//! What each dialect knows.
+//! Rules of each dialect.
 
-/// What becomes of a `$ref` that other keywords stand beside.
+/// Treatment of a `$ref` that has other keywords beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Siblings {
     /// They stay, as 2020-12 allows.
     Beside,
-    /// The reference goes into an `allOf`: draft-07 ignores what stands beside `$ref`.
+    /// The reference goes into an `allOf`, because draft-07 ignores keywords beside `$ref`.
     InAllOf,
-    /// The reference goes into an `anyOf` of one: strict modes have no `allOf`.
+    /// The reference goes into an `anyOf` of one, because strict modes have no `allOf`.
     InAnyOf,
 }
 
-/// The rules of one way of writing.
+/// Rules of a conversion.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// The targets of references are copied where they are used, unless they contain themselves.
+    /// True if targets of references are copied where they are used, unless they contain
+    /// themselves.
     pub(super) inlines: bool,
-    /// Combinators at the top level are merged into its properties. Otherwise they are dropped.
+    /// True if combinators at the top level are merged into its properties. Otherwise they are
+    /// dropped.
     pub(super) merges_top_level: bool,
     pub(super) siblings: Siblings,
-    /// `allOf` is merged into the schema around it, at every level.
+    /// True if `allOf` is merged into the schema around it, at every level.
     pub(super) flattens: bool,
-    /// Every object is closed, every schema has a type, and so on: the shape that strict modes ask
-    /// for.
+    /// True if every object is closed, every schema has a type, and so on, as strict modes require.
     pub(super) is_strict: bool,
-    /// Every property is in `required`, and those that may be left out accept null.
+    /// True if every property is in `required`, and optional ones accept null.
     pub(super) requires_all: bool,
-    /// A schema may contain itself.
+    /// True if a schema may contain itself.
     pub(super) recursion: bool,
-    /// Largest `minItems`, where it is limited.
+    /// Largest `minItems`, if it is limited.
     pub(super) min_items_max: Option<u64>,
-    /// The keywords that are known; `None` for all of 2020-12.
+    /// Supported keywords; `None` for all of 2020-12.
     pub(super) keywords: Option<&'static [&'static str]>,
-    /// The formats that are known; `None` for any.
+    /// Supported formats; `None` for any.
     pub(super) formats: Option<&'static [&'static str]>,
-    /// Formats of numbers, which validators do not know, become bounds.
+    /// True if number formats, which validators do not know, become bounds.
     pub(super) bounds_numbers: bool,
 }
 
-/// 2020-12 with a plain top level: what the OpenAI and Anthropic APIs take without strict mode.
+/// 2020-12 with a plain top level: the form that the OpenAI and Anthropic APIs accept without
+/// strict mode.
 pub(super) const LOOSE: Rules = Rules {
     inlines: false,
     merges_top_level: true,
@@ -56,7 +58,7 @@ pub(super) const LOOSE: Rules = Rules {
 /// [`LOOSE`] for schemas whose top level is too large to be merged.
 pub(super) const LOOSE_BARE: Rules = Rules { merges_top_level: false, ..LOOSE };
 
-/// What draft-07 and 2020-12 have in common.
+/// The common part of draft-07 and 2020-12.
 pub(super) const PORTABLE: Rules = Rules {
     inlines: true,
     siblings: Siblings::InAllOf,
@@ -143,7 +145,7 @@ pub(super) const OPENAI_STRICT: Rules = Rules {
     ..LOOSE
 };
 
-/// What the SDK of Anthropic sends in strict mode.
+/// The form that Anthropic's SDK sends in strict mode.
 pub(super) const ANTHROPIC: Rules = Rules {
     siblings: Siblings::InAnyOf,
     flattens: true,

@@ -1,4 +1,4 @@
-//! How large a schema may be in the strict mode of OpenAI.
+//! Size limits of schemas in OpenAI's strict mode.
 //!
 //! <https://platform.openai.com/docs/guides/structured-outputs#supported-schemas>
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 use super::writer::{Stop, cannot_say};
 
 const PROPERTIES_MAX: usize = 5_000;
-/// Levels of `properties`, `items` and alternatives, references not followed.
+/// Maximum nesting of `properties`, `items` and alternatives, without following references.
 const LEVELS_MAX: usize = 10;
-/// Characters in the names of properties and definitions and in allowed values.
+/// Maximum number of characters in allowed values and in the names of properties and definitions.
 const CHARACTERS_MAX: usize = 120_000;
 const MEMBERS_MAX: usize = 1_000;
-/// A list of more members than this has a limit on their characters.
+/// Number of members above which the characters of a list are limited.
 const LONG_LIST: usize = 250;
 const LONG_LIST_CHARACTERS_MAX: usize = 15_000;
 
 #[derive(Default)]
-struct Tally {
+struct SizeTally {
     properties: usize,
     characters: usize,
     members: usize,
 }
 
 pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
-    let mut tally = Tally::default();
+    let mut tally = SizeTally::default();
     let mut pending = vec![(schema, 0)];
     while let Some((schema, level)) = pending.pop() {
         if level > LEVELS_MAX {
@@ -35,7 +35,7 @@ pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
             for (name, child) in map.and_then(Value::as_object).into_iter().flatten() {
                 tally.properties += usize::from(index == 0);
                 tally.characters += name.chars().count();
-                // A definition is looked at from its own top.
+                // The levels of a definition start at its own top.
                 pending.push((child, if index == 0 { level + 1 } else { 0 }));
             }
         }
@@ -45,20 +45,20 @@ pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
         tally.members(schema)?;
     }
     match tally {
-        Tally { properties, .. } if properties > PROPERTIES_MAX => {
+        SizeTally { properties, .. } if properties > PROPERTIES_MAX => {
             Err(cannot_say("", "more than 5000 properties"))
         }
-        Tally { characters, .. } if characters > CHARACTERS_MAX => {
+        SizeTally { characters, .. } if characters > CHARACTERS_MAX => {
             Err(cannot_say("", "more than 120000 characters in names and allowed values"))
         }
-        Tally { members, .. } if members > MEMBERS_MAX => {
+        SizeTally { members, .. } if members > MEMBERS_MAX => {
             Err(cannot_say("", "more than 1000 allowed values"))
         }
         _ => Ok(()),
     }
 }
 
-impl Tally {
+impl SizeTally {
     fn members(&mut self, schema: &Value) -> Result<(), Stop> {
         let members =
             schema.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

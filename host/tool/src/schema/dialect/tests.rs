@@ -1,4 +1,5 @@
-//! The schemas of `tests/dialects`, in every dialect. `BLESS=1` writes the expected forms anew.
+//! Converts the schemas of `tests/dialects` to every dialect. `BLESS=1` rewrites the expected
+//! forms.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ fn parameter(declared: Value, dialect: Dialect) -> Value {
     shown.schema["properties"]["p"].clone()
 }
 
-/// What is wrong with a schema in a dialect, by rules that are written down here once more.
+/// Returns the faults of a schema in a dialect, by rules that are restated here independently.
 pub(super) fn faults(shown: &DialectSchema, dialect: Dialect) -> Vec<String> {
     let mut checker =
         Checker { dialect, strict: shown.strict, root: &shown.schema, faults: vec![] };
@@ -252,8 +253,7 @@ fn a_portable_tool_without_parameters_is_closed() {
     }
     let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
     assert_eq!(shown(open.clone(), Dialect::Portable).schema, open);
-    // What goes on as it was written may have arguments that the schema of a remote server does not
-    // name.
+    // A forwarded schema may be called with arguments that a remote server's schema does not name.
     let forwarded = InputSchema::forwarded(json!({"type": "object", "properties": {}}));
     let forwarded = forwarded.in_dialect(Dialect::Portable).schema;
     assert_eq!(forwarded, json!({"type": "object", "properties": {}}));
@@ -429,8 +429,8 @@ fn what_stands_beside_a_reference_or_alternatives_is_kept() {
     assert_eq!(parameter(json!({"enum": ["auto", 0, 1]}), Dialect::OpenAiStrict), mixed);
 }
 
-/// Thirty definitions that each refer twice to the next are refused at load; what is just small
-/// enough to load is large enough to hurt when each copy carries a long list.
+/// Thirty definitions that each refer twice to the next are rejected at load. A schema just small
+/// enough to load still becomes huge when each copy has a long list.
 #[test]
 fn copies_have_a_budget() {
     let members: Vec<_> = (0..2000).map(|n| format!("member {n}")).collect();
@@ -468,7 +468,7 @@ fn a_top_level_of_a_thousand_large_alternatives_is_not_merged() {
     let branches: Vec<_> = (0..900).map(|_| json!({"$ref": "#/$defs/big"})).collect();
     let declared =
         json!({"type": "object", "anyOf": branches, "$defs": {"big": {"properties": big}}});
-    // More nodes than a declaration may have: the first line of defence.
+    // More nodes than a declaration may have: the first line of defense.
     assert!(InputSchema::compile("t", &declared.to_string()).is_err());
     let branches: Vec<_> = (0..19).map(|_| json!({"$ref": "#/$defs/big"})).collect();
     let big: Map<_, _> = (0..500)

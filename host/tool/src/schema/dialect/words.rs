@@ -1,12 +1,12 @@
-//! What a schema says, in words for a description.
+//! Sentences that describe constraints in a description.
 
 use serde_json::{Map, Value};
 
-/// Longest value that a sentence shows, in bytes. A longer one would crowd out what the author
-/// wrote.
+/// Longest value that a sentence shows, in bytes. A longer one would crowd out the author's own
+/// description.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// What a keyword means, as a sentence. Nothing for a keyword that lets everything through.
+/// Returns a sentence for the meaning of a keyword, or `None` for one that allows everything.
 pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
     let shown = || shown(value);
     let count =
@@ -48,7 +48,8 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Formats of numbers are ranges; those that no model would leave go without saying.
+/// Describes a format. Number formats become ranges; those that no model would exceed are not
+/// mentioned.
 fn format(name: &str) -> Option<String> {
     let range = match name {
         "int8" => "-128 to 127.",
@@ -62,7 +63,7 @@ fn format(name: &str) -> Option<String> {
     Some(range.to_owned())
 }
 
-/// Alternatives that only ask for arguments are named by them; others by what they are.
+/// Describes alternatives by the arguments that they require. Returns `None` if one requires none.
 fn alternatives(branches: &[Value]) -> Option<String> {
     let names = |branch: &Value| {
         let required = branch.get("required")?.as_array()?;
@@ -101,7 +102,7 @@ fn is_one(value: &Value) -> bool {
     value.as_f64() == Some(1.0)
 }
 
-/// Adds sentences to a description, each once.
+/// Appends sentences to a description, each once.
 pub(super) fn describe(schema: &mut Map<String, Value>, sentences: &[String]) {
     let mut text =
         schema.get("description").and_then(Value::as_str).unwrap_or_default().trim_end().to_owned();

@@ -1,4 +1,4 @@
-//! The walk over a declaration that writes it anew.
+//! Walks a declaration and writes it in a dialect.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,35 +11,36 @@ use super::conditions::{declares_more, has_properties, restricts_only};
 use super::conjoin::conjoin;
 use super::rules::{Rules, Siblings};
 use super::{finish, numbers, words};
-use crate::json::{Json, Object, Shape as Kind};
-use crate::schema::keywords::{self, Shape};
-use crate::schema::plan::{NodeId, Plan};
+use crate::json::{Json, JsonObject, JsonShape as Kind};
+use crate::schema::keywords::{self, KeywordShape};
+use crate::schema::plan::{NodeId, SchemaPlan};
 use crate::schema::pointer;
 use crate::schema::sites::{Site, Sites};
 
-/// Why a schema cannot be written by some rules.
+/// Reason why a schema cannot be written by the given rules.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// It would become too large.
+    /// The result would be too large.
     TooLarge,
-    /// A strict mode has no words for what is at that place.
+    /// A strict mode cannot express the schema at the pointer.
     CannotSay { pointer: String, what: String },
 }
 
-/// A schema that is being written: keywords, and the sentences for what has no keyword.
+/// A schema being written: its keywords, and sentences for constraints without a keyword.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct SchemaDraft {
     pub(super) schema: Map<String, Value>,
     pub(super) said: Vec<String>,
 }
 
-pub(super) struct Writer<'w, 'j> {
+pub(super) struct SchemaWriter<'w, 'j> {
     pub(super) sites: &'w Sites<'j>,
     pub(super) rules: &'static Rules,
     pub(super) budget: Budget,
-    /// Schemas that contain themselves, by number: at least one on every circle of references.
+    /// For each schema, true if it is marked as recursive: at least one on every cycle of
+    /// references.
     recursive: Vec<bool>,
-    /// The names of definitions that are referred to, and back.
+    /// References to definitions by target; `targets` is the inverse.
     names: HashMap<NodeId, String>,
     targets: HashMap<String, NodeId>,
     names_taken: HashMap<String, usize>,
@@ -47,7 +48,7 @@ pub(super) struct Writer<'w, 'j> {
     lost: HashSet<(NodeId, String)>,
 }
 
-impl<'w, 'j> Writer<'w, 'j> {
+impl<'w, 'j> SchemaWriter<'w, 'j> {
     pub(super) fn new(sites: &'w Sites<'j>, rules: &'static Rules) -> Self {
         Self {
             sites,
@@ -62,7 +63,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         }
     }
 
-    /// The whole schema.
+    /// Writes the whole schema.
     pub(super) fn write(mut self) -> Result<(Value, Vec<Loss>), Stop> {
         if let Some(index) =
             self.recursive.iter().position(|is| *is).filter(|_| !self.rules.recursion)
@@ -72,7 +73,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         let mut root = Value::Object(self.root()?);
         let mut definitions = Map::new();
         let mut wanted = references(&root);
-        // A definition may refer to others: the list grows while it is worked off.
+        // A definition may refer to others, so the list grows while it is processed.
         let mut next = 0;
         while let Some(reference) = wanted.get(next).cloned() {
             next += 1;
@@ -93,7 +94,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok((root, self.losses))
     }
 
-    /// One schema, complete.
+    /// Writes one complete schema.
     pub(super) fn schema(&mut self, id: NodeId) -> Result<Value, Stop> {
         let mut draft = self.open(id, false)?;
         if self.rules.is_strict {
@@ -105,20 +106,20 @@ impl<'w, 'j> Writer<'w, 'j> {
         self.described(draft).map(Value::Object)
     }
 
-    pub(super) fn described(&mut self, mut draft: Draft) -> Result<Map<String, Value>, Stop> {
+    pub(super) fn described(&mut self, mut draft: SchemaDraft) -> Result<Map<String, Value>, Stop> {
         self.budget.spend(draft.said.iter().map(String::len).sum())?;
         words::describe(&mut draft.schema, &draft.said);
         wrap_reference(&mut draft.schema, self.rules.siblings);
         Ok(draft.schema)
     }
 
-    /// One schema with everything that applies to the same value merged into it, as far as the
-    /// rules ask for that. With `expands` a reference is always replaced by its target. Schemas
-    /// that apply to the same value form no circle, so this ends.
-    pub(super) fn open(&mut self, id: NodeId, expands: bool) -> Result<Draft, Stop> {
+    /// Writes one schema and merges the schemas that apply to the same value into it, as the rules
+    /// require. With `expands`, a reference is always replaced by its target. Schemas that apply to
+    /// the same value form no cycle, so this terminates.
+    pub(super) fn open(&mut self, id: NodeId, expands: bool) -> Result<SchemaDraft, Stop> {
         self.budget.enter()?;
         let sites = self.sites;
-        let mut draft = Draft::default();
+        let mut draft = SchemaDraft::default();
         if let Some(site) = sites.get(id) {
             match site.json.shape() {
                 Kind::Object(schema) => draft = self.keywords(id, site, schema, expands)?,
@@ -136,10 +137,10 @@ impl<'w, 'j> Writer<'w, 'j> {
         &mut self,
         id: NodeId,
         site: &Site<'j>,
-        schema: &Object<'j>,
+        schema: &JsonObject<'j>,
         expands: bool,
-    ) -> Result<Draft, Stop> {
-        let mut draft = Draft::default();
+    ) -> Result<SchemaDraft, Stop> {
+        let mut draft = SchemaDraft::default();
         for (name, value) in schema.members() {
             self.keyword(&mut draft, id, site, (name, value), expands)?;
         }
@@ -151,10 +152,10 @@ impl<'w, 'j> Writer<'w, 'j> {
         if let Some(target) = site.reference {
             self.reference(&mut draft, id, target, expands || !parts.is_empty())?;
         }
-        // A part that is a reference and stands alone stays a reference.
+        // A single part that is a reference stays a reference.
         let is_alone =
             parts.len() == 1 && site.reference.is_none() && !has_assertions(&draft.schema);
-        let keeps = is_alone && id != Plan::ROOT && !expands;
+        let keeps = is_alone && id != SchemaPlan::ROOT && !expands;
         for part in parts {
             let more = self.open(part, !keeps)?;
             self.merge(&mut draft, more, id)?;
@@ -162,7 +163,12 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(draft)
     }
 
-    pub(super) fn merge(&mut self, draft: &mut Draft, more: Draft, id: NodeId) -> Result<(), Stop> {
+    pub(super) fn merge(
+        &mut self,
+        draft: &mut SchemaDraft,
+        more: SchemaDraft,
+        id: NodeId,
+    ) -> Result<(), Stop> {
         let merges_properties = !self.rules.is_strict;
         let said = conjoin(&mut draft.schema, more.schema, merges_properties).map_err(|name| {
             cannot_say(&self.pointer(id), &format!("`{name}` is declared twice, in different ways"))
@@ -177,7 +183,7 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn reference(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut SchemaDraft,
         id: NodeId,
         target: NodeId,
         expands: bool,
@@ -208,7 +214,7 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn keyword(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut SchemaDraft,
         id: NodeId,
         site: &Site<'j>,
         (name, value): (&str, &Json<'j>),
@@ -251,7 +257,7 @@ impl<'w, 'j> Writer<'w, 'j> {
             "prefixItems" if !self.rules.knows(keyword) => {
                 return self.positions(draft, id, site, value);
             }
-            // What `prefixItems` has made of the items stays.
+            // Keeps the items that `prefixItems` has produced.
             "items" if draft.schema.contains_key("items") => return Ok(()),
             "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
                 return self.lose(draft, id, keyword, value);
@@ -268,9 +274,9 @@ impl<'w, 'j> Writer<'w, 'j> {
             _ => {}
         }
         let written = match shape {
-            Shape::Schema => self.flag_or_schema(&at, value)?,
-            Shape::SchemaList => self.schemas(&at, value)?,
-            Shape::SchemaMap => self.schema_map(&at, value)?,
+            KeywordShape::Schema => self.flag_or_schema(&at, value)?,
+            KeywordShape::SchemaList => self.schemas(&at, value)?,
+            KeywordShape::SchemaMap => self.schema_map(&at, value)?,
             _ => {
                 self.budget.spend(value.raw().len())?;
                 value.to_value().unwrap_or_default()
@@ -280,9 +286,14 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(())
     }
 
-    /// What is no keyword of the dialect says nothing about values, and is left out where the
-    /// reader is picky.
-    fn annotation(&mut self, draft: &mut Draft, name: &str, value: &Json<'_>) -> Result<(), Stop> {
+    /// Writes a keyword outside the dialect, which has no effect on values. It is omitted for
+    /// readers that accept only known keywords.
+    fn annotation(
+        &mut self,
+        draft: &mut SchemaDraft,
+        name: &str,
+        value: &Json<'_>,
+    ) -> Result<(), Stop> {
         let is_plain = matches!(name, "title" | "description");
         let known = self.rules.keywords.is_none()
             || is_plain
@@ -300,10 +311,10 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(())
     }
 
-    /// Writes down that a keyword becomes words.
+    /// Records that a keyword becomes a sentence.
     pub(super) fn lose(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut SchemaDraft,
         id: NodeId,
         keyword: &str,
         value: &Json<'_>,
@@ -314,7 +325,7 @@ impl<'w, 'j> Writer<'w, 'j> {
             Some(sentence) => {
                 format!("`{keyword}` becomes words: {}", sentence.trim_end_matches('.'))
             }
-            // Keywords that let everything through, and ranges that nobody leaves.
+            // Keywords that allow everything, and ranges that nothing exceeds in practice.
             None if matches!(keyword, "format" | "uniqueItems") => return Ok(()),
             None => format!("`{keyword}` is left out"),
         };
@@ -325,10 +336,10 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(())
     }
 
-    /// Items by position, for readers that know one schema for all items.
+    /// Writes positional items for readers that support only one schema for all items.
     fn positions(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut SchemaDraft,
         id: NodeId,
         site: &Site<'j>,
         value: &Json<'j>,
@@ -364,7 +375,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(())
     }
 
-    /// Whether an array may be longer than that.
+    /// Returns whether an array may have more than `items` elements.
     fn has_more_than(&self, site: &Site<'_>, items: usize) -> bool {
         let most = site
             .json
@@ -376,8 +387,8 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn properties(&mut self, at: &str, value: &Json<'j>) -> Result<Value, Stop> {
         let mut properties = Map::new();
-        for (name, member) in value.as_object().into_iter().flat_map(Object::members) {
-            // A property that no value fits is one that cannot be given.
+        for (name, member) in value.as_object().into_iter().flat_map(JsonObject::members) {
+            // A property that no value fits can only be omitted.
             if self.rules.is_strict && matches!(member.shape(), Kind::Bool(false)) {
                 continue;
             }
@@ -394,7 +405,7 @@ impl<'w, 'j> Writer<'w, 'j> {
             (Kind::Bool(flag), _) if at.ends_with("/additionalProperties") => {
                 Ok(Value::Bool(*flag))
             }
-            // 2020-12 is read whole by whoever is shown all of its keywords.
+            // Readers that support all keywords of 2020-12 also support boolean schemas.
             (Kind::Bool(flag), _) if self.rules.keywords.is_none() => Ok(Value::Bool(*flag)),
             (_, Some(id)) => self.schema(id),
             _ => Ok(json!({})),
@@ -403,7 +414,7 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn schema_map(&mut self, at: &str, value: &Json<'j>) -> Result<Value, Stop> {
         let mut map = Map::new();
-        for (name, _) in value.as_object().into_iter().flat_map(Object::members) {
+        for (name, _) in value.as_object().into_iter().flat_map(JsonObject::members) {
             self.budget.spend(name.len())?;
             if let Some(id) = self.sites.at(&pointer::join(at, name)) {
                 map.insert(name.to_string(), self.schema(id)?);
@@ -419,7 +430,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         ids.collect::<Vec<_>>().into_iter().map(|id| self.schema(id)).collect()
     }
 
-    /// The schemas that a keyword lists.
+    /// Returns the schemas that a keyword lists.
     pub(super) fn listed(&self, site: &Site<'_>, keyword: &str) -> Vec<NodeId> {
         let list =
             site.json.as_object().and_then(|schema| schema.get(keyword)).and_then(Json::as_array);
@@ -428,9 +439,9 @@ impl<'w, 'j> Writer<'w, 'j> {
         index.filter_map(|index| self.sites.at(&pointer::join(&at, &index.to_string()))).collect()
     }
 
-    /// The reference to a definition.
+    /// Returns the reference to a definition.
     fn name(&mut self, target: NodeId) -> Result<String, Stop> {
-        if target == Plan::ROOT {
+        if target == SchemaPlan::ROOT {
             return Ok("#".to_owned());
         }
         if !self.names.contains_key(&target) {
@@ -443,7 +454,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(reference)
     }
 
-    /// The definition that a written reference leads to.
+    /// Returns the target of a converted reference.
     pub(super) fn named(&self, reference: &str) -> Option<NodeId> {
         self.targets.get(reference).copied()
     }
@@ -454,7 +465,7 @@ impl<'w, 'j> Writer<'w, 'j> {
         }
     }
 
-    /// The last part of the pointer, made plain and unique.
+    /// Returns a unique name from the last part of the pointer, with only plain characters.
     fn new_name(&mut self, target: NodeId) -> String {
         let pointer = self.pointer(target);
         let last = pointer.rsplit('/').next().unwrap_or_default();
@@ -484,14 +495,14 @@ pub(super) fn cannot_say(pointer: &str, what: &str) -> Stop {
     Stop::CannotSay { pointer: pointer.to_owned(), what: what.to_owned() }
 }
 
-/// Whether a schema restricts values.
+/// Returns whether a schema restricts values.
 pub(super) fn has_assertions(schema: &Map<String, Value>) -> bool {
     schema
         .keys()
         .any(|name| name != "default" && name != "$ref" && keywords::keyword(name).is_some())
 }
 
-/// Puts a reference where the reader does not overlook what stands beside it.
+/// Moves a reference so that the reader does not ignore the keywords beside it.
 fn wrap_reference(schema: &mut Map<String, Value>, siblings: Siblings) {
     let keyword = match siblings {
         Siblings::Beside => return,

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// How things stand, and who does what next.
+/// Progress ledger: the state of the work, and the next speaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ledger {
+pub(super) struct ProgressLedger {
     pub(super) is_satisfied: bool,
     /// Nothing moves, or everything moves in circles.
     pub(super) is_stalled: bool,
@@ -12,7 +12,7 @@ pub(super) struct Ledger {
     pub(super) instruction: String,
 }
 
-/// Why a text is no ledger.
+/// Error returned for an invalid ledger.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoLedger {
     #[error("the progress ledger is not JSON")]
@@ -23,7 +23,7 @@ pub(super) enum NoLedger {
     Speaker { named: String, known: String },
 }
 
-impl Ledger {
+impl ProgressLedger {
     /// Reads a ledger; what stands around the JSON is passed over.
     pub(super) fn read(text: &str, participants: &[String]) -> Result<Self, NoLedger> {
         let between =
@@ -39,7 +39,7 @@ impl Ledger {
         let is_satisfied = flag("is_request_satisfied")?;
         let is_stalled = flag("is_in_loop")? || !flag("is_progress_being_made")?;
         if is_satisfied {
-            // Nobody speaks next.
+            // There is no next speaker.
             return Ok(Self {
                 is_satisfied,
                 is_stalled,
@@ -80,10 +80,11 @@ mod tests {
             "instruction_or_question": {"answer": "look"},
         });
         let ledger =
-            Ledger::read(&format!("Here:\n```json\n{written}\n```"), &participants).unwrap();
+            ProgressLedger::read(&format!("Here:\n```json\n{written}\n```"), &participants)
+                .unwrap();
         assert!(ledger.is_stalled && !ledger.is_satisfied);
         assert_eq!((ledger.next_speaker.as_str(), ledger.instruction.as_str()), ("a", "look"));
-        let wrong = |text: &str| Ledger::read(text, &participants).unwrap_err();
+        let wrong = |text: &str| ProgressLedger::read(text, &participants).unwrap_err();
         assert_eq!(wrong("no"), NoLedger::Json);
         assert_eq!(wrong("{}"), NoLedger::Missing("is_request_satisfied"));
         let mut other = written;

@@ -1,7 +1,6 @@
-//! What the planner is asked. The questions are those that the method is made of; the words are
-//! ours.
+//! Prompts of the planner. The questions are those that the method is made of; the words are ours.
 
-/// What is known before anything is done.
+/// Prompt for the known facts, before anything is done.
 pub(super) fn facts(task: &str) -> String {
     format!(
         "This is a request:\n\n{task}\n\nBefore anybody works on it, write down under four headings, and nothing else:\n\
@@ -13,7 +12,7 @@ pub(super) fn facts(task: &str) -> String {
     )
 }
 
-/// What is known after nothing moved.
+/// Prompt for the known facts, after the work has stalled.
 pub(super) fn facts_again(task: &str, facts: &str) -> String {
     format!(
         "The request is still:\n\n{task}\n\nWe get on less well than we should, and may have learned something. Write the fact \
@@ -23,7 +22,7 @@ pub(super) fn facts_again(task: &str, facts: &str) -> String {
     )
 }
 
-/// What is to be done.
+/// Prompt for a plan.
 pub(super) fn plan(team: &str) -> String {
     format!(
         "This is the team:\n\n{team}\n\nWrite a short plan for the request as a list of points. \
@@ -31,7 +30,7 @@ pub(super) fn plan(team: &str) -> String {
     )
 }
 
-/// What is to be done after nothing moved.
+/// Prompt for a new plan, after the work has stalled.
 pub(super) fn plan_again(team: &str) -> String {
     format!(
         "Say in short what went wrong and why. Then write a new plan as a short list of points that does not repeat it.\n\nThis \
@@ -39,7 +38,7 @@ pub(super) fn plan_again(team: &str) -> String {
     )
 }
 
-/// What the team is told at the beginning.
+/// First message to the team.
 pub(super) fn begin(task: &str, team: &str, facts: &str, plan: &str) -> String {
     format!(
         "We work on this request:\n\n{task}\n\nThe team:\n\n{team}\n\nWhat is \
@@ -47,7 +46,7 @@ pub(super) fn begin(task: &str, team: &str, facts: &str, plan: &str) -> String {
     )
 }
 
-/// How things stand.
+/// Prompt for the progress ledger.
 pub(super) fn progress(task: &str, team: &str, names: &str) -> String {
     format!(
         "We work on this request:\n\n{task}\n\nThe team:\n\n{team}\n\nAnswer these questions, each with a reason:\n\
@@ -68,7 +67,7 @@ pub(super) fn progress(task: &str, team: &str, names: &str) -> String {
     )
 }
 
-/// What is asked for in the end.
+/// Prompt for the final answer.
 pub(super) fn answer(task: &str) -> String {
     format!(
         "The work on this request is over:\n\n{task}\n\nWith what the messages above say, write the final answer, as you would \

@@ -1,16 +1,16 @@
-//! System calls of a confined process. Each attempt is made by this test program, started once
-//! more, because there is no way back.
+//! System calls of a confined process. Each attempt runs in a separate process of this test
+//! program, because confinement cannot be undone.
 
 use std::process::{Command, Stdio};
 
 use super::confine_this_thread;
 
-/// Set for the process that is confined: what it tries.
+/// Environment variable for the confined process that names the attempt.
 const ATTEMPT: &str = "COFFERDAM_TEST_ATTEMPT";
 const REFUSED: i32 = 40;
 const DONE: i32 = 41;
 
-/// Results of an attempt, with and without confinement.
+/// Returns the exit codes of an attempt, with and without confinement.
 fn ends(attempt: &str) -> (i32, i32) {
     let run = |first: &str| {
         let status = Command::new(std::env::current_exe().unwrap())
@@ -26,12 +26,13 @@ fn ends(attempt: &str) -> (i32, i32) {
     (run("confined"), run("free"))
 }
 
-/// The other process. Started on its own this test has nothing to do.
+/// Runs in the separate process. Does nothing when started on its own.
 #[test]
 fn attempt() {
     let Ok(attempt) = std::env::var(ATTEMPT) else { return };
     let (first, attempt) = attempt.split_once(' ').unwrap();
-    // What an attempt needs from before: a compromised compiler would find such things as well.
+    // Resources that an attempt needs from before the confinement. A compromised compiler would
+    // find such resources as well.
     let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
     let parent = rustix::process::getppid().unwrap();
     if first == "confined" {
@@ -61,8 +62,7 @@ fn attempt() {
     std::process::exit(if done { DONE } else { REFUSED });
 }
 
-/// Returns true if an attempt to connect reaches the network, whether or not anything listens
-/// there.
+/// Returns true if an attempt to connect reaches the network, even if nothing listens there.
 fn reaches_nobody() -> bool {
     match std::net::TcpStream::connect("127.0.0.1:9") {
         Ok(_) => true,
