@@ -11,6 +11,7 @@ mod languages;
 mod mcp;
 mod models;
 mod packages;
+mod picture;
 mod projects;
 mod run;
 mod s3;
@@ -66,6 +67,8 @@ enum Command {
     Models,
     /// Measure the host against the floor and print ratios; builds what is compared with
     Bench(bench::Options),
+    /// Run the commands of the README's picture and draw docs/images/session.svg
+    Picture,
     /// Search for inputs that break a rule, with libFuzzer; needs a C++ compiler
     Fuzz(fuzz::Options),
     /// Count the instructions of a call with valgrind, and compare with tests/bench/counts.toml
@@ -100,6 +103,11 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Models => models::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Picture => {
+            guests::build_samples()?;
+            build()?;
+            picture::write()
+        }
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Count(options) => count::run(&options),
     }
@@ -111,6 +119,7 @@ fn test() -> anyhow::Result<()> {
     build()?;
     languages::build()?;
     projects::build()?;
+    picture::check()?;
     section("testing the sample tools natively");
     guests::test()?;
     sdks::test()?;
