@@ -13,6 +13,9 @@
 //! | `stores` | the same through `cofferdam:plugin/files` |
 //! | `languages` | file APIs of other languages, with their own toolchains |
 //! | `toolbox` | tools that call other tools |
+//! | `client` | questions and log lines of a running tool to its caller |
+//! | `conflicts` | calls that race for one file |
+//! | `plugins` | every SDK's conformance plugin, every sample tool, and new projects |
 //! | `network` | what a guest can do on the network |
 //! | `hostile` | attacks, each with its expected end; see there |
 //! | `loading` | what is refused as a plugin, and why |
@@ -31,6 +34,7 @@
 //! | `operator` | no tests: an operator at a terminal |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
+//! | `serve_changes` | changes of plugins and grants while a server runs |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
 //! | `fuzz` | the seeds of the fuzz targets |
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
