@@ -4,11 +4,11 @@
 //! [`MemoryStore`] keeps them in memory, [`DirectoryStore`] in one directory of the host, and
 //! `BucketStore` (a feature) in a bucket. Other stores wrap any store: [`ReadOnly`] refuses
 //! changes, [`CreateOnly`] permits only new files, [`Subtree`] shows only one directory,
-//! [`RestrictedStore`] hides paths and makes others read-only, and [`AuditedStore`] reports every access.
-//! [`StoreSharing`] selects the part that a session sees. An [`Overlay`] holds the changes of one call
-//! until they are committed. All stores give the same results for the same operations, messages
-//! included (`FILE-10`); the suite in the module `testing` (a feature) checks this for each of
-//! them.
+//! [`RestrictedStore`] hides paths and makes others read-only, and [`AuditedStore`] reports every
+//! access. [`StoreSharing`] selects the part that a session sees. An [`Overlay`] holds the changes
+//! of one call until they are committed. All stores give the same results for the same operations,
+//! messages included (`FILE-10`); the suite in the module `testing` (a feature) checks this for
+//! each of them.
 //!
 //! Invariants:
 //!

@@ -2,7 +2,8 @@
 //!
 //! * A plugin *requests* [`Permissions`] in its manifest.
 //! * The operator *offers* a [`Policy`] in the configuration, on the command line or at a prompt.
-//! * [`GrantedPermissions`] is what a call gets: the intersection, computed only by [`RequestedPermissions::granted_of`].
+//! * [`GrantedPermissions`] is what a call gets: the intersection, computed only by
+//!   [`RequestedPermissions::granted_of`].
 //!
 //! Everything is a pure function of the two sides. Nothing that a tool, a plugin or a model says at
 //! run time enters into it, so a grant cannot be widened from inside.
