@@ -1,28 +1,28 @@
-//! The benchmarks, and what they compare with.
+//! Builds and runs the benchmarks, and what they compare with.
 
 use crate::guests;
 use crate::packages::text;
 use crate::run::{cargo, command, release, root, section};
 
-/// Benchmarks that neither need plugins nor the engine, which takes minutes to build.
+/// Benchmarks that need neither plugins nor the engine, which takes minutes to compile.
 const WITHOUT_CALLS: [&str; 2] = ["search", "throughput"];
-/// A workspace with a wasmtime of its own, which is built for nothing else.
+/// Workspace with another version of wasmtime, used only by this benchmark.
 const EXTISM: &str = "tests/bench/extism";
 const EXTISM_TARGET: &str = "target/extism";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
+    /// Print one JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
     /// spread
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// A table in Markdown, as in docs/performance.md
+    /// Print a Markdown table, as in docs/performance.md
     #[arg(long)]
     markdown: bool,
-    /// One short round of everything: whether it works, and no measurement
+    /// Run one short round of everything to check that it works; measures nothing
     #[arg(long)]
     quick: bool,
-    /// Only this benchmark; may be given more than once
+    /// Run only this benchmark; repeatable
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
@@ -57,20 +57,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for name in &options.only {
         arguments.extend(["--only", name]);
     }
-    // Not by `cargo run`, which would select one package, and build the engine once more with its
+    // `cargo run` would select one package and compile the engine again with that package's
     // features.
     command(text(&release("cofferdam-bench"))?, &arguments).run(&root())
 }
 
-/// What cannot be built is left out: it needs a newer compiler than the host, and another 300
-/// crates.
+/// Builds extism. If that fails, its benchmark is skipped: extism needs a newer compiler than the
+/// host, and about 300 more crates.
 fn build_extism() {
     section("building extism, which is compared with");
     let build = |more: &[&str]| {
         let target = text(&root().join(EXTISM_TARGET))?.to_owned();
         let arguments =
             [&["build", "--release", "--locked", "--target-dir", &target], more].concat();
-        // The toolchain that runs this would be taken before the one that the folder names.
+        // Without this, the toolchain that runs this program would override the one that the folder
+        // selects.
         command("cargo", &arguments).without("RUSTUP_TOOLCHAIN").run(&root().join(EXTISM))
     };
     let built = build(&["--package", "cofferdam-bench-extism-driver"]).and_then(|()| {

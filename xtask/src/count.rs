@@ -1,9 +1,9 @@
-//! How many instructions a call takes, by callgrind: a figure that is the same on a busy machine,
-//! and so a limit that a test can hold.
+//! Counts the instructions of a call with callgrind. Unlike a duration, the count does not depend
+//! on the load of the machine, so a test can enforce a limit.
 //!
-//! A program that makes N calls is counted twice, with two numbers of calls; the difference is what
-//! the calls took, without the start. `tests/bench/counts.toml` has the figures of a debug build,
-//! and how much each may grow.
+//! A program that makes N calls is counted twice, with two values of N. The difference is the cost
+//! of the calls without the start of the program. `tests/bench/counts.toml` contains the counts of
+//! a debug build and how much each may grow.
 
 mod filter;
 
@@ -17,28 +17,27 @@ use crate::packages::text;
 use crate::run::{command, is_ci, root, section};
 use crate::{guests, toolchains};
 
-/// Figures in the file of counts: the instructions of a call on raw wasmtime, and those that the
-/// host adds. How much each may grow, in hundredths. The host's part varies more from run to run,
-/// being the difference of two counts.
+/// Names of the counts in [`COUNTS`], with their maximum growth in percent: instructions of a call
+/// on raw wasmtime, and instructions that the host adds. The second varies more between runs,
+/// because it is the difference of two counts.
 const FIGURES: [(&str, u64); 2] = [("floor", 10), ("added", 50)];
-/// The more calls, the less it counts that compiling takes some instructions more or less from run
-/// to run.
+/// Numbers of calls of the two runs. With more calls, the variation of compilation between runs
+/// matters less.
 const CALLS: [u64; 2] = [100, 600];
 const COUNTS: &str = "tests/bench/counts.toml";
 const FOLDER: &str = "target/count";
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Options {
-    /// Write what was counted into the file
+    /// Write the new counts to the file
     #[arg(long)]
     update: bool,
-    /// Count in this `cofferdam-bench`, such as one that was built in release mode, and compare
-    /// with nothing
+    /// Count in this `cofferdam-bench`, such as one built in release mode, and compare with nothing
     #[arg(long, value_name = "FILE", conflicts_with = "update")]
     program: Option<PathBuf>,
 }
 
-/// Counts, and compares with what is kept or writes it.
+/// Counts, and compares with the stored counts or replaces them.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if let Some(program) = &options.program {
         section("counting the instructions of a call");
@@ -73,22 +72,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Counts the figures.
+/// Returns the counts in the order of [`FIGURES`].
 fn figures(program: &Path) -> anyhow::Result<[u64; FIGURES.len()]> {
     let (floor, ours) = (count(program, "floor")?, count(program, "ours")?);
     Ok([floor, ours.saturating_sub(floor)])
 }
 
-/// Builds the program as the tests do. An optimised build would take as long as everything else,
-/// and a change shows in either.
+/// Builds the program like the tests. An optimized build would take as long as everything else, and
+/// changes are visible in either.
 fn build() -> anyhow::Result<PathBuf> {
     guests::build()?;
     crate::build()?;
     Ok(root().join("target/debug/cofferdam-bench"))
 }
 
-/// The same for a run of all tests. Where the counter is missing it is installed in CI, and said
-/// anywhere else.
+/// Counts in a run of all tests. If valgrind is missing, CI installs it, and other machines skip
+/// the count with a note.
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !toolchains::has_valgrind() {
         if !is_ci() {
@@ -111,14 +110,14 @@ fn kept_count(kept: &str, name: &str) -> anyhow::Result<u64> {
     Ok(value.with_context(|| format!("{COUNTS} has no line `{name} = …`"))?.trim().parse()?)
 }
 
-/// The instructions of one call.
+/// Returns the number of instructions of one call.
 fn count(program: &Path, side: &str) -> anyhow::Result<u64> {
     let [few, many] = CALLS;
     let total = |calls| without_auxv(|| total(program, side, calls));
     Ok(total(many)?.saturating_sub(total(few)?) / (many - few))
 }
 
-/// The instructions of a program that makes so many calls.
+/// Returns the number of instructions of a program that makes `calls` calls.
 fn total(program: &Path, side: &str, calls: u64) -> anyhow::Result<u64> {
     let folder = root().join(FOLDER);
     fs::create_dir_all(&folder)?;

@@ -1,18 +1,17 @@
-//! The main job on real input: a scripted model works with sandboxed tools on this repository's own
-//! files.
+//! Demo: a scripted model uses sandboxed tools on files of this repository.
 
 use anyhow::Context;
 
 use crate::run::{cargo, command, root, section};
 use crate::{guests, projects};
 
-/// The plugins that the model is given.
+/// Plugins that the script uses.
 const PLUGINS: [&str; 4] = ["text", "csv", "markdown", "crash"];
 const SCRIPT: &str = "sample-tools/demo/script.jsonl";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Show the sample tools in Python, JavaScript, TypeScript, Go, C and C++ as well, where their
+    /// Also show the sample tools in Python, JavaScript, TypeScript, Go, C and C++, if their
     /// toolchains are installed
     #[arg(long)]
     all: bool,
@@ -23,7 +22,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     section(
         "this takes some minutes the first time: compiling the host, which holds a compiler itself",
     );
-    // Not as the tests build it: they want benchmarks, examples and features of other packages too.
+    // Builds less than the tests, which need benchmarks, examples and features of other packages.
     cargo(&["build", "--package", "cofferdam-cli"])?;
     guests::build_samples()?;
 
@@ -59,10 +58,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A call of a sample tool: plugin, tool, arguments, and the directory that it sees as `/data`.
+/// Call of a sample tool: plugin, tool, arguments, and the directory that it sees as `/data`.
 type SampleCall = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-/// One call of each sample in another language, on real input.
+/// One call of each sample in another language.
 const SAMPLES: [SampleCall; 10] = [
     ("units", "convert", r#"{"value":98.6,"unit":"degF","to":"degC"}"#, None),
     (

@@ -1,4 +1,4 @@
-//! Dependencies: licences, bans, sources and known vulnerabilities, by `cargo deny` and
+//! Checks licenses, bans, sources and known vulnerabilities of dependencies, with `cargo deny` and
 //! `deny.toml`.
 
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use anyhow::bail;
 
 use crate::run::{cargo, is_ci, root, section};
 
-/// The version that is installed where there is none.
+/// Version of cargo-deny to install if it is missing.
 const VERSION: &str = "0.20.2";
 
-/// Checks the dependency tree. Where cargo-deny is missing, CI installs it, which takes some
-/// minutes; anywhere else that is said and nothing is checked.
+/// Checks the dependencies. If cargo-deny is missing, CI installs it, which takes some minutes, and
+/// other machines skip the check with a note.
 pub(crate) fn run() -> anyhow::Result<()> {
     if !is_installed() {
         if !is_ci() {
@@ -22,7 +22,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
             return Ok(());
         }
         section("installing cargo-deny, which takes some minutes");
-        // Without optimisation it is built in a third of the time, and still checks in seconds.
+        // Without optimizations, building takes a third of the time, and a check still takes only
+        // seconds.
         cargo(&["install", "cargo-deny", "--locked", "--debug", "--version", VERSION])?;
     }
     section("dependencies: licences, bans, sources");
@@ -30,8 +31,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     advisories()
 }
 
-/// The database of advisories is fetched over the network. Not reaching it is no reason to stop a
-/// build; finding something in it is.
+/// Checks for known vulnerabilities. Fetches the advisory database over the network; a network
+/// error skips the check with a note, a vulnerability is an error.
 fn advisories() -> anyhow::Result<()> {
     section("dependencies: known vulnerabilities");
     if !deny(&["fetch", "db"])?.success() {

@@ -1,8 +1,8 @@
-//! Runs the fuzz targets of `tests/fuzz` under libFuzzer, on the toolchain of the repository.
+//! Runs the fuzz targets of `tests/fuzz` under libFuzzer, with the toolchain of the repository.
 //!
-//! Coverage is an LLVM pass that stable compilers have as well. Only the crates of this workspace
-//! get it: cargo runs this program in place of rustc for them (`RUSTC_WORKSPACE_WRAPPER`), so that
-//! what they depend on is not compiled a second time.
+//! Coverage is an LLVM pass that stable compilers include. Only the crates of this workspace are
+//! compiled with it: cargo runs this program in place of rustc for them
+//! (`RUSTC_WORKSPACE_WRAPPER`), so their dependencies are not compiled a second time.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,9 +19,10 @@ use crate::run::{command, is_ci, root, section};
 
 /// Environment variable that makes this program a wrapper of rustc.
 const WRAPPER: &str = "COFFERDAM_FUZZ_RUSTC";
-/// Environment variable that names the target to the program; `cofferdam_fuzz::TARGET_VARIABLE`.
+/// Environment variable with the name of the target, for the fuzzing program; same as
+/// `cofferdam_fuzz::TARGET_VARIABLE`.
 const TARGET: &str = "COFFERDAM_FUZZ_TARGET";
-/// Flags of rustc for the coverage that libFuzzer reads.
+/// Flags of rustc for the coverage counters that libFuzzer reads.
 const COVERAGE: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -31,22 +32,22 @@ const COVERAGE: &[&str] = &[
 ];
 /// Seconds per target in a run of all tests.
 const TEST_SECONDS: u64 = 8;
-/// Maximum seconds and megabytes for one input.
+/// Limits for one input.
 const INPUT_SECONDS_MAX: u64 = 10;
 const MEMORY_MIB_MAX: u64 = 2048;
-/// Seconds beyond its time after which a target is stuck.
+/// Seconds by which a target may exceed its time before it is killed.
 const GRACE_SECONDS: u64 = 60;
-/// Maximum bytes of a component that is a seed, and of any input.
+/// Maximum size of a component that is used as a seed, in bytes.
 const SEED_BYTES_MAX: u64 = 60 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Target to run; all of them unless it is given
+    /// Target to run [default: all]
     target: Option<String>,
     /// Seconds for each target
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Only check this input, such as one of `target/fuzz/findings`
+    /// Check only this input, such as one of `target/fuzz/findings`
     #[arg(long, requires = "target", value_name = "FILE")]
     input: Option<PathBuf>,
     /// List the targets
@@ -54,7 +55,8 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Compiles one crate with coverage, if cargo has started this program in place of rustc.
+/// Compiles one crate with coverage if cargo has started this program in place of rustc; returns
+/// `None` otherwise.
 pub(crate) fn as_rustc() -> Option<ExitCode> {
     std::env::var_os(WRAPPER)?;
     let mut arguments = std::env::args_os().skip(1);
@@ -63,7 +65,7 @@ pub(crate) fn as_rustc() -> Option<ExitCode> {
     Some(if is_compiled { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the targets that `options` name.
+/// Runs the targets that `options` select.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let known = targets()?;
     if options.list {
@@ -90,7 +92,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     search(&program, &names, options.seconds)
 }
 
-/// Runs every target for a short time: always in CI, elsewhere if there is a C++ compiler.
+/// Runs every target for a short time in a run of all tests. Skips them with a note if there is no
+/// C++ compiler, except in CI.
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !is_ci() && !has_cpp() {
         section("the fuzz targets are skipped: no C++ compiler (`c++`) to build libFuzzer with");
@@ -106,8 +109,8 @@ fn has_cpp() -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Names of the targets: those of the folders of seeds. A test compares them with the table of the
-/// crate.
+/// Returns the names of the targets, which are the names of the folders of seeds. A test compares
+/// them with the table of the crate.
 fn targets() -> anyhow::Result<Vec<String>> {
     let seeds = root().join("tests/fuzz/seeds");
     let mut names = Vec::new();
@@ -118,13 +121,12 @@ fn targets() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds the program that runs a target.
+/// Builds the program that runs the targets.
 fn build() -> anyhow::Result<PathBuf> {
     section("building the fuzz targets");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    // The path, not `current_exe`: a build of the workspace may have replaced the file that this
-    // process was started from.
+    // Not `current_exe`: building the workspace may have replaced the file of this process.
     let wrapper = target.join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     let program = ["--features", "cofferdam-fuzz/libfuzzer", "--example", "fuzz"];
     command("cargo", &[&["build", "--workspace"], &program[..]].concat())
@@ -134,7 +136,7 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(target.join("debug/examples/fuzz"))
 }
 
-/// Runs targets side by side, each for `seconds`, and fails if one has found something.
+/// Runs targets in parallel, each for `seconds`. Returns an error if one has found something.
 fn search(program: &Path, names: &[String], seconds: u64) -> anyhow::Result<()> {
     section(&format!("fuzzing, {seconds} s for each of {} targets", names.len()));
     let waiting = Mutex::new(names.iter());
@@ -160,7 +162,7 @@ fn search(program: &Path, names: &[String], seconds: u64) -> anyhow::Result<()> 
     bail!("found by {}; repair it, and add the input to the seeds of the target", failed.join(", "))
 }
 
-/// Prints the result of a target in one line, and the report of a finding.
+/// Prints the summary of a target, or the report of its finding.
 #[expect(clippy::print_stderr, reason = "progress of a command line tool")]
 fn say(name: &str, result: &anyhow::Result<String>) {
     match result {
@@ -169,7 +171,8 @@ fn say(name: &str, result: &anyhow::Result<String>) {
     }
 }
 
-/// Runs one target. Inputs that reach new code are kept in `target/fuzz/corpus` for the next run.
+/// Runs one target and returns a summary. Inputs that reach new code are stored in
+/// `target/fuzz/corpus` for the next run.
 fn fuzz(program: &Path, name: &str, seconds: u64) -> anyhow::Result<String> {
     let folder = root().join("target/fuzz");
     let (corpus, findings) = (folder.join("corpus").join(name), folder.join("findings"));
@@ -215,7 +218,7 @@ fn fuzz(program: &Path, name: &str, seconds: u64) -> anyhow::Result<String> {
     bail!("{status}; the end of {}:\n{}", log.display(), end.join("\n"))
 }
 
-/// Other files that a target can start from.
+/// Returns a folder of further seeds for a target, if it has one: for `component`, small plugins.
 fn seeds(name: &str, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     if name != "component" {
         return Ok(None);
@@ -234,7 +237,7 @@ fn seeds(name: &str, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(seeds))
 }
 
-/// Returns the number of inputs and of covered edges.
+/// Returns the number of inputs and covered edges from a report of libFuzzer.
 fn summary(report: &str) -> String {
     let after = |line: Option<&str>, mark: &str| -> String {
         let rest = line.and_then(|line| line.split(mark).nth(1)).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Builds guests: the sample tools, the programs that misbehave, and the components with typed
-//! exports.
+//! Builds guests: the sample tools in Rust, the misbehaving test programs, and the components with
+//! typed exports.
 //!
-//! The components end up as `target/plugins/<name>.wasm`.
+//! The components are copied to `target/plugins/<name>.wasm`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::run::{command, root, section};
 
 /// Target that guests are compiled for.
 const TARGET: &str = "wasm32-wasip2";
-/// Build directory of all guests: their workspaces share the crates that they depend on.
+/// Build directory of all guests. Their workspaces share dependencies.
 const BUILD_DIR: &str = "target/guests";
 
-/// A folder of guests with a lock file of its own.
+/// Workspace of guests with its own lock file.
 pub(crate) struct Workspace {
     pub(crate) folder: &'static str,
-    /// What is built: the libraries of all crates, or the examples of one.
+    /// Cargo targets to build.
     targets: Targets,
-    /// True if its crates also build for the machine that runs the tests.
+    /// True if its crates have tests that run natively.
     has_native_tests: bool,
 }
 
@@ -40,7 +40,7 @@ impl Targets {
         }
     }
 
-    /// Where cargo puts them.
+    /// Returns the folder into which cargo writes these targets.
     fn folder(self) -> &'static str {
         match self {
             Self::Libraries => "release",
@@ -51,7 +51,7 @@ impl Targets {
 
 const SAMPLES: &str = "sample-tools/rust";
 
-/// Every folder of guests.
+/// All workspaces of guests.
 pub(crate) const WORKSPACES: &[Workspace] = &[
     Workspace { folder: SAMPLES, targets: Targets::Libraries, has_native_tests: true },
     Workspace { folder: "tests/programs", targets: Targets::Examples, has_native_tests: false },
@@ -59,7 +59,7 @@ pub(crate) const WORKSPACES: &[Workspace] = &[
     Workspace { folder: "tests/typed", targets: Targets::Examples, has_native_tests: false },
 ];
 
-/// Builds every guest and collects the components.
+/// Builds all guests and collects their components.
 pub(crate) fn build() -> anyhow::Result<()> {
     add_target()?;
     WORKSPACES.iter().try_for_each(Workspace::build)
@@ -71,8 +71,8 @@ pub(crate) fn build_samples() -> anyhow::Result<()> {
     WORKSPACES.iter().filter(|workspace| workspace.folder == SAMPLES).try_for_each(Workspace::build)
 }
 
-/// Checks every guest with clippy, in the profile of the build: both use the same procedural
-/// macros.
+/// Checks all guests with clippy. Uses the release profile, like the build, so that procedural
+/// macros are compiled only once.
 pub(crate) fn lint() -> anyhow::Result<()> {
     add_target()?;
     for workspace in WORKSPACES {
@@ -90,7 +90,7 @@ pub(crate) fn lint() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the native tests of the guests that have any.
+/// Runs the native tests of guests.
 pub(crate) fn test() -> anyhow::Result<()> {
     for workspace in WORKSPACES.iter().filter(|workspace| workspace.has_native_tests) {
         workspace.cargo(&["test", "--quiet", "--workspace"])?;
@@ -99,7 +99,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
 }
 
 impl Workspace {
-    /// Builds the components and collects them.
+    /// Builds the workspace and collects its components.
     fn build(&self) -> anyhow::Result<()> {
         section(&format!("building the guests in {}", self.folder));
         self.cargo(&[
@@ -115,14 +115,14 @@ impl Workspace {
 
     /// Runs cargo in the workspace.
     fn cargo(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        // Cargo's own variable, because arguments may end with those of another program.
+        // An environment variable, because `arguments` may end with arguments of another program.
         command("cargo", arguments)
             .env("CARGO_TARGET_DIR", text(&root().join(BUILD_DIR))?)
             .run(&root().join(self.folder))
     }
 }
 
-/// Where the components end up.
+/// Returns the folder of components.
 pub(crate) fn plugins() -> anyhow::Result<PathBuf> {
     let plugins = root().join("target/plugins");
     fs::create_dir_all(&plugins).context("cannot create target/plugins")?;
@@ -134,7 +134,7 @@ fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
         fs::read_dir(from).with_context(|| format!("nothing was built in {}", from.display()))?;
     for entry in entries {
         let path = entry?.path();
-        // Cargo keeps a second copy of an example whose name ends in a dash and a hash.
+        // Cargo also writes a copy of each example with a dash and a hash in its name.
         if path.extension().is_some_and(|extension| extension == "wasm")
             && let Some(name) = path.file_name()
             && !name.to_string_lossy().contains('-')
@@ -145,7 +145,8 @@ fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A copy that is not needed would make every test that depends on the file's time run again.
+/// Copies a file unless the content is the same. A needless copy would change the time of the file,
+/// and tests that depend on it would run again.
 pub(crate) fn copy_if_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     let built = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|there| there == built) {

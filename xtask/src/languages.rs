@@ -1,9 +1,9 @@
-//! Builds guests of other languages than Rust that use no SDK: typed exports over the file API of
-//! the language.
+//! Builds guests in other languages that use no SDK: typed exports that use the file API of the
+//! language.
 //!
-//! A toolchain that is missing is installed in CI. Anywhere else that is said in a line, the
-//! component is not there, and the tests that need it say so too. Nothing is built again that was
-//! built from the same sources by the same recipe.
+//! If a toolchain is missing, CI installs it. Other machines print a note and do not build the
+//! component, and the tests that need it print a note too. A component is built again only if its
+//! sources or its recipe have changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::guests::{copy_if_changed, plugins};
 use crate::run::{command, root, section};
 use crate::toolchains::{CLANG, COMPONENTIZE_PY, Toolchain, in_venv};
 
-/// What all of them export.
+/// Interface that all of these guests export.
 const WIT: &str = "tests/languages/files.wit";
 
 /// A guest of one language.
 struct Language {
-    /// As in `target/plugins/<name>.wasm`.
+    /// Name of the component, as in `target/plugins/<name>.wasm`.
     name: &'static str,
-    /// What it is made of besides the interface. A change of one of them builds it again.
+    /// Source files besides the interface. A change of one rebuilds the component.
     sources: &'static [&'static str],
-    /// Versions and options. A change of them builds it again.
+    /// Options and versions of the build. A change rebuilds the component.
     recipe: &'static [&'static str],
     toolchain: Toolchain,
-    /// Writes the component to the path.
+    /// Writes the component to a path.
     build: fn(&Path) -> anyhow::Result<()>,
 }
 
@@ -48,7 +48,7 @@ const LANGUAGES: [Language; 2] = [
     },
 ];
 
-/// Builds those whose toolchain is there.
+/// Builds the guests whose toolchain is installed.
 pub(crate) fn build() -> anyhow::Result<()> {
     for language in &LANGUAGES {
         let component = plugins()?.join(format!("{}.wasm", language.name));
@@ -57,7 +57,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
         if component.is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == inputs) {
             continue;
         }
-        // What was built from something else is worse than nothing.
+        // Removes the outdated component, so that no test uses it if the build fails.
         remove(&component)?;
         if !language.toolchain.is_ready()? {
             continue;
@@ -71,7 +71,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything that makes a component another one, as text.
+/// Returns everything that determines the content of the component, as a string.
 fn inputs(language: &Language) -> anyhow::Result<String> {
     let mut text = language.recipe.join("\n");
     for source in language.sources.iter().chain([&WIT]) {
@@ -102,8 +102,6 @@ fn text_of(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the path of this repository is not UTF-8")
 }
 
-// C
-
 const C_OPTIONS: [&str; 7] = [
     "--target=wasm32-wasi",
     "-mexec-model=reactor",
@@ -114,11 +112,12 @@ const C_OPTIONS: [&str; 7] = [
     "-Werror",
 ];
 
-/// The C library speaks the first preview of WASI; rustc's linker brings the adapter to the second.
+/// Builds a guest in C. wasi-libc targets WASI preview 1; the linker of rustc contains the adapter
+/// to preview 2.
 fn build_c(to: &Path) -> anyhow::Result<()> {
     let tools = rust_tools()?;
     let tools = text_of(&tools)?;
-    // Clang looks there for the linker that the first one runs.
+    // Folder in which clang finds the linker that `wasm-component-ld` runs.
     let search = format!("-B{tools}/gcc-ld");
     let linker = format!("-fuse-ld={tools}/wasm-component-ld");
     let linker_options = format!("-Wl,--wasi-adapter,reactor,--component-type,{WIT},--strip-all");
@@ -127,7 +126,7 @@ fn build_c(to: &Path) -> anyhow::Result<()> {
     command(CLANG, &[&C_OPTIONS[..], &files].concat()).run(&root())
 }
 
-/// Where rustc has the programs that it runs itself.
+/// Returns the folder with rustc's own programs.
 fn rust_tools() -> anyhow::Result<PathBuf> {
     let said = Command::new("rustc")
         .args(["--print", "target-libdir"])
@@ -138,10 +137,8 @@ fn rust_tools() -> anyhow::Result<PathBuf> {
     Ok(libraries.parent().context("rustc names no folder of its libraries")?.join("bin"))
 }
 
-// Python
-
 fn build_python(to: &Path) -> anyhow::Result<()> {
-    // It leaves caches beside what it reads.
+    // Python writes caches next to sources, so the build uses a copy.
     let folder = folder()?.join("python");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     copy_if_changed(&root().join("tests/languages/python/files.py"), &folder.join("files.py"))?;

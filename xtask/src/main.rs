@@ -1,4 +1,4 @@
-//! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this
+//! Commands for working on this project. `cargo xtask demo` and `cargo xtask test` need only this
 //! repository and rustup.
 
 mod bench;
@@ -33,43 +33,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build host and sample tools, and show a scripted model using them on this repository
+    /// Build the host and the sample tools, and play a script that uses them on this repository
     Demo(demo::Options),
-    /// Build everything that the tests need and run all of them
+    /// Build everything that the tests need and run all tests
     Test,
-    /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another
+    /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS sets another
     /// directory of rows
     Conformance,
-    /// Format, clippy with warnings denied, documentation, dependencies
+    /// Check format, clippy with warnings denied, documentation and dependencies
     Lint,
     /// Check licences, bans, sources and known vulnerabilities of the dependencies
     Deny,
-    /// What CI runs: lint, then test
+    /// Run what CI runs: lint, then test
     Ci,
-    /// Build the sample tools, the conformance plugins and the test programs, those of other
-    /// languages too where their toolchains are installed
+    /// Build the sample tools, the conformance plugins and the test programs, including those in
+    /// other languages whose toolchains are installed
     Guests,
-    /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server
-    /// into target/s3
+    /// Install an S3 server into target/s3 and run the tests of bucket stores against it
     S3 {
-        /// Only start the server and say where it is
+        /// Only start the server and print its address
         #[arg(long)]
         serve: bool,
     },
-    /// Run the official clients of MCP and its conformance suite against this server; installs them
-    /// into target/mcp
+    /// Install the official MCP clients and conformance suite into target/mcp and run them against
+    /// this server
     Mcp {
-        /// Only this
+        /// Run only this part
         part: Option<mcp::Part>,
     },
-    /// Run the clients of model providers against servers of others; installs those into
-    /// target/models
+    /// Install third-party servers into target/models and run the clients of model providers
+    /// against them
     Models,
-    /// Measure the host against the floor and print ratios; builds what is compared with
+    /// Measure the host against a baseline and print ratios; builds the baseline
     Bench(bench::Options),
-    /// Run the commands of the README's picture and draw docs/images/session.svg
+    /// Run the commands of the README's picture and write docs/images/session.svg
     Picture,
-    /// Search for inputs that break a rule, with libFuzzer; needs a C++ compiler
+    /// Search for inputs that break a rule with libFuzzer; needs a C++ compiler
     Fuzz(fuzz::Options),
     /// Count the instructions of a call with valgrind, and compare with tests/bench/counts.toml
     Count(count::Options),
@@ -138,12 +137,12 @@ fn test() -> anyhow::Result<()> {
     mcp::for_tests()?;
     fuzz::for_tests()?;
     count::for_tests()?;
-    // Tests are quiet about what passes; the areas of the contract are worth a line each.
+    // Tests print nothing when they pass, so this prints a line for each area of the rules.
     conformance()
 }
 
-/// Builds the binary together with all tests. Selecting packages one by one would select other
-/// features of what they share, and build the WebAssembly engine once more for each.
+/// Builds the binary and all tests together. Selecting single packages would select other features
+/// of shared dependencies and compile wasmtime again for each selection.
 fn build() -> anyhow::Result<()> {
     cargo(&["build", "--workspace", "--bins", "--tests"])
 }

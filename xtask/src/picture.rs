@@ -1,7 +1,7 @@
-//! The terminal session of the README, as an SVG image of a real run.
+//! Draws the terminal session of the README, as an SVG image of a real run.
 //!
-//! `cargo xtask picture` runs the commands and writes the image; `cargo xtask test` runs them again
-//! and fails if the image shows anything else.
+//! `cargo xtask picture` runs the commands and writes the image. `cargo xtask test` runs them again
+//! and fails if the output differs from the image.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::run::{root, section};
 
 const IMAGE: &str = "docs/images/session.svg";
 
-/// The commands, as a user types them in a directory with `notes/` and the components.
+/// Commands as a user types them in a directory with `notes/` and the components.
 const COMMANDS: [&[&str]; 4] = [
     &[
         "call",
@@ -120,7 +120,7 @@ fn run(
     Ok(())
 }
 
-/// Breaks a line at spaces where it is wider than the terminal.
+/// Wraps a line at spaces to the width of the terminal.
 fn wrapped(line: &str) -> Vec<String> {
     let mut rows = vec![String::new()];
     for word in line.split_inclusive(' ') {

@@ -1,9 +1,8 @@
-//! Builds the plugins that are projects of `cofferdam build`: those of `guest-sdk/conformance` and
-//! the sample tools in other languages than Rust. What is built is what an author would build, by
-//! the command that an author types.
+//! Builds plugins with `cofferdam build`, like an author: those of `guest-sdk/conformance`, and the
+//! sample tools in other languages than Rust.
 //!
-//! The components end up as `target/plugins/<name>.wasm`. Nothing is built again that was built
-//! from the same files.
+//! The components are written to `target/plugins/<name>.wasm`. A component is built again only if a
+//! file that it depends on has changed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -19,25 +18,25 @@ use crate::guests::{copy_if_changed, plugins};
 use crate::run::{command, root, section};
 use crate::toolchains::{Toolchain, path};
 
-/// Results of builds, beside sources.
+/// Names of folders that builds write, which are not sources.
 const WRITTEN: [&str; 7] =
     ["dist", "target", "node_modules", "__pycache__", ".cofferdam", ".venv", "vendor"];
 
-/// A folder that `cofferdam build` makes a component of.
+/// Folder that `cofferdam build` turns into a component.
 struct Project {
-    /// Relative to the root.
+    /// Path relative to the root.
     folder: PathBuf,
-    /// As in `target/plugins/<name>.wasm`.
+    /// Name of the component, as in `target/plugins/<name>.wasm`.
     name: String,
-    /// As the folders of SDKs are called.
+    /// Name of the SDK's folder.
     sdk: &'static str,
-    /// `None` for Rust, which is there.
+    /// Toolchain of the language. `None` for Rust, which is always installed.
     toolchain: Option<Toolchain>,
 }
 
-/// Builds those whose toolchain is there, with the host, which has to be built already.
+/// Builds the projects whose toolchain is installed. The host must be built.
 pub(crate) fn build() -> anyhow::Result<()> {
-    // Asked once each: a missing one is said in one line.
+    // Each toolchain is checked once, so that a missing one causes only one note.
     let mut ready: HashMap<Toolchain, bool> = HashMap::new();
     for project in projects()? {
         let component = plugins()?.join(format!("{}.wasm", project.name));
@@ -53,7 +52,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
                 Entry::Vacant(unknown) => *unknown.insert(toolchain.is_ready()?),
             },
         };
-        // What was built from something else is worse than nothing.
+        // Removes the outdated component, so that no test uses it if the build fails.
         if component.is_file() {
             fs::remove_file(&component)
                 .with_context(|| format!("cannot remove {}", component.display()))?;
@@ -68,7 +67,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All of them. A folder with a `plugin.toml` is one.
+/// Returns all projects: folders with a `plugin.toml`.
 fn projects() -> anyhow::Result<Vec<Project>> {
     let mut projects = Vec::new();
     for folder in folders("guest-sdk/conformance")? {
@@ -124,7 +123,8 @@ impl Project {
         if fs::read_to_string(folder.join("package.json"))
             .is_ok_and(|text| text.contains("\"dependencies\""))
         {
-            // Not `ci`: a lock file lacks the packages of platforms that their publisher left out.
+            // Not `npm ci`: some lock files lack packages for other platforms, because publishers
+            // left them out.
             let install = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
             command("npm", &install).env("PATH", path).run(&folder)?;
         }
@@ -138,12 +138,12 @@ impl Project {
         let (program, component) = (text(&program)?, text(component)?);
         command(&program, &["build", "--output", &component])
             .env("PATH", path)
-            // The tests compile the same components.
+            // Shares compiled components with the tests.
             .env("COFFERDAM_CACHE_DIR", &text(&root().join("target/test-cache"))?)
             .run(&folder)
     }
 
-    /// A number for everything that makes the component another one.
+    /// Returns a hash of everything that determines the content of the component.
     fn digest(&self) -> anyhow::Result<String> {
         let mut hasher = DefaultHasher::new();
         let sdk = Path::new("guest-sdk").join(self.sdk);
@@ -176,7 +176,7 @@ fn hash_tree(folder: &Path, hasher: &mut DefaultHasher) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What cargo says of packages, as far as it matters here.
+/// The part of cargo's metadata that is needed here.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -187,9 +187,9 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// Takes the sources of a C library out of the crate that carries them, which
-/// `amalgamation/Cargo.lock` pins. They are a quarter of a million lines of somebody else's and not
-/// a part of this repository.
+/// Copies the sources of SQLite from the crate that contains them, which `amalgamation/Cargo.lock`
+/// pins. They are a quarter of a million lines of third-party code, so they are not in this
+/// repository.
 fn vendor(folder: &Path) -> anyhow::Result<()> {
     let manifest = folder.join("amalgamation/Cargo.toml");
     let metadata = Command::new("cargo")

@@ -1,83 +1,86 @@
-//! Running other programs: what is run is said, and a failure ends everything.
+//! Runs other programs. Prints each step, and returns an error if a program fails.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Says on standard error what comes next.
+/// Prints the title of the next step on standard error.
 #[expect(clippy::print_stderr, reason = "progress of a command line tool")]
 pub(crate) fn section(title: &str) {
     eprintln!("\n==> {title}");
 }
 
-/// Whether this is CI, where what is missing is installed.
+/// Returns whether this is CI, which installs missing programs.
 pub(crate) fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
 
-/// Whether there is a Python to install other programs with.
+/// Returns whether Python is available, which installs other programs.
 pub(crate) fn has_python() -> bool {
     let mut version = Command::new("python3");
     version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
 
-/// A program that was built in release mode.
+/// Returns the path of a program that was built in release mode.
 pub(crate) fn release(name: &str) -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("release").join(name)
 }
 
-/// Runs cargo in the root.
+/// Runs cargo in the root of the repository.
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     command("cargo", arguments).run(&root())
 }
 
-/// Runs cargo in a folder of the repository that is a workspace of its own.
+/// Runs cargo in a folder of the repository that is a separate workspace.
 pub(crate) fn cargo_in(folder: &str, arguments: &[&str]) -> anyhow::Result<()> {
     command("cargo", arguments).run(&root().join(folder))
 }
 
-/// A program with its arguments.
+/// Returns a step that runs a program with arguments.
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Step {
     let mut command = Command::new(program);
     command.args(arguments);
     Step { command, shown: format!("{program} {}", arguments.join(" ")) }
 }
 
-/// A program that is about to be run.
+/// A program to run.
 pub(crate) struct Step {
     command: Command,
     shown: String,
 }
 
 impl Step {
-    /// Sets a variable for the program.
+    /// Sets an environment variable of the program.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Takes a variable away from the program.
+    /// Removes an environment variable of the program.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
     }
 
-    /// Calls the program something else than its whole line, where that is long.
+    /// Sets the name of the step in errors, for a program with long arguments.
     pub(crate) fn called(mut self, name: &str) -> Self {
         name.clone_into(&mut self.shown);
         self
     }
 
-    /// Runs the program in `folder` and fails when it fails.
+    /// Runs the program in `folder`.
+    ///
+    /// # Errors
+    /// An error if the program cannot be started or fails.
     pub(crate) fn run(mut self, folder: &Path) -> anyhow::Result<()> {
         let status = self
             .command

@@ -1,5 +1,4 @@
-//! A server that speaks S3, for the tests of bucket stores: moto, a Python program, on a free port
-//! of this machine.
+//! S3 server for the tests of bucket stores: moto, a Python program, on a free local port.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,20 +10,20 @@ use anyhow::{Context, bail};
 
 use crate::run::{command, has_python, is_ci, root, section};
 
-/// The version that is installed.
+/// Version of moto to install.
 const MOTO: &str = "moto[server]==5.2.5";
-/// How the tests learn of the server.
+/// Environment variable through which the tests find the server.
 const ENDPOINT: &str = "COFFERDAM_S3_ENDPOINT";
-/// How long it may take to start, on a busy machine.
+/// Maximum time until the server listens, on a busy machine.
 const START_MAX: Duration = Duration::from_secs(120);
 
-/// A server that runs until it is dropped.
+/// S3 server that runs until it is dropped.
 pub(crate) struct Server {
     child: Child,
     endpoint: String,
 }
 
-/// Runs the tests that need a server, or with `serve` only the server, until it is stopped.
+/// Runs the tests that need a server, or if `serve` is set, only the server until it exits.
 pub(crate) fn run(serve: bool) -> anyhow::Result<()> {
     if installed().is_none() && !has_python() {
         if is_ci() {
@@ -43,7 +42,7 @@ pub(crate) fn run(serve: bool) -> anyhow::Result<()> {
     command("cargo", &["test", "--workspace", "--test", "s3"]).env(name, &value).run(&root())
 }
 
-/// The server for a run of all tests: always in CI, elsewhere if it is installed.
+/// Starts the server for a run of all tests: always in CI, elsewhere only if it is installed.
 pub(crate) fn for_tests() -> anyhow::Result<Option<Server>> {
     if is_ci() {
         return Ok(Some(start(&install()?)?));
@@ -59,7 +58,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Option<Server>> {
 }
 
 impl Server {
-    /// The variable that the tests want.
+    /// Returns the environment variable for the tests.
     pub(crate) fn variable(&self) -> (&'static str, String) {
         (ENDPOINT, self.endpoint.clone())
     }
@@ -67,7 +66,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the server has exited.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -98,7 +97,7 @@ fn start(program: &PathBuf) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Somebody else may take it before the server does; then that ends at once and says so.
+/// Returns a free port. If another process takes it first, the server exits with an error.
 fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
@@ -107,7 +106,7 @@ fn folder() -> PathBuf {
     root().join("target/s3")
 }
 
-/// The server, if a run before has installed the version that is wanted.
+/// Returns the server if an earlier run has installed the current version.
 fn installed() -> Option<PathBuf> {
     let is_wanted =
         fs::read_to_string(folder().join("installed")).is_ok_and(|version| version == MOTO);

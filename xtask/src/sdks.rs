@@ -1,12 +1,12 @@
-//! The tests that the SDKs of other languages and their sample tools have in their own language,
-//! for those whose toolchain is there.
+//! Runs the tests of SDKs and sample tools in other languages, with the test tools of these
+//! languages. Skips languages whose toolchain is missing.
 
 use anyhow::Context;
 
 use crate::run::{command, root, section};
 use crate::toolchains::{Toolchain, path};
 
-/// A test command of some language.
+/// Test command of one language.
 struct Tests {
     toolchain: Toolchain,
     folder: &'static str,
@@ -67,7 +67,7 @@ const TESTS: &[Tests] = &[
     },
 ];
 
-/// Runs all of them.
+/// Runs all test commands whose toolchain is installed.
 pub(crate) fn test() -> anyhow::Result<()> {
     let path = path();
     let path = path.to_str().context("the PATH is not UTF-8")?;
@@ -86,7 +86,6 @@ pub(crate) fn test() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether all folders are there: a list that is not kept tests nothing.
 #[cfg(test)]
 mod tests {
     use super::*;

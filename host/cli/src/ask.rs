@@ -1,16 +1,16 @@
 //! Questions to the operator at the terminal. Every question of this program is asked here.
 //!
-//! Nothing is asked, and everything is denied, where there is no terminal or `--no-input` was
-//! given.
+//! Without a terminal, or with `--no-input`, nothing is asked and every answer is empty, which
+//! denies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line, read_line_blocking};
 
-/// Set once, by `--no-input`.
+/// True after `--no-input`.
 static NO_INPUT: AtomicBool = AtomicBool::new(false);
 
-/// From here on nothing is asked.
+/// Disables all further questions.
 pub(crate) fn refuse_all() {
     NO_INPUT.store(true, Ordering::Relaxed);
 }
@@ -20,7 +20,7 @@ pub(crate) fn is_refused() -> bool {
     NO_INPUT.load(Ordering::Relaxed)
 }
 
-/// Returns whether an operator is there to answer, and may be asked.
+/// Returns whether an operator is at the terminal and may be asked.
 pub(crate) fn is_possible() -> bool {
     !is_refused() && is_interactive()
 }
@@ -30,13 +30,13 @@ pub(crate) fn why_impossible() -> &'static str {
     if is_refused() { "--no-input was given" } else { "there is no terminal to ask at" }
 }
 
-/// Returns that reason to append to a message about something that was not done; empty where the
-/// operator was asked.
+/// Returns [`why_impossible`] as the end of a message about something that was not done. Returns an
+/// empty string if the operator could be asked.
 pub(crate) fn why_unanswered() -> String {
     if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
 }
 
-/// Asks for a yes or no. For thkind that may block.
+/// Asks for a yes or no. Blocks the thread.
 pub(crate) fn yes(question: &str) -> bool {
     is_yes(&choice(&format!("{question} [y/N]: ")))
 }
@@ -46,24 +46,24 @@ pub(crate) async fn yes_later(question: &str) -> bool {
     is_yes(&choice_later(&format!("{question} [y/N]: ")).await)
 }
 
-/// Asks for one of the choices that the question names. Empty at the end of the input. For thkind
-/// that may block.
+/// Asks for one of the choices that the question names. Returns an empty string at the end of the
+/// input. Blocks the thread.
 pub(crate) fn choice(question: &str) -> String {
     ask(question, InputKind::Choice)
 }
 
-/// Asks for one of the choices that the question names, in a task. Dropping the future takes the
-/// question back.
+/// Asks for one of the choices that the question names, in a task. Dropping the future withdraws
+/// the question.
 pub(crate) async fn choice_later(question: &str) -> String {
     ask_later(question, InputKind::Choice).await
 }
 
-/// Asks for some words, which may be pasted. For thkind that may block.
+/// Asks for a string, which may be pasted. Blocks the thread.
 pub(crate) fn text(question: &str) -> String {
     ask(question, InputKind::Text)
 }
 
-/// Asks for some words, in a task. Dropping the future takes the question back.
+/// Asks for a string, in a task. Dropping the future withdraws the question.
 pub(crate) async fn text_later(question: &str) -> String {
     ask_later(question, InputKind::Text).await
 }

@@ -53,7 +53,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
     }
 }
 
-/// A token that Ctrl-C cancels. A second Ctrl-C ends the process at once.
+/// Returns a token that the first Ctrl-C cancels. A second Ctrl-C ends the process.
 pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
     let token = CancellationToken::new();
     let on_signal = token.clone();

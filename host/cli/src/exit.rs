@@ -1,4 +1,4 @@
-//! Exit codes: one meaning each, the same for every command.
+//! Exit codes. Each code has one meaning, the same for every command.
 
 use cofferdam::ErrorKind;
 use cofferdam::config::ConfigError;
@@ -8,19 +8,20 @@ use cofferdam_tool::Outcome;
 /// Exit code of the process. `docs/cli.md` and `cofferdam --help` list the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command did what was asked; a tool returned a value.
+    /// The command succeeded; a tool returned a value.
     Ok = 0,
-    /// The tool reported a failure of its own.
+    /// The tool reported a failure.
     ToolFailure = 1,
-    /// Bad usage: flags, an unknown tool, arguments that do not decode, a configuration with
-    /// errors.
+    /// Usage error: invalid flags, an unknown tool, arguments that do not decode, or an invalid
+    /// configuration.
     Usage = 2,
-    /// The call ended in an error: a trap, a limit, a denied capability, an invalid result.
+    /// The call ended in an error: a trap, a limit, a denied permission or an invalid result.
     ToolError = 3,
-    /// A plugin cannot be loaded or has changed without consent, a server or the service behind a
-    /// file store cannot be reached, a call was not approved, or `check --strict` has advice.
+    /// Something is unavailable: a plugin cannot be loaded or has changed without consent, a server
+    /// or the service behind a file store cannot be reached, a call was not approved, or there is
+    /// advice with `check --strict`.
     Plugin = 4,
-    /// The host itself failed, for example because a file cannot be written.
+    /// The host failed, for example because it cannot write a file.
     Internal = 5,
     /// Interrupted by Ctrl-C.
     Interrupted = 130,
@@ -33,7 +34,7 @@ impl From<Exit> for std::process::ExitCode {
 }
 
 impl Exit {
-    /// The code for how a call ended.
+    /// Returns the exit code for the outcome of a call.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Ok(_) => Self::Ok,
@@ -44,17 +45,17 @@ impl Exit {
     }
 }
 
-/// The input of the operator is at fault.
+/// Error in the operator's input.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// A plugin is not used, or a call not made, because the operator has not agreed to it.
+/// Error because the operator has not agreed to load a plugin or to run a call.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConsentError(pub(crate) String);
 
-/// The code for an error that ended a command.
+/// Returns the exit code for an error that ended a command.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<UsageError>() || error.is::<ConfigError>() {
         return Exit::Usage;

@@ -1,11 +1,11 @@
-//! Changes of a call in files, for the user at the terminal.
+//! Shows the file changes of a call at the terminal.
 
 use cofferdam_tool::CallRecord;
 use cofferdam_tool::record::{FileChange, FileChangeKind};
 
 use crate::print;
 
-/// Prints what became of files, or would have.
+/// Prints the file changes of a call, or those that a dry run would have made.
 pub(crate) fn show(record: &CallRecord) {
     let title = match (record.files.is_empty(), record.is_dry_run) {
         (true, _) => "no file was changed",

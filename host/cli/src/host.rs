@@ -1,4 +1,4 @@
-//! From flags to a host: what was typed is turned into resolved values here, once.
+//! Turns flags into a host. Every value of the command line is resolved here, once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::args::{Global, PluginArgs};
 use crate::exit::{ConsentError, UsageError};
 use crate::{ask, print};
 
-/// Longest argument text that the operator is shown, in characters.
+/// Maximum length of arguments that are shown to the operator, in characters.
 const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
 
 const MOUNT_FORM: &str = "write --mount NAME=STORE, NAME=STORE:ro for reading only, or NAME=STORE:create for creating only; STORE is a directory, \
@@ -25,7 +25,7 @@ const FILES_FORM: &str = "write --files STORE or --files NAME=STORE, where STORE
 
 /// The operator at the terminal.
 struct Terminal {
-    /// True if the operator has started the command to log in.
+    /// True if the operator has started the command that logs in.
     logs_in: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn operator() -> Operator {
     terminal(false)
 }
 
-/// Returns the operator, who has asked to log in to a server.
+/// Returns the operator at the terminal, for the command that logs in to a server.
 pub(crate) fn login_operator() -> Operator {
     terminal(true)
 }
@@ -79,7 +79,7 @@ fn terminal(logs_in: bool) -> Operator {
     Operator::new(Arc::clone(&terminal) as Arc<dyn Prompter>, terminal)
 }
 
-/// Returns the options of the engine that the flags name.
+/// Returns the engine options that the flags set.
 pub(crate) fn engine_options(global: &Global) -> EngineOptions {
     let cache = match &global.cache_dir {
         _ if global.no_cache => CacheDirectory::None,
@@ -89,17 +89,17 @@ pub(crate) fn engine_options(global: &Global) -> EngineOptions {
     EngineOptions { cache, idle_hook: Some(crate::memory::release), ..EngineOptions::default() }
 }
 
-/// Starts the engine that the flags name.
+/// Starts the engine with the options that the flags set.
 pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
     Ok(engine_options(global).start()?)
 }
 
-/// Reads the configuration that the flags name.
+/// Reads the configuration that the flags name, if they name one.
 pub(crate) fn config(args: &PluginArgs) -> anyhow::Result<Option<ConfigFile>> {
     Ok(args.config.as_deref().map(ConfigFile::read_ambient).transpose()?)
 }
 
-/// Resolves the flags that name plugins, stores and skills.
+/// Resolves the flags for plugins, stores and skills.
 pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
     let mounts =
         args.mounts.iter().map(|typed| mount(typed)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -120,7 +120,7 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
     })
 }
 
-/// Builds the host that the flags and the configuration name.
+/// Builds the host from the flags and the configuration.
 pub(crate) async fn load(
     global: &Global,
     args: &PluginArgs,
@@ -129,7 +129,8 @@ pub(crate) async fn load(
     load_apart(global, args, purpose, &[]).await
 }
 
-/// Builds the same host. No tool may write to `protected`, or to what holds it.
+/// Builds the host like [`load`]. No tool may write to `protected`, or to a directory that contains
+/// it.
 pub(crate) async fn load_apart(
     global: &Global,
     args: &PluginArgs,
@@ -141,7 +142,7 @@ pub(crate) async fn load_apart(
     Ok(builder.build().await?)
 }
 
-/// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
+/// Parses `[NAME=]PATH`. Without a name, the plugin gets the name of the file.
 pub(crate) fn plugin(typed: &str) -> PluginFile {
     match typed.split_once('=') {
         Some((name, path)) if !name.contains(['/', '.']) => {
@@ -151,7 +152,7 @@ pub(crate) fn plugin(typed: &str) -> PluginFile {
     }
 }
 
-/// Reads `NAME=DIR[:ro|:rw|:create]`.
+/// Parses `NAME=DIR[:ro|:rw|:create]`.
 fn mount(typed: &str) -> anyhow::Result<StoreMount> {
     let Some((name, directory)) = typed.split_once('=') else {
         return Err(usage(format!("`{typed}` is not a mount: {MOUNT_FORM}")));
@@ -168,7 +169,7 @@ fn mount(typed: &str) -> anyhow::Result<StoreMount> {
     Ok(StoreMount { name: name.to_owned(), location: StoreLocation::parse(directory), access })
 }
 
-/// Reads `[NAME=]STORE[:ro|:rw]`.
+/// Parses `[NAME=]STORE[:ro|:rw]`.
 fn files(typed: &str) -> anyhow::Result<FilesStore> {
     let (name, location) = match typed.split_once('=') {
         Some((name, location)) if !name.contains(['/', '.', ':']) => {
@@ -187,11 +188,11 @@ fn files(typed: &str) -> anyhow::Result<FilesStore> {
     Ok(FilesStore { name, location: StoreLocation::parse(location), access })
 }
 
-/// Gets the operator's approval for a call of a tool that needs it: one that deletes files, one of
-/// a server that is configured so, a script of a skill.
+/// Gets the operator's approval for a call that needs it: one that deletes files, one of a server
+/// whose configuration requires approval, or a script of a skill.
 ///
 /// # Errors
-/// [`ConsentError`] when it is not given, or cannot be asked for.
+/// [`ConsentError`] if the operator denies the call or cannot be asked.
 pub(crate) async fn approve(
     host: &Host,
     tool: &str,

@@ -1,19 +1,19 @@
-//! Lines of standard input where it is no terminal. `cofferdam_terminal` reads those that are typed
-//! at one.
+//! Reads lines of standard input if it is not a terminal. `cofferdam_terminal` reads those that are
+//! typed.
 
 use std::io::{BufRead as _, Read as _};
 
 use tokio::sync::oneshot;
 
-/// Longest line in bytes. A longer one is taken for the end of the input.
+/// Maximum length of a line in bytes. A longer line counts as the end of the input.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The next line without its end; `None` when there are no more. A line that comes after the future
-/// was dropped is lost.
+/// Returns the next line without its line ending, or `None` at the end of the input. A line that
+/// arrives after the future was dropped is lost.
 pub(crate) async fn next() -> Option<String> {
     let (send, line) = oneshot::channel();
-    // Nothing can interrupt reading a line. A thread of its own does not keep the process from
-    // ending.
+    // A blocking read cannot be interrupted. A separate thread does not keep the process from
+    // exiting.
     std::thread::spawn(move || send.send(read_line()));
     line.await.ok().flatten()
 }

@@ -1,9 +1,9 @@
-//! Gives memory that calls have freed back to the system while nothing runs.
+//! Returns freed memory to the system while no call runs.
 //!
-//! mimalloc has a heap for each thread, and gives free pages back only while their thread
-//! allocates. So each thread that has worked for calls collects its own heap when the engine is
-//! idle: those of the engine call [`release`] as the engine's idle hook, and those of the runtime
-//! are asked to by a task for each of them.
+//! mimalloc has a heap for each thread, and returns free pages only while that thread allocates.
+//! Therefore each thread that has worked for calls collects its own heap when the engine is idle.
+//! The engine's threads call [`release`] as the engine's idle hook. For the runtime's threads,
+//! [`release`] spawns one task for each of them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,18 +14,18 @@ use tokio::runtime::Handle;
 
 /// Runtime of the program.
 static RUNTIME: OnceLock<Handle> = OnceLock::new();
-/// True while threads of the runtime collect their heaps.
+/// True from the start of a release until every task of it has started.
 static IS_RELEASING: AtomicBool = AtomicBool::new(false);
-/// Maximum time that a thread of the runtime waits for the others, so that none takes two of the
-/// tasks.
+/// Maximum time that a thread of the runtime waits for the others. Waiting keeps one thread from
+/// running two of the tasks.
 const MEETING_MAX: Duration = Duration::from_millis(5);
 
-/// Names the runtime whose threads collect their heaps as well.
+/// Sets the runtime whose threads collect their heaps too.
 pub(crate) fn watch(runtime: &Handle) {
     let _ = RUNTIME.set(runtime.clone());
 }
 
-/// Collects the heap of this thread, and those of the runtime's threads.
+/// Collects the heaps of this thread and of the runtime's threads.
 pub(crate) fn release() {
     collect();
     if let Some(runtime) = RUNTIME.get()
@@ -40,7 +40,8 @@ pub(crate) fn release() {
     }
 }
 
-/// Collects the heap of this thread when as many threads as there are have arrived.
+/// Waits until `threads` tasks have arrived, for at most [`MEETING_MAX`], and then collects the
+/// heap of this thread.
 fn collect_on_each(arrived: &AtomicUsize, threads: usize) {
     let started = Instant::now();
     if arrived.fetch_add(1, Ordering::AcqRel) + 1 == threads {
@@ -54,7 +55,7 @@ fn collect_on_each(arrived: &AtomicUsize, threads: usize) {
 
 #[expect(unsafe_code, reason = "the allocator has no other interface")]
 fn collect() {
-    // SAFETY: frees pages of the calling thread's heap that hold nothing, and may be called by any
-    // thread at any time.
+    // SAFETY: `mi_collect` frees unused pages of the calling thread's heap. Any thread may call it
+    // at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }

@@ -1,8 +1,8 @@
-//! Printing text that comes from outside.
+//! Printing of untrusted text.
 //!
-//! A plugin, a model and a file can hold characters that move the cursor, rename the window, turn a
-//! line around, or are there without being seen. On a terminal such characters are shown as
-//! escapes; into a pipe, results go out byte for byte.
+//! Plugins, models and files can contain characters that move the cursor, rename the window,
+//! reverse a line or are invisible. On a terminal these characters are shown as escapes. Results
+//! that go to a pipe are written byte for byte.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -12,12 +12,12 @@ use anyhow::Context;
 pub(crate) use cofferdam::text::{bytes, counted};
 pub(crate) use cofferdam_terminal::printable;
 
-/// Prints a result: a line of its own on standard output.
+/// Prints a result and a line feed on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     write(text, "\n")
 }
 
-/// Prints a part of a result, which others follow.
+/// Prints a part of a result on standard output, without a line feed.
 pub(crate) fn more(text: &str) -> anyhow::Result<()> {
     write(text, "")
 }
@@ -29,7 +29,7 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
     let written =
         stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()));
     match written.and_then(|()| stdout.flush()) {
-        // The reader has seen enough, as `head` has.
+        // The reader, such as `head`, has closed the pipe and needs no more output.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
     }
@@ -38,19 +38,19 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
 /// Prints a note for the operator on standard error.
 pub(crate) fn note(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    // There is no place to report that standard error is gone.
+    // If standard error is closed, there is no other place to report that.
     let _ = writeln!(stderr, "{}", printable(text));
 }
 
-/// `text` below `first`, marked line by line: no text of a tool or of a model looks like one of the
-/// host.
+/// Returns `first`, followed by the lines of `text` with a mark before each, so that text of a tool
+/// or a model cannot be mistaken for a message of the host.
 pub(crate) fn marked(first: &str, text: &str) -> String {
     let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
     format!("{first}{lines}")
 }
 
-/// Arguments as they are sent: of a key that occurs twice only the last (`ARG-29`). What cannot be
-/// read is shown as it is, and is not sent.
+/// Returns arguments as they are sent: of a key that occurs twice, only the last value (`ARG-29`).
+/// Invalid JSON is returned unchanged; it is never sent.
 pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
     match cofferdam_tool::output::parse_json(text) {
         Ok(value) => Cow::Owned(value.to_string()),
@@ -58,12 +58,12 @@ pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Prints an error with its causes in one line.
+/// Prints an error and its causes in one line.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("error: {error:#}"));
 }
 
-/// A time with a unit.
+/// Formats a duration with a unit.
 pub(crate) fn time(time: Duration) -> String {
     let micros = time.as_micros();
     match micros {

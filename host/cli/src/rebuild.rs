@@ -1,4 +1,4 @@
-//! From a project to a checked component, once or whenever a source changes.
+//! Builds a project into a component that can be loaded.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::exit::UsageError;
 use crate::print;
 use cofferdam::config::edit::replace_file;
 
-/// Build recipe: the project and the path of the component.
+/// Project, output and options of a build.
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) directory: PathBuf,
@@ -20,13 +20,14 @@ pub(crate) struct Recipe {
     pub(crate) is_verbose: bool,
 }
 
-/// A component that was written.
+/// Component that was written by a build.
 pub(crate) struct BuiltComponent {
     pub(crate) project: Project,
     pub(crate) component: PathBuf,
 }
 
-/// Steps of the toolchain as notes: each when it is over, and what takes long when it begins.
+/// Prints the steps of the toolchain as notes: each when it ends, and long ones also when they
+/// begin.
 struct Notes;
 
 impl StepObserver for Notes {
@@ -43,12 +44,12 @@ impl StepObserver for Notes {
     }
 }
 
-/// Builds once. Takes as long as the toolchain takes and blocks.
+/// Builds once. Blocks until the toolchain has finished.
 pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
     let project = open(&recipe.directory)?;
     let options = BuildOptions {
         keep_names: recipe.keep_names,
-        // Its own tools and many build systems find it by this variable.
+        // WASI SDK's own tools and many build systems read this variable.
         wasi_sdk: std::env::var_os("WASI_SDK_PATH").map(PathBuf::from),
     };
     let built = cofferdam_author::build(&project, &options, &Steps::new(&Notes, recipe.is_verbose));
@@ -61,7 +62,7 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
     if let Some(manifest) = project.manifest() {
         match embed_manifest(&component, manifest) {
             Ok(with) => component = with,
-            // The Rust SDK can do that as well, with the same file.
+            // The Rust SDK embeds the same file itself.
             Err(EmbedError::Present) => {}
             Err(error) => return Err(UsageError(format!("plugin.toml: {error}")).into()),
         }
@@ -75,7 +76,7 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
     Ok(BuiltComponent { project, component: path })
 }
 
-/// Finds out what a directory holds.
+/// Opens the project in a directory and detects its language.
 pub(crate) fn open(directory: &Path) -> anyhow::Result<Project> {
     Project::open(directory).map_err(|error| match error {
         ProjectError::Read { .. } => anyhow::Error::from(error),

@@ -1,8 +1,8 @@
-//! The operator at the terminal as the one whom a running tool asks and tells something.
+//! Lets a running tool ask the operator at the terminal, and shows what it logs.
 //!
-//! A form is asked field by field. What is typed is read like the arguments of a model: `2` is a
-//! number where a number is declared, an empty line is the default, and whatever the schema refuses
-//! is asked again.
+//! A form is asked field by field. Input is decoded like the arguments of a model: `2` becomes a
+//! number if the schema declares a number, and an empty line stands for the default. If the schema
+//! rejects the answers, the form is asked again.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use serde_json::{Map, Value, json};
 use crate::{ask, print};
 use cofferdam_terminal::InputKind;
 
-/// Maximum number of questions for a field when the answer does not fit.
+/// Maximum number of times that a form is asked while its answers are invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The terminal. It has forms, and neither a model nor roots.
+/// The terminal. It supports forms, but neither sampling nor roots.
 struct Terminal;
 
-/// `context` with the operator at the terminal, if there is one. What a tool logs is shown either
-/// way.
+/// Adds the operator at the terminal to `context`, if there is one, and a sink that shows what
+/// tools log.
 pub(crate) fn attended(context: CallContext) -> CallContext {
     CallContext { asker: asker(), log: Some(log()), ..context }
 }
 
-/// The operator at the terminal, if there is one.
+/// Returns the operator at the terminal, or `None` if the operator cannot be asked.
 pub(crate) fn asker() -> Option<Arc<dyn Asker>> {
     ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>)
 }
 
-/// Returns the sink for log lines of tools.
+/// Returns the sink that shows log messages of tools.
 pub(crate) fn log() -> Arc<dyn LogSink> {
     Arc::new(Terminal)
 }
@@ -77,8 +77,7 @@ impl Asker for Terminal {
     }
 }
 
-/// Asks one form with `line`, which asks one line. Answers the result of MCP's
-/// `elicitation/create`.
+/// Asks one form. `line` asks for one line. Returns the result of MCP's `elicitation/create`.
 async fn fill_in(
     parameters: &Map<String, Value>,
     line: &impl AsyncFn(String, InputKind) -> String,
@@ -112,7 +111,7 @@ async fn fill_in(
     Ok(json!({"action": "cancel"}))
 }
 
-/// Parses the answer for a field; `None` if it is empty.
+/// Parses the answer for a field. Returns `None` if it is empty.
 fn read(field: &Value, typed: &str) -> Option<Value> {
     if typed.is_empty() {
         return None;
@@ -121,7 +120,7 @@ fn read(field: &Value, typed: &str) -> Option<Value> {
     Some(if is_list { typed.split(',').map(str::trim).collect() } else { typed.into() })
 }
 
-/// The question for one field, with its choices and its default.
+/// Returns the question for one field, with its choices and its default.
 fn prompt(name: &str, field: &Value) -> String {
     let text = |key: &str| field.get(key).and_then(Value::as_str);
     let mut prompt = format!("  {}", one_line(text("title").unwrap_or(name)));
@@ -167,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// Fills in a form with these lines. Answers what came of it and what was asked.
+    /// Fills in a form with these lines. Returns the result and the questions.
     fn filled(schema: Value, lines: &[&str]) -> (Value, Vec<String>) {
         let (asked, mut rest) = (RefCell::new(Vec::new()), RefCell::new(lines.iter()));
         let line = async |prompt: String, _: InputKind| {

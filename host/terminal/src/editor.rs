@@ -1,4 +1,4 @@
-//! The line that is being typed: its text, the cursor, and how both are drawn.
+//! The line that is being typed: its text, its cursor and its drawing.
 
 use std::fmt::Write as _;
 
@@ -7,24 +7,24 @@ use unicode_width::UnicodeWidthChar as _;
 use super::keys::Key;
 use crate::printable;
 
-/// Longest text in bytes. More is not taken.
+/// Maximum length of the text in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Prompt of each further line of a text.
+/// Prompt of each line after the first.
 const MORE_PROMPT: &str = "...> ";
 
-/// A text with a cursor.
+/// Text with a cursor.
 #[derive(Debug, Default)]
 pub(super) struct Editor {
     prompt: String,
     text: String,
-    /// The cursor, as a byte index into `text`.
+    /// Byte index of the cursor in `text`.
     at: usize,
-    /// Earlier texts, and which of them is shown.
+    /// Earlier texts, and the index of the one that is shown.
     history: Vec<String>,
     history_at: usize,
-    /// Screen rows between the first one and that of the cursor.
+    /// Number of screen rows between the first row and the cursor's.
     row: usize,
-    /// Column behind what was drawn last, where the cursor is at the end of the text.
+    /// Column of the cursor on the screen.
     column: usize,
 }
 
@@ -38,13 +38,13 @@ impl Editor {
         &self.text
     }
 
-    /// Forgets what was typed.
+    /// Deletes the text.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.at = 0;
     }
 
-    /// Inserts a character at the cursor. False if it does not fit.
+    /// Inserts a character at the cursor. Returns false if the text is too long.
     pub(super) fn insert(&mut self, c: char) -> bool {
         if self.text.len() + c.len_utf8() > TEXT_BYTES_MAX {
             return false;
@@ -54,7 +54,7 @@ impl Editor {
         true
     }
 
-    /// Does what an editing key says.
+    /// Applies an editing key.
     pub(super) fn press(&mut self, key: Key) {
         match key {
             Key::Backspace => self.delete(self.before(), self.at),
@@ -127,8 +127,8 @@ impl Editor {
         self.at + word_start + word.find(char::is_whitespace).unwrap_or(word.len())
     }
 
-    /// Returns the output that shows a character that was just inserted, if the character is
-    /// enough.
+    /// Returns the output for a character that was just inserted. Returns `None` if the whole text
+    /// has to be drawn.
     pub(super) fn drawn_at_the_end(&mut self, c: char, columns: usize) -> Option<String> {
         let shown = shown(c);
         let column = self.column + width(&shown);
@@ -138,7 +138,7 @@ impl Editor {
         })
     }
 
-    /// Returns the output that draws everything again, over what was drawn before.
+    /// Returns the output that draws the whole text over the previous drawing.
     pub(super) fn drawn(&mut self, columns: usize) -> String {
         let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
         if self.row > 0 {
@@ -173,7 +173,7 @@ impl Editor {
         pen.out
     }
 
-    /// Returns the output for when the line is taken: the cursor goes below it.
+    /// Returns the output that moves the cursor below the text, after the line is complete.
     pub(super) fn closed(&mut self, columns: usize) -> String {
         let is_behind = self.at == self.text.len();
         self.at = self.text.len();
@@ -183,13 +183,13 @@ impl Editor {
         out
     }
 
-    /// Forgets where the cursor is: something else was written since.
+    /// Forgets the position of the cursor, after other output was written.
     pub(super) fn begin_anew(&mut self) {
         (self.row, self.column) = (0, 0);
     }
 }
 
-/// Position of the next character.
+/// Output, and the position of its next character.
 #[derive(Default)]
 struct Pen {
     out: String,
@@ -218,7 +218,8 @@ impl Pen {
     }
 }
 
-/// A character as it is shown: what drives a terminal or is not seen is written as an escape.
+/// Returns a character as it is shown: one that controls a terminal or is invisible becomes an
+/// escape.
 fn shown(c: char) -> String {
     if c == '\t' { "    ".to_owned() } else { printable(c.encode_utf8(&mut [0; 4])).into_owned() }
 }
@@ -264,7 +265,7 @@ mod tests {
         editor.press(Key::Home);
         assert_eq!(editor.drawn(5), "\u{1b}[1A\r\u{1b}[J> abc\r\ndef\u{1b}[1A\r\u{1b}[2C");
         assert_eq!(editor.closed(5), "\r\u{1b}[J> abc\r\ndef\n");
-        // A wide character does not fit into the last column.
+        // A wide character does not fit in the last column.
         assert_eq!(typed("ab語", &[]).drawn(5), "> ab\r\n語");
         assert_eq!(typed("a\nb", &[]).drawn(20), "> a\r\n...> b");
     }

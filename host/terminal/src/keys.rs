@@ -1,14 +1,14 @@
-//! Keys in the bytes that a terminal sends.
+//! Decodes keys from the bytes that a terminal sends.
 
 use std::collections::VecDeque;
 
-/// One key, or the mark around pasted text.
+/// One key, or a mark around pasted text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
     Tab,
     Enter,
-    /// The second half of a line end of some pasted text, or Enter.
+    /// A line feed: Enter, or part of a line ending in pasted text.
     LineFeed,
     Backspace,
     Delete,
@@ -35,14 +35,14 @@ pub(super) enum Key {
     Quit,
     PasteStart,
     PasteEnd,
-    /// A key without a meaning here.
+    /// A key without a function.
     Unknown,
 }
 
-/// Longest escape sequence in bytes. A longer one is no key.
+/// Maximum length of an escape sequence in bytes.
 const SEQUENCE_BYTES_MAX: usize = 16;
 
-/// Takes one key from the front of `bytes`; `None` if it is not complete.
+/// Takes one key from the front of `bytes`. Returns `None` if it is incomplete.
 pub(super) fn next(bytes: &mut VecDeque<u8>) -> Option<Key> {
     let first = *bytes.front()?;
     if first == 0x1b {
@@ -79,7 +79,7 @@ pub(super) fn next(bytes: &mut VecDeque<u8>) -> Option<Key> {
 fn escape(bytes: &mut VecDeque<u8>) -> Option<Key> {
     let second = *bytes.get(1)?;
     if !matches!(second, b'[' | b'O') {
-        // Two escapes in a row: the second one may begin a sequence.
+        // The second of two escapes may begin a sequence.
         bytes.drain(..if second == 0x1b { 1 } else { 2 });
         return Some(match second {
             b'b' => Key::WordLeft,

@@ -1,15 +1,15 @@
 //! Reads lines and answers that an operator types at a terminal.
 //!
-//! The terminal sends each key by itself while a line is read, so that the program knows what a
-//! line discipline hides: when something has come, whether more comes right behind it, and what was
-//! pasted. Before a question all that waits is thrown away, and an answer counts only after the
-//! question was on the screen for a while. What was typed ahead or pasted for something else so
-//! answers no question.
+//! While a line is read, the terminal is in raw mode and sends each key by itself. The program
+//! therefore sees what a line discipline hides: when input arrives, whether more follows
+//! immediately, and what was pasted. Input that is pending before a question is discarded, and an
+//! answer only counts after the question was on the screen for a while. As a result, input that was
+//! typed ahead or pasted for something else answers no question.
 //!
-//! No library for line editing is used. rustyline and reedline read until a line is complete: that
-//! can neither be taken back when a call ends meanwhile, nor can it be looked at what comes behind
-//! a line end, and reedline asks the terminal for the cursor's position through the input that is
-//! thrown away here.
+//! This crate does not use rustyline or reedline. Both read until a line is complete: the question
+//! cannot be withdrawn when a call ends meanwhile, and input behind the end of a line cannot be
+//! examined. Also, reedline asks the terminal for the cursor position, and the reply arrives in the
+//! input that is discarded here.
 
 mod editor;
 mod keys;
@@ -33,27 +33,26 @@ use self::reading::{LineReader, ReaderStep};
 /// Kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
-    /// A prompt of a conversation. It may have several lines, and what was typed ahead is its
-    /// beginning.
+    /// A prompt of a conversation. It may have several lines, and begins with what was typed ahead.
     Prompt,
-    /// A choice. It is typed, not pasted.
+    /// A choice. It must be typed, not pasted.
     Choice,
-    /// An answer that may be pasted.
+    /// An answer that may be typed or pasted.
     Text,
 }
 
 /// Result of reading a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// A line, without its end.
+    /// A line, without its line ending.
     Line(String),
-    /// Nothing: the process got a signal, or the caller gave up.
+    /// No line: the operator pressed a key that raises a signal, or the caller gave up.
     Interrupted,
     /// The end of the input.
     End,
 }
 
-/// A key that stands for a signal.
+/// Signal that a key raises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Interrupt,
@@ -61,27 +60,27 @@ enum Signal {
     Quit,
 }
 
-/// Time to wait for input behind the end of a line. A paste comes in one piece, or in pieces right
-/// behind each other.
+/// Time to wait for input behind the end of a line. A paste arrives in one piece, or in pieces that
+/// immediately follow each other.
 const LOOKAHEAD: Duration = Duration::from_millis(30);
-/// Bytes that are read at a time.
+/// Maximum number of bytes per read.
 const PIECE_BYTES: usize = 4096;
-/// Columns of a terminal that does not say how many it has.
+/// Number of columns if the terminal does not report it.
 const COLUMNS_DEFAULT: u16 = 80;
 
-/// Makes the terminal mark what is pasted, and stop marking it.
+/// Sequences that start and stop bracketed paste: the terminal marks pasted input.
 const MARK_PASTES: &str = "\u{1b}[?2004h";
 const STOP_MARKING: &str = "\u{1b}[?2004l";
 const BELL: &str = "\u{7}";
 
 /// Held while a line is read.
 static READER: Mutex<()> = Mutex::new(());
-/// Settings of the terminal before a line was read.
+/// Settings of the terminal before reading began.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-/// Earlier prompts. They are not written to disk: a prompt may hold a secret.
+/// Earlier prompts. They are not written to disk, because a prompt can contain a secret.
 static HISTORY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Returns whether an operator can be asked: standard input and standard error are a terminal.
+/// Returns whether an operator can be asked: standard input and standard error are terminals.
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -91,11 +90,12 @@ pub fn read_line_blocking(question: &str, kind: InputKind) -> Input {
     read(question, kind, None)
 }
 
-/// Shows `question` and reads a line, in a task. Dropping the future takes the question back. A
-/// signal of the keyboard goes to the process, which may handle it; the future stays pending.
+/// Shows `question` and reads a line, in a task. Dropping the future withdraws the question. A key
+/// that raises a signal sends it to the process, which may handle it; the future then stays
+/// pending.
 pub async fn read_line(question: &str, kind: InputKind) -> Input {
     let (send, typed) = oneshot::channel();
-    // Dropping this half ends the reading.
+    // Dropping `_end` stops the thread that reads.
     let Ok((ended, _end)) = std::io::pipe() else { return Input::End };
     let question = question.to_owned();
     std::thread::spawn(move || send.send(read(&question, kind, Some(&ended))));
@@ -106,8 +106,8 @@ pub async fn read_line(question: &str, kind: InputKind) -> Input {
     }
 }
 
-/// Restores the settings of the terminal from before a line was read. Call it before the process
-/// ends.
+/// Restores the settings that the terminal had before reading began. Call it before the process
+/// exits.
 pub fn restore() {
     if let Some(before) = locked(&BEFORE).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
@@ -170,7 +170,7 @@ fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>
                     show(&reading.editor.drawn(columns()));
                 }
                 ReaderStep::Raise(signal) => {
-                    // The one who handles the signal may write at once.
+                    // A signal handler may write immediately.
                     show(&reading.editor.closed(columns()));
                     restore();
                     raise(signal);
@@ -182,13 +182,13 @@ fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>
     }
 }
 
-/// Ends the line on the screen.
+/// Ends the line on the screen and returns `typed`.
 fn closed(reading: &mut LineReader, typed: Input) -> Input {
     show(&reading.editor.closed(columns()));
     typed
 }
 
-/// Waits until no other thread reads. Returns `None` when the wait was ended.
+/// Waits until no other thread reads. Returns `None` if the caller gave up.
 fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> {
     let Some(ended) = ended else {
         return Some(READER.lock().unwrap_or_else(PoisonError::into_inner));
@@ -209,7 +209,7 @@ fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> 
 enum Event {
     Bytes(Vec<u8>),
     Nothing,
-    /// The reading was ended.
+    /// The caller gave up.
     End,
     HungUp,
 }
@@ -244,11 +244,11 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// The terminal while it sends each key by itself.
+/// Guard for raw mode, in which the terminal sends each key by itself.
 struct Raw;
 
 impl Raw {
-    /// `None` when standard input is no terminal any more.
+    /// Enters raw mode. Returns `None` if standard input is no longer a terminal.
     fn begin(kind: InputKind) -> Option<Self> {
         let stdin = std::io::stdin();
         let before = tcgetattr(&stdin).ok()?;
@@ -262,7 +262,7 @@ impl Raw {
         tcsetattr(&stdin, OptionalActions::Now, &raw).ok()?;
         *locked(&BEFORE) = Some(before);
         if kind != InputKind::Prompt {
-            // What was typed or pasted for something else answers nothing.
+            // Input that was typed or pasted earlier must not answer this question.
             let _ = tcflush(&stdin, QueueSelector::IFlush);
         }
         if !is_dumb() {
@@ -278,11 +278,11 @@ impl Drop for Raw {
     }
 }
 
-/// Stops the process like Ctrl-Z does, and goes on when it does.
+/// Suspends the process like Ctrl-Z, and enters raw mode again when the process continues.
 fn suspend(kind: InputKind) {
     restore();
     raise(Signal::Suspend);
-    // The guard of this reading still restores what is kept here.
+    // The guard of this reading restores the settings that `begin` has saved.
     std::mem::forget(Raw::begin(kind));
 }
 
@@ -293,7 +293,7 @@ fn raise(signal: Signal) {
         Signal::Quit => Number::QUIT,
         Signal::Suspend => Number::TSTP,
     };
-    // The keyboard's signals are for the whole group, like those of the terminal itself.
+    // Signals of the keyboard go to the whole process group, as if the terminal had sent them.
     if process::kill_process_group(process::getpgrp(), number).is_err() {
         let _ = kill_process(getpid(), number);
     }
@@ -304,12 +304,12 @@ fn columns() -> usize {
     usize::from(if columns == 0 { COLUMNS_DEFAULT } else { columns })
 }
 
-/// Returns whether the terminal understands no sequences.
+/// Returns whether the terminal supports no escape sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Shows something that is safe to show.
+/// Writes to standard error. The caller has escaped untrusted text.
 fn show(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes());

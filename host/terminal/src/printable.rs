@@ -1,11 +1,11 @@
-//! Text that is safe on a terminal.
+//! Escaping of text for a terminal.
 
 use std::borrow::Cow;
 
 use cofferdam_tool::text::is_hostile_char;
 
-/// Returns `text` with every character that could drive a terminal, reorder a line or hide as an
-/// escape. Line feeds and tabs stay.
+/// Returns `text` with an escape for every character that can control a terminal, reorder a line or
+/// be invisible. Keeps line feeds and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hostile_char) {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! Interprets the bytes that a terminal sends while a line is read. Pure: the terminal itself is in
-//! `keyboard`.
+//! Interprets the bytes that a terminal sends while a line is read. Does no I/O: the crate root
+//! reads from the terminal.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,39 +8,39 @@ use super::editor::Editor;
 use super::keys::{self, Key};
 use super::{Input, InputKind, Signal};
 
-/// Time without input before an answer counts. A question that has just appeared was not read yet,
-/// and what comes in this time was typed or pasted for something else.
+/// Time without input that must pass before an answer counts. The operator has not read a question
+/// that has just appeared, so input during this time was typed or pasted for something else.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
-/// One line that is being read.
+/// State of a line that is being read.
 pub(super) struct LineReader {
     kind: InputKind,
     pub(super) editor: Editor,
     bytes: VecDeque<u8>,
-    /// True if the bytes are pasted, as the terminal says.
+    /// True between the marks of a bracketed paste.
     is_pasted: bool,
-    /// True if a paste was not taken in this question.
+    /// True if the current paste was rejected as an answer.
     has_dropped_paste: bool,
-    /// Until when everything is thrown away.
+    /// Time until which all input is discarded.
     quiet_until: Option<Instant>,
-    /// True if the last key was Enter, so that a line feed belongs to it.
+    /// True if the last key was Enter. A line feed that follows is part of it.
     was_enter: bool,
 }
 
-/// Next action of the reader.
+/// Next action of the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
-    /// Nothing is to be drawn.
+    /// Draw nothing.
     Wait,
-    /// This character was appended to the line.
+    /// Draw this character, which was appended to the line.
     Appended(char),
-    /// The line is to be drawn again.
+    /// Draw the line again.
     Draw,
-    /// A paste was not taken as an answer.
+    /// Explain that a paste was rejected as an answer.
     DroppedPaste,
-    /// The process is to get a signal.
+    /// Send the process a signal.
     Raise(Signal),
-    /// The line is complete.
+    /// Return the input.
     Done(Input),
 }
 
@@ -57,9 +57,9 @@ impl LineReader {
         }
     }
 
-    /// Takes bytes that have come at `now`. Everything that comes before the question was quiet for
-    /// a while is thrown away, and begins that time anew: a paste that trickles in is thrown away
-    /// to its end. Ctrl-C counts at any time.
+    /// Takes bytes that arrived at `now`. Until the question has been quiet for [`QUIET`], discards
+    /// all bytes except Ctrl-C, and restarts that time at each call, so that a paste in several
+    /// pieces is discarded to its end.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant) {
         match self.quiet_until {
             Some(until) if now < until => {
@@ -70,8 +70,8 @@ impl LineReader {
         }
     }
 
-    /// The next thing to do; `None` when more bytes are needed. `more` waits a moment for further
-    /// bytes.
+    /// Returns the next action, or `None` if more bytes are needed. `more` waits for further bytes
+    /// for a short time.
     pub(super) fn step(
         &mut self,
         now: Instant,
@@ -101,7 +101,7 @@ impl LineReader {
                 }
             }
             Key::Interrupt => ReaderStep::Raise(Signal::Interrupt),
-            // Everything between the marks is text.
+            // Other keys between the marks are part of the pasted text.
             _ if self.is_pasted => self.pasted(key),
             Key::Char(c) if self.editor.insert(c) => ReaderStep::Appended(c),
             Key::Quit => ReaderStep::Raise(Signal::Quit),
@@ -143,7 +143,7 @@ impl LineReader {
         if self.bytes.is_empty() {
             self.bytes.extend(more());
         }
-        // A carriage return and a line feed are one end.
+        // A carriage return and a line feed are one line ending.
         if self.was_enter && self.bytes.front() == Some(&b'\n') {
             self.bytes.pop_front();
             if self.bytes.is_empty() {
@@ -162,8 +162,8 @@ impl LineReader {
         ReaderStep::Done(Input::Line(self.editor.text().to_owned()))
     }
 
-    /// More comes right behind the end of a line: a terminal that does not mark what is pasted has
-    /// pasted several lines.
+    /// Handles input right behind the end of a line: several lines were pasted in a terminal that
+    /// does not mark pastes.
     fn unmarked_paste(&mut self, now: Instant) -> ReaderStep {
         match self.kind {
             InputKind::Prompt => {
@@ -198,8 +198,8 @@ mod tests {
 
     const QUESTION: &str = "Allow it? ";
 
-    /// Takes what comes so many milliseconds after the question. Answers the steps that are no
-    /// drawing.
+    /// Takes input, each with its time in milliseconds after the question. Returns the steps that
+    /// do not draw.
     fn steps(kind: InputKind, comes: &[(u64, &str)]) -> Vec<ReaderStep> {
         let begin = Instant::now();
         let mut reading = LineReader::new(kind, QUESTION, Vec::new(), begin);
@@ -229,7 +229,7 @@ mod tests {
         for kind in [InputKind::Choice, InputKind::Text] {
             assert_eq!(steps(kind, &[(0, "y\r"), (299, "y\r")]), []);
             assert_eq!(steps(kind, &[(300, "y\r")]), [line("y")]);
-            // What trickles in keeps the question closed.
+            // Each piece of input extends the quiet time.
             assert_eq!(
                 steps(kind, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]),
                 [line("n")]
@@ -259,7 +259,7 @@ mod tests {
                 "{paste:?}"
             );
         }
-        // The rest of a paste without marks, a little later.
+        // Rest of an unmarked paste, which arrives later.
         let comes = [(400, "a\rb"), (600, "\ry\r"), (2000, "n\r")];
         assert_eq!(steps(InputKind::Choice, &comes), [ReaderStep::DroppedPaste, line("n")]);
     }

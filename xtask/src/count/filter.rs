@@ -1,15 +1,16 @@
-//! What is counted must not look for the page of system calls that the kernel maps into every
-//! process.
+//! Keeps the counted program from using the vDSO, the page of system calls that the kernel maps
+//! into every process.
 //!
-//! The counter takes that page away, and says so where programs used to look. rustix asks the
-//! kernel itself where it is (`prctl(PR_GET_AUXV)`, Linux 6.4), reads there, and dies. Refused that
-//! question, as by an older kernel, it reads what the counter shows it.
+//! Valgrind hides that page and removes it from the auxiliary vector of the process. rustix,
+//! however, asks the kernel for the vector (`prctl(PR_GET_AUXV)`, Linux 6.4), reads the hidden page
+//! and crashes. If the kernel rejects the request, as older kernels do, rustix reads the vector
+//! that Valgrind has changed.
 
 use std::thread;
 
 use anyhow::anyhow;
 
-/// Does `work` in a thread whose child processes are refused that question.
+/// Runs `work` in a thread whose child processes cannot make that request.
 pub(super) fn without_auxv<T: Send>(
     work: impl FnOnce() -> anyhow::Result<T> + Send,
 ) -> anyhow::Result<T> {

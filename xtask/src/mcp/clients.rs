@@ -1,4 +1,4 @@
-//! The official clients, each in every mode and over both transports.
+//! Runs the official clients, each in every mode and over both transports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use super::{Tools, binary, put_plugin, text};
 use crate::guests::copy_if_changed;
 use crate::run::{command, root, section};
 
-/// The programs in `tests/clients` and their modes.
+/// Programs in `tests/clients`, and their modes.
 const CLIENTS: [(&str, &[&str]); 3] = [
     ("accept_python.py", &["auto", "legacy", "2026-07-28"]),
     ("accept_ts.mjs", &["v1", "v2", "v2-legacy"]),
     ("accept_agent_framework.py", &["auto"]),
 ];
-/// The plugin that is there when a client starts, and the one that takes its place.
+/// Plugin that is served when a client starts, and the one that replaces it.
 const SWAPPED: [&str; 2] = ["text", "csv"];
 
-/// How a client reaches the server.
+/// Transport between client and server.
 #[derive(Clone, Copy)]
 enum Transport {
     Stdio,
@@ -80,8 +80,8 @@ fn accept(tools: &Tools, program: &str, mode: &str, transport: Transport) -> any
     }
 }
 
-/// What is served. Calls may take long: one that ends early was stopped, and did not run into a
-/// limit.
+/// Returns the arguments of `serve`. The timeout is long, so a call that ends early was canceled
+/// and did not reach a limit.
 fn arguments(swapped: &Path) -> anyhow::Result<Vec<String>> {
     let plugin = |name: &str, path: &Path| Ok(format!("{name}={}", text(path)?));
     let guest = |name: &str| root().join("target/plugins").join(format!("{name}.wasm"));
@@ -107,7 +107,7 @@ fn client(tools: &Tools, program: &str, plan: &Value) -> anyhow::Result<()> {
     let script = root().join("tests/clients").join(program);
     let plan = plan.to_string();
     if program.ends_with(".py") {
-        // It would leave compiled modules beside what it reads.
+        // `-B` keeps Python from writing compiled modules next to the sources.
         let python = tools.python();
         return command(text(&python)?, &["-B", text(&script)?, &plan])
             .called(program)
@@ -119,7 +119,7 @@ fn client(tools: &Tools, program: &str, plan: &Value) -> anyhow::Result<()> {
     command(text(&tools.node)?, &[text(&beside_packages)?, &plan]).called(program).run(&root())
 }
 
-/// A bundle is one that the format's own tool accepts.
+/// Checks that the official tool for bundles accepts our bundle.
 fn bundle(tools: &Tools) -> anyhow::Result<()> {
     section("MCP: a bundle by the format's own tool");
     let folder = root().join("target/mcp/bundle");

@@ -1,5 +1,5 @@
-//! The official conformance suite: its server scenarios against plugins that offer what they want,
-//! and its client scenarios with a program made of our client.
+//! Runs the official conformance suite: its server scenarios against plugins that offer what they
+//! need, and its client scenarios with an example program that uses our client.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,30 +17,30 @@ use super::server::Server;
 use super::{Tools, put_plugin, text};
 use crate::run::{cargo, root, section};
 
-/// The sets of scenarios that an implementation has to pass, by the revision that they were frozen
-/// with.
+/// Sets of required scenarios, named by the MCP revision that they were frozen with.
 const REQUIREMENTS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// What is served to the suite, and the copy that changes.
+/// Configuration to serve, and its copy, which changes while it is served.
 const CONFIG: &str = "tests/mcp/cofferdam.toml";
 const SERVED_CONFIG: &str = "target/mcp/cofferdam.toml";
-/// The plugin that comes and goes: the first component offers other tools than the second.
+/// Components of the plugin that changes. They offer different tools.
 const CHANGING: [&str; 2] = ["text", "csv"];
-/// The sign that prompts shall change; any other is about tools.
+/// Name of the signal that changes prompts. All other signals change tools.
 const PROMPTS: &str = "prompts";
-/// What makes the prompts others.
+/// Addition to the configuration that changes the prompts.
 const MORE_PROMPTS: &str = "\n[serve.prompts.one_more]\ntool = \"test_simple_prompt\"\n";
-/// The suite does not score extensions. Of this one every scenario has to pass all the same.
+/// Prefix of the scenarios of an extension. The suite does not score extensions, but these
+/// scenarios have to pass too.
 const TASKS: &str = "tasks-";
 
 pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
     section("MCP: the official conformance suite");
-    // Together with everything else, as `build` in `main.rs` does.
+    // Builds everything together, like `build` in `main.rs`.
     cargo(&["build", "--workspace", "--bins", "--tests", "--example", "conformance_client"])?;
     let client = root().join("target/debug/examples/conformance_client");
     let mut is_passed = true;
     for requirements in REQUIREMENTS {
         let changing = Changing::start()?;
-        // The suite looks for keywords that not every client takes.
+        // The suite checks for keywords that the portable dialect leaves out.
         let served = [
             "--config",
             SERVED_CONFIG,
@@ -62,8 +62,8 @@ pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one set of scenarios and says in a line how it went, with a line for each failure. Says
-/// whether it is passed.
+/// Runs one set of scenarios and prints the result, with a line for each failure. Returns whether
+/// the set has passed.
 fn suite(tools: &Tools, requirements: &str, side: &str, more: &[&str]) -> anyhow::Result<bool> {
     let results = root().join("target/mcp/conformance").join(format!("{side}-{requirements}"));
     if results.exists() {
@@ -82,7 +82,7 @@ fn suite(tools: &Tools, requirements: &str, side: &str, more: &[&str]) -> anyhow
     let said = String::from_utf8_lossy(&output.stdout);
     fs::write(results.join("output.txt"), said.as_bytes())?;
     let checks = Checks::read(&results)?;
-    // The suite's own verdict is on what it scores.
+    // The exit status of the suite only covers the scenarios that it scores.
     let fails_tasks = checks.failed.keys().any(|scenario| scenario.starts_with(TASKS));
     let is_passed = output.status.success() && !fails_tasks;
     let verdict = if is_passed { "passed" } else { "NOT PASSED" };
@@ -101,17 +101,17 @@ fn told(line: &str) {
     eprintln!("{line}");
 }
 
-/// What the suite has checked.
+/// Results of the suite's checks.
 #[derive(Default)]
 struct Checks {
     scenarios: usize,
     passed: usize,
-    /// The failures by scenario.
+    /// Failures by scenario.
     failed: BTreeMap<String, Vec<String>>,
 }
 
 impl Checks {
-    /// Reads the results: a folder for each scenario.
+    /// Reads the results, which are in one folder per scenario.
     fn read(results: &Path) -> anyhow::Result<Self> {
         let mut checks = Self::default();
         for folder in folders_with_checks(results)? {
@@ -146,7 +146,7 @@ impl Checks {
         format!("{scenarios} scenarios, {passed} checks passed, {failed} failed")
     }
 
-    /// Every failure in a line, those that are not scored too.
+    /// Returns a line for each failure, including those that are not scored.
     fn failures(&self) -> impl Iterator<Item = String> {
         self.failed.iter().flat_map(|(scenario, failures)| {
             failures.iter().map(move |failure| format!("{scenario}: {failure}"))
@@ -154,7 +154,7 @@ impl Checks {
     }
 }
 
-/// Scenarios have names with `/` in them, so a folder may lie in a folder.
+/// Returns all folders with results. They can be nested, because names of scenarios contain `/`.
 fn folders_with_checks(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -169,17 +169,18 @@ fn folders_with_checks(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The scenario of a folder: its name without the side in front and the time behind.
+/// Returns the name of the scenario: the name of its folder without the prefix `server-` and the
+/// time at its end.
 fn scenario(results: &Path, folder: &Path) -> anyhow::Result<String> {
-    /// As in `-2026-11-21T22-38-51-123Z`.
+    /// Length of a time such as `-2026-11-21T22-38-51-123Z`.
     const TIME_CHARS: usize = 25;
     let name = folder.strip_prefix(results)?.to_string_lossy().into_owned();
     let name = name.strip_prefix("server-").unwrap_or(&name);
     Ok(name.get(..name.len().saturating_sub(TIME_CHARS)).unwrap_or(name).to_owned())
 }
 
-/// Changes what is served whenever a tool asks for it, by a file in the directory that is mounted
-/// for it.
+/// Changes what is served when a tool requests it. The tool creates a file in a directory that is
+/// mounted for this purpose.
 struct Changing {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -213,13 +214,13 @@ impl Drop for Changing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It does nothing that could panic.
+            // The thread does not panic.
             let _ended = thread.join();
         }
     }
 }
 
-/// What is served now: the first or the second form of each.
+/// Current variants of what is served.
 #[derive(Default)]
 struct Served {
     has_other_plugin: bool,
@@ -255,7 +256,7 @@ impl Served {
     }
 }
 
-/// Removes the files in a directory and gives their names.
+/// Removes all files from a directory and returns their names.
 fn take_signals(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let files = entries.flatten().filter(|entry| entry.path().is_file());

@@ -1,4 +1,4 @@
-//! A server over HTTP that runs until it is dropped.
+//! HTTP server that runs until it is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use super::binary;
 use crate::run::root;
 
-/// How long a server may take to start, on a busy machine that compiles plugins first.
+/// Maximum time until the server listens, on a busy machine and including the compilation of
+/// plugins.
 const START_MAX: Duration = Duration::from_secs(120);
 
 pub(super) struct Server {
@@ -19,7 +20,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `cofferdam serve` with arguments, on a free port.
+    /// Starts `cofferdam serve` with `arguments` on a free port.
     pub(super) fn start(arguments: &[String]) -> anyhow::Result<Self> {
         let mut child = Command::new(binary())
             .args(["serve", "--http", "127.0.0.1:0"])
@@ -47,7 +48,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Refuses a server that has ended by itself.
+    /// Returns an error if the server has exited.
     pub(super) fn check_runs(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -58,20 +59,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the server has exited.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// What the server says, line by line. It is read to the end, or the server would wait for a
-/// reader.
+/// Returns the lines that the server writes to standard error. A thread reads them to the end,
+/// because the server would block on a full pipe.
 fn said(child: &mut Child) -> anyhow::Result<Receiver<String>> {
     let stderr = child.stderr.take().context("standard error is a pipe")?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            // Nobody listens any more once it has started.
+            // Fails once the receiver is dropped, after the start.
             let _heard = sender.send(line);
         }
     });

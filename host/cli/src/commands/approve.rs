@@ -1,4 +1,4 @@
-//! `cofferdam approve`: accepts a plugin or a server as it is now.
+//! `cofferdam approve`: accepts the current state of a plugin or a server.
 
 use super::grant::load;
 use crate::args::{ApproveArgs, Global};
@@ -39,12 +39,12 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
     Ok(Exit::Ok)
 }
 
-/// Accepts what a server says now.
+/// Accepts the current definitions of a server.
 async fn server(file: &ConfigFile, args: &ApproveArgs) -> anyhow::Result<Exit> {
     let name = &args.plugin;
     let mut spec = servers::of_name(file, name, Values::Read, &host::operator())?;
     let pins = spec.pins.take();
-    // What is new is remembered at the first connection.
+    // The first connection to a new server stores its pin.
     servers::connect(&spec).await?;
     let Some(pins) = pins else {
         let message =

@@ -1,4 +1,4 @@
-//! `cofferdam args`: what a tool would be given, or what the model would be told, without a call.
+//! `cofferdam args`: decodes arguments or prints a schema in a dialect, without a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::print;
 use cofferdam::Purpose;
 use cofferdam::json;
 
-/// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says
-/// so.
+/// Maximum size of a schema file in bytes. The limit of the schema compiler is lower, and its error
+/// explains it.
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit> {
@@ -40,7 +40,7 @@ pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit>
     }
 }
 
-/// The schema in a file, with the name of the file as that of the tool.
+/// Reads the schema in a file. Returns it with the name of the file, which stands for the tool's.
 fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
     let unreadable =
         |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));

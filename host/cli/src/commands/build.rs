@@ -1,4 +1,4 @@
-//! `cofferdam build`: from sources to a component that is checked and timed.
+//! `cofferdam build`: builds a component from sources, checks it and times a call.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ use cofferdam::cases::{self, Cases, Runner};
 use cofferdam::compose::{self, ComponentReport};
 use cofferdam::watch::Sources;
 
-/// Warm calls that are timed at most, and for how long at most.
+/// Maximum number and total duration of warm calls that are timed.
 const WARM_CALLS_MAX: usize = 50;
 const WARM_TIME_MAX: Duration = Duration::from_millis(500);
 
@@ -46,8 +46,7 @@ async fn build(engine: &Engine, args: &BuildArgs) -> anyhow::Result<Exit> {
         keep_names: args.keep_names,
         is_verbose: args.verbose,
     };
-    // The toolchain has its own threads; there is nothing else to do meanwhile, and Ctrl-C reaches
-    // it as well.
+    // Blocking is fine here: nothing else runs meanwhile, and Ctrl-C reaches the toolchain as well.
     let built = rebuild::build(&recipe)?;
     let report = BuildReport::of(engine, &built).await?;
     if args.json {
@@ -70,9 +69,10 @@ struct BuildReport {
 /// Durations of a call.
 struct Times {
     tool: String,
-    /// Compiling, loading and the first call. `None` when the component had been compiled before.
+    /// Time to compile and load the component and to make the first call. `None` if the component
+    /// had been compiled before.
     cold: Option<Duration>,
-    /// The median of calls with a fresh instance each.
+    /// Median of warm calls, each with a fresh instance.
     warm: Duration,
 }
 
@@ -144,8 +144,8 @@ impl BuildReport {
     }
 }
 
-/// Times the first case that returns something: the tool, the first call and the median of the next
-/// ones.
+/// Times the first case if it returns a value. Returns its tool, the time of the first call and the
+/// median of the following ones.
 async fn times(
     engine: &Engine,
     built: &BuiltComponent,
@@ -188,7 +188,7 @@ async fn times(
     Ok(Some((case.tool.clone(), first, median)))
 }
 
-/// A path as the operator would type it here.
+/// Returns a path relative to the working directory if possible.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
     let relative = here.as_ref().and_then(|here| path.strip_prefix(here).ok());

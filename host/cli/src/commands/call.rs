@@ -13,8 +13,8 @@ use crate::{commands, file_changes, print, terminal};
 use cofferdam::{Host, Purpose};
 use cofferdam::{consent, json};
 
-/// Largest argument text that is read from a file or standard input, in bytes. The decoder's own
-/// limit is lower.
+/// Maximum size of arguments from a file or standard input, in bytes. The limit of the decoder is
+/// lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
@@ -54,7 +54,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     }
 }
 
-/// Arguments as typed, from standard input (`-`) or from a file (`@FILE`).
+/// Returns arguments as typed, from standard input (`-`) or from a file (`@FILE`).
 pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
     let (read, from) = match text.strip_prefix('@') {
         Some(path) => (read_named_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
@@ -86,11 +86,11 @@ fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
     let failures = &completion.record.store_failures;
     failures.iter().for_each(|failure| print::note(failure));
     let exit = Exit::of_outcome(&completion.outcome);
-    // What a file tool answers then is an ordinary text.
+    // File tools report a failed store to the model as an ordinary value, so the outcome is `Ok`.
     Ok(if exit == Exit::Ok && !failures.is_empty() { Exit::Plugin } else { exit })
 }
 
-/// Says on standard error what the model is not told.
+/// Prints details on standard error that the model does not see.
 fn explain(outcome: &Outcome) {
     match outcome {
         Outcome::Failure(_) => print::note("the tool reported a failure"),
@@ -104,7 +104,7 @@ fn explain(outcome: &Outcome) {
     }
 }
 
-/// Says what was refused, and the line that would grant it.
+/// Prints the refused capabilities and the commands that would grant them.
 fn explain_refusals(completion: &Completion, config: Option<&Path>) {
     let record = &completion.record;
     let plugin = record.plugin.as_ref().map_or("", |plugin| plugin.name.as_str());
@@ -130,7 +130,7 @@ fn show_record(completion: &Completion) {
         }
     }
     if let Some(backtrace) = &record.backtrace {
-        // Names in it are the plugin's.
+        // Function names in the backtrace come from the plugin.
         print::note(&print::marked("call stack of the tool:", backtrace.trim_end()));
     }
     let phases = record.phases;

@@ -1,4 +1,4 @@
-//! `cofferdam chat`: the operator, a model, and tools in sandboxes.
+//! `cofferdam chat`: a conversation of the user with a model that calls tools.
 
 mod approve;
 mod conversation;
@@ -34,7 +34,7 @@ use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs;
 
-/// Longest text that is read from standard input or a file, in bytes. No model reads as much.
+/// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit> {
@@ -91,7 +91,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     }
 }
 
-/// Layers around the agent's runs.
+/// Layers to add to the agent.
 struct AgentLayers<'a> {
     saved: Option<&'a SavedSession>,
     transcript: &'a Transcript,
@@ -139,7 +139,8 @@ fn agent(
     builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
-/// Returns the calls that need approval. Who is approved beforehand has to be a tool.
+/// Returns which calls need approval. Returns an error if a tool that is approved in advance does
+/// not exist.
 pub(super) fn approvals(args: &ApprovalArgs, toolset: &Toolset) -> anyhow::Result<Approvals> {
     for name in &args.approve {
         known(name, toolset)?;
@@ -167,7 +168,7 @@ fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
     }
 }
 
-/// The exit code for how the last turn ended.
+/// Returns the exit code for the outcome of the last turn.
 fn exit_of(end: &TurnEnd) -> Exit {
     match end {
         TurnEnd::Answered => Exit::Ok,
@@ -178,7 +179,7 @@ fn exit_of(end: &TurnEnd) -> Exit {
     }
 }
 
-/// The exit code for a run without a response.
+/// Returns the exit code for a run without a response.
 pub(super) fn exit_of_error(error: &RunError) -> Exit {
     match error {
         RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,

@@ -1,7 +1,7 @@
-//! `cofferdam check`: everything that is wrong or weak about a plugin, for its author.
+//! `cofferdam check`: reports everything that is invalid or weak about a plugin to its author.
 //!
-//! Loading stops at the first refusal, because a loader needs one reason. An author needs all of
-//! them, and what loads can still be of little use to a model.
+//! Loading stops at the first error, but an author needs all of them. Also, a plugin that loads can
+//! still be of little use to a model.
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit
 }
 
 struct CheckReport {
-    /// Error that kept the component from declaring its tools.
+    /// Error that prevented the component from declaring its tools.
     refused: Option<String>,
     tools: usize,
     review: Review,
@@ -45,7 +45,7 @@ impl CheckReport {
         Self { refused: None, tools, review }
     }
 
-    /// Turns an error of the file into a finding; returns errors of this machine.
+    /// Reports an error that the component causes. Returns other errors unchanged.
     fn of_error(error: cofferdam::Error) -> anyhow::Result<Self> {
         let cause = match &error {
             cofferdam::Error::Plugin(failed) => Some(failed.cause()),
@@ -124,7 +124,7 @@ fn list(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
     let _ = writeln!(text);
 }
 
-/// Remarks under the tool that they are about.
+/// Prints remarks, grouped by tool.
 fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
     let mut about = None;
     list(

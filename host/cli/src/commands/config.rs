@@ -1,4 +1,4 @@
-//! `cofferdam config check`: says what a configuration means, or where it is wrong.
+//! `cofferdam config check`: explains a configuration, or reports its first error.
 
 use cofferdam_engine::Grants;
 use cofferdam_mcp::client::{Always, ApprovalMode, ServerEndpoint};
@@ -141,7 +141,7 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
     lines.join("\n")
 }
 
-/// Returns the permissions of a plugin beyond those of every plugin.
+/// Returns the permissions that a plugin has beyond those that every plugin has.
 fn offered(grants: &Grants) -> Vec<Permission> {
     let files =
         grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));

@@ -1,4 +1,4 @@
-//! `cofferdam dev`: a project that is served while it is written.
+//! `cofferdam dev`: serves a project and rebuilds it on changes.
 
 use anyhow::Context;
 
@@ -14,7 +14,7 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
     let DevArgs { directory, serve: mut serve_args } = args;
     let component = rebuild::open(&directory)?.component();
     if let Some(folder) = component.parent() {
-        // The server watches this directory before anything is built.
+        // The directory must exist before the first build, because the server watches it.
         let unwritable = || format!("{} cannot be made", folder.display());
         std::fs::create_dir_all(folder).with_context(unwritable)?;
     }
@@ -27,8 +27,8 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
     serve_args.plugins.plugins.push(shown);
     let served_build = first_build.clone();
     let recipe = Recipe { directory, output: Some(component), keep_names: true, is_verbose: false };
-    // Loading the component is the server's part, which waits for the first build and then follows
-    // the file.
+    // The task only builds. The server loads the component: it waits for the first build and then
+    // watches the file.
     let building = tokio::spawn(async move {
         loop {
             let built = build(recipe.clone()).await;

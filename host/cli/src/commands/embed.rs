@@ -1,4 +1,4 @@
-//! `cofferdam embed`: puts a manifest into a component.
+//! `cofferdam embed`: embeds a manifest in a component.
 
 use anyhow::Context;
 use cofferdam_engine::manifest::{MANIFEST_BYTES_MAX, embed_manifest};

@@ -1,4 +1,4 @@
-//! `cofferdam grant` and `cofferdam revoke`: edits of the policy.
+//! `cofferdam grant` and `cofferdam revoke`: edit the grants in a configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,8 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
     }
     let lock = FolderLock::take(&config)?;
     let mut file = ConfigEditor::open_ambient(&config)?;
-    // Paths in the file are relative to the file, and the one that was typed is not.
+    // Paths in the configuration are relative to its directory; this one is relative to the working
+    // directory.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
     let mut notes = Vec::new();
     for permission in wanted {
@@ -52,7 +53,8 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         let verb = if file.grant(&plugin, &grant)? { "may now" } else { "may already" };
         notes.push(format!("`{}` {verb} {}", plugin, grant.permission.in_plain_words()));
     }
-    // A store or a secret that is not there would be an error of the file from now on.
+    // Fails before saving if the grant names a missing store or secret, which would make the
+    // configuration invalid.
     spec(&file.config()?, &plugin)?;
     file.save()?;
     drop(lock);
@@ -89,14 +91,14 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
     show(global, &config, &plugin).await
 }
 
-/// The plugin and the configuration that an edit is about.
+/// Returns the plugin and the configuration of an edit, which the command line has to name.
 fn named(plugin: Option<String>, config: Option<PathBuf>) -> anyhow::Result<(String, PathBuf)> {
     let named = plugin.zip(config);
     named
         .ok_or_else(|| UsageError("write the name of a plugin and --config FILE".to_owned()).into())
 }
 
-/// Prints the grants that are remembered for components of `--plugin`.
+/// Prints the permanent grants of `--plugin` components.
 fn list() -> anyhow::Result<Exit> {
     let text = remembered::list()?;
     match text.trim_end() {
@@ -106,7 +108,7 @@ fn list() -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Forgets the grants of a component of `--plugin`.
+/// Deletes the permanent grants of a `--plugin` component.
 fn forget(named: &str) -> anyhow::Result<Exit> {
     let (digest, component) = remembered::forget(named)?;
     print::note(&format!("forgotten for {digest}:\n{}", component.text().trim_end()));
@@ -127,14 +129,14 @@ async fn missing(global: &Global, config: &Path, plugin: &str) -> anyhow::Result
     Ok(plugin.granted().missing.iter().map(|missing| missing.permission.clone()).collect())
 }
 
-/// The three columns, as they are now.
+/// Prints the current permissions of the plugin: asked for, offered and granted.
 async fn show(global: &Global, config: &Path, plugin: &str) -> anyhow::Result<Exit> {
     let plugin = load(global, config, plugin).await?;
     print::result(&columns::text(&columns::rows(&plugin)))?;
     Ok(Exit::Ok)
 }
 
-/// One plugin of a configuration, for looking at it.
+/// Loads one plugin of a configuration without its values, to inspect it.
 pub(crate) async fn load(
     global: &Global,
     config: &Path,
@@ -145,7 +147,7 @@ pub(crate) async fn load(
     Ok(loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?)
 }
 
-/// Returns the configuration of one plugin without its values.
+/// Returns the specification of one plugin without the values of its grants.
 fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
     Ok(compose::spec_of_config(file, name, Values::Leave)?)
 }

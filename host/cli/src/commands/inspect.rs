@@ -1,5 +1,5 @@
-//! `cofferdam inspect`: what a component offers and asks for. Gives it nothing and calls none of
-//! its tools.
+//! `cofferdam inspect`: shows the tools of a component and the permissions that it asks for. Grants
+//! it nothing and calls none of its tools.
 
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin
     Ok(loading::load_one(&engine, args.component.clone(), options, &host::operator()).await?)
 }
 
-/// Shows what is known of a component that fails when it is asked for its tools.
+/// Shows what the screen found in a component that fails to describe its tools.
 async fn show_screened(
     global: &Global,
     args: &InspectArgs,
@@ -99,7 +99,7 @@ fn report(plugin: &Plugin) -> String {
     text.trim_end().to_owned()
 }
 
-/// Name, size, digest and capabilities.
+/// Appends the name, size, digest and capabilities of a component.
 fn about(text: &mut String, info: &PluginInfo) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "name    {}", info.identity.name);

@@ -1,5 +1,5 @@
-//! Information-flow labels in conversations and workflows: the policy of the configuration, and
-//! lines about what it decides.
+//! Information-flow labels of conversations and workflows: builds the policy from the configuration
+//! and prints its decisions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +14,15 @@ use cofferdam::Host;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs;
 
-/// Decisions of the policy, as lines. Clones are the same.
+/// Prints the decisions of the policy. Clones share state.
 #[derive(Clone, Default)]
 pub(super) struct Decisions {
     is_json: bool,
-    /// True if a call of the model was blocked since the last look.
+    /// True if a call of the model was blocked since the last [`take_blocked`](Self::take_blocked).
     has_blocked: Arc<AtomicBool>,
 }
 
-/// The policy that the flag and the configuration switch on, if they do.
+/// Returns the label policy, or `None` if neither the flag nor the configuration enables it.
 pub(super) fn policy(
     is_asked: bool,
     file: Option<&ConfigFile>,
@@ -52,8 +52,9 @@ pub(super) fn policy(
     Ok(Some(policy))
 }
 
-/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot
-/// be reached, or has changed, are not known.
+/// Checks that the configuration labels only tools and sources that exist, because a label of any
+/// other has no effect. Checks nothing if a server is unreachable or has changed, because its tools
+/// are unknown.
 fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
     if !tools.servers().unreachable.is_empty() || !tools.servers().changed().is_empty() {
         return Ok(());
@@ -96,7 +97,7 @@ impl Decisions {
         Self { is_json, has_blocked: Arc::default() }
     }
 
-    /// Returns whether a call of the model was blocked since the last time.
+    /// Returns whether a call of the model was blocked since the last call of this function.
     pub(super) fn take_blocked(&self) -> bool {
         self.has_blocked.swap(false, Ordering::SeqCst)
     }
@@ -114,7 +115,7 @@ impl LabelAudit for Decisions {
             {
                 line.extend(decision);
             }
-            // That standard output is gone is found out with the next message.
+            // A closed standard output is reported with the next message.
             let _ = print::result(&line.to_string());
         }
         if let Some(line) = line(decision) {
@@ -123,7 +124,8 @@ impl LabelAudit for Decisions {
     }
 }
 
-/// Returns a decision for the user; nothing for a result that is public and trusted.
+/// Returns a decision as a line for the user. Returns `None` for a result that is public and
+/// trusted.
 fn line(decision: &LabelDecision<'_>) -> Option<String> {
     let label = words(decision.label);
     let reasons: Vec<_> = decision.violations.iter().map(|violation| violation.message()).collect();

@@ -1,4 +1,4 @@
-//! `cofferdam list`: the tools of plugins and servers.
+//! `cofferdam list`: lists the tools of plugins and servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use cofferdam::{Host, Purpose};
 use cofferdam::{columns, json};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
-    // Two tools of one name cannot be called side by side: better to learn that here.
+    // Loads everything together, so that two tools of the same name are reported here.
     let tools = host::load(global, &args.plugins, Purpose::List).await?;
     if args.grants {
         return show_grants(&args, tools.plugins());
@@ -35,11 +35,11 @@ pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-/// The tools of one source.
+/// Tools of one source.
 struct Section {
     source: String,
     title: String,
-    /// Members that describe the source in the JSON of each tool.
+    /// Members that the JSON of each tool gets from its source.
     members: Value,
 }
 
@@ -92,7 +92,7 @@ impl Section {
     }
 }
 
-/// The tools under the names that they are called by, by their source.
+/// Groups the tools by source, under the names by which they are called.
 fn by_source(toolset: &Toolset) -> HashMap<&str, Vec<&Arc<ToolDefinition>>> {
     let mut found: HashMap<&str, Vec<_>> = HashMap::new();
     for definition in toolset.definitions() {
@@ -121,7 +121,7 @@ fn mounts(plugin: &Plugin) -> String {
     if mounts.is_empty() { String::new() } else { format!("  with {}", mounts.join(", ")) }
 }
 
-/// A plugin with its three columns.
+/// Returns a plugin and its permissions: asked for, offered and granted.
 fn grants(plugin: &Plugin) -> String {
     let table = columns::text(&columns::rows(plugin));
     let indented: Vec<_> = table.lines().map(|line| format!("  {line}")).collect();

@@ -1,4 +1,4 @@
-//! `cofferdam new`: a project to start from.
+//! `cofferdam new`: creates a plugin project.
 
 use cofferdam_author::{CreateError, create};
 

@@ -1,7 +1,7 @@
-//! `cofferdam play`: a scripted model against real tools.
+//! `cofferdam play`: plays a script of model replies against real tools.
 //!
-//! The script stands for the model: one reply per line, whatever the tools answer. The tools are
-//! real, and what is shown is exactly what a model would be given.
+//! The script has one reply per line, and does not depend on the results of tools. The output shows
+//! exactly what a model would see.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::host;
 use crate::{commands, print};
 use cofferdam::{Host, Purpose};
 
-/// Largest script in bytes.
+/// Maximum size of a script in bytes.
 const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One reply of the scripted model.
@@ -30,7 +30,7 @@ struct ScriptedReply {
     calls: Vec<ScriptedCall>,
 }
 
-/// A tool call of the scripted model. The arguments are passed on as written.
+/// Tool call of the scripted model. Its arguments are passed unchanged.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptedCall {
@@ -62,7 +62,7 @@ pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-/// Makes one call and shows both sides of it. False when it was interrupted.
+/// Makes one call and shows its arguments and result. Returns false if it was interrupted.
 async fn play_call(
     args: &PlayArgs,
     tools: &Host,
@@ -104,7 +104,7 @@ async fn play_call(
     Ok(true)
 }
 
-/// Returns the text that a model sees for a call that did not start (`LOOP-12`, `LOOP-13`).
+/// Returns the message that a model sees for a call that did not start (`LOOP-12`, `LOOP-13`).
 fn refusal(refused: &RefusedCall) -> String {
     match refused {
         RefusedCall::UnknownTool { name, .. } => {

@@ -1,4 +1,4 @@
-//! `cofferdam serve`: tools for MCP clients.
+//! `cofferdam serve`: serves tools to MCP clients.
 
 use std::net::SocketAddr;
 
@@ -14,14 +14,14 @@ use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
 
-/// Calls that run at the same time. More wait for their turn.
+/// Maximum number of concurrent calls. Further calls wait.
 const CONCURRENT_CALLS_MAX: u32 = 64;
 
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {
     serve(global, args, None).await
 }
 
-/// Serves, with a plugin that is built meanwhile.
+/// Serves tools. A plugin that is still being built is served after `first_build`.
 pub(super) async fn serve(
     global: &Global,
     args: ServeArgs,
@@ -102,7 +102,7 @@ async fn serve_http(
     Ok(service.serve_http(listener, options, stop).await?)
 }
 
-/// Stops the server at the first Ctrl-C or SIGTERM, and the process at the second.
+/// Stops the server at the first Ctrl-C or SIGTERM, and ends the process at the second.
 fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
     #[cfg(unix)]
     let mut signals = {

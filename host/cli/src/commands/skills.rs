@@ -1,4 +1,4 @@
-//! `cofferdam skills`: what skills there are, and what is wrong with those that are none.
+//! `cofferdam skills`: lists skills, and checks them for errors.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::{host, print};
 use cofferdam::skill_tools::{OnEngine, root};
 
-/// Longest description in a table, in characters. `--json` has all of it.
+/// Maximum length of a description in a table, in characters. `--json` prints all of it.
 const DESCRIPTION_CHARS_MAX: usize = 72;
 
 pub(crate) async fn run(global: &Global, command: SkillsCommand) -> anyhow::Result<Exit> {
@@ -33,7 +33,7 @@ async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::R
     Ok(discover(&roots, extensions, &SkillLimits::default()).await)
 }
 
-/// A place under one of the directories, as the operator would write it.
+/// Returns the path `below` one of the directories, as the operator wrote the directory.
 fn place(args: &SkillsDirectoriesArgs, root: usize, below: &str) -> PathBuf {
     args.directories.get(root).map_or(Path::new(""), PathBuf::as_path).join(below)
 }
@@ -110,7 +110,7 @@ fn table(skills: &[Arc<FileSkill>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The beginning of a description, in one line.
+/// Returns the beginning of a description, in one line.
 fn short(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().nth(DESCRIPTION_CHARS_MAX).is_none() {
@@ -120,7 +120,7 @@ fn short(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// A remark about a file, for its author.
+/// Remark about a file for its author.
 struct Remark {
     file: PathBuf,
     message: String,

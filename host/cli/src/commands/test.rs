@@ -1,4 +1,4 @@
-//! `cofferdam test`: the cases of a plugin, each in the sandbox.
+//! `cofferdam test`: runs the test cases of a plugin, each in a sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -59,11 +59,11 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
     Ok(if failed == 0 { Exit::Ok } else { Exit::ToolFailure })
 }
 
-/// Subject of the tests.
+/// Component and cases to test.
 struct Subject {
     component: PathBuf,
     cases: PathBuf,
-    /// The language of the project, if it is one.
+    /// Language of the project. `None` if the path is a component.
     language: Option<&'static str>,
 }
 
@@ -91,8 +91,7 @@ impl Subject {
     }
 }
 
-/// Returns whether a source at the top of the project or in `src` is newer than what was built from
-/// it.
+/// Returns whether a source at the top of the project or in `src` is newer than the component.
 fn is_older(component: &Path, directory: &Path) -> bool {
     let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = time(component) else { return false };

@@ -1,4 +1,4 @@
-//! `cofferdam workflow`: agents that work together as a YAML file says.
+//! `cofferdam workflow`: runs workflows of agents from YAML files.
 
 mod answers;
 mod show;
@@ -30,7 +30,8 @@ use crate::print;
 use cofferdam::Purpose;
 use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 
-/// Quota of a directory of checkpoints: some thousand usual runs, or the largest possible one.
+/// Quota of a directory of checkpoints: enough for several thousand typical runs, or for one of the
+/// largest size.
 const QUOTA: Quota = Quota {
     bytes_max: 16 << 30,
     entries_max: 1_000_000,
@@ -54,7 +55,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let mut answers = TypedAnswers::new(args)?;
     let config = host::config(&args.plugins)?;
     let kept = args.checkpoints.as_deref().map(CheckpointDirectory::open).transpose()?;
-    // What decides what a workflow does is not for its tools to write.
+    // Tools must not change the files that control the workflow.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
     let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
@@ -106,7 +107,7 @@ enum RunStart {
     Snapshot(Box<Snapshot>),
 }
 
-/// A run and everything around it.
+/// A run, with its workflow and the directory of its checkpoints.
 struct ActiveRun {
     workflow: Workflow,
     kept: Option<CheckpointDirectory>,
@@ -114,7 +115,7 @@ struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Runs until nothing is left, or a request gets no answer.
+    /// Runs the workflow until it is done, or until a request gets no answer.
     async fn to_its_end(
         &self,
         begun: RunStart,
@@ -131,7 +132,7 @@ impl ActiveRun {
                     Ok(run) => run,
                     Err(error) => return Ok(RunEnd::Failed(error)),
                 };
-                // What waits besides the requests goes on at once.
+                // Executors that do not wait for a request continue at once.
                 match self.read(resumed, &cancellation).await? {
                     Ok(snapshot) => snapshot,
                     Err(error) => return Ok(RunEnd::Failed(error)),
@@ -160,7 +161,7 @@ impl ActiveRun {
         }
     }
 
-    /// Shows a run while it goes on.
+    /// Shows the events of a run until it stops, and returns its state.
     async fn read(
         &self,
         run: WorkflowRun,
@@ -178,7 +179,7 @@ impl ActiveRun {
     }
 }
 
-/// Directory of checkpoints, which belongs to the user only.
+/// Directory of checkpoints. Only the user has access to it.
 struct CheckpointDirectory {
     directory: PathBuf,
     checkpoints: Checkpoints,
@@ -203,7 +204,7 @@ impl CheckpointDirectory {
         Ok(Self { directory: directory.to_owned(), checkpoints: Checkpoints::new(Arc::new(store)) })
     }
 
-    /// A checkpoint; the last one if none is named.
+    /// Loads a checkpoint, the last one if `id` is empty.
     async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<Snapshot> {
         let id = match id {
             "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Calls that the operator has to approve.
+//! Approval of calls by the user.
 
 use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
 
@@ -7,23 +7,23 @@ use crate::{ask, print};
 /// Maximum number of questions after an invalid answer.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Approvals that need no question.
+/// Approvals that are given in advance by flags.
 pub(super) struct StandingApprovals {
-    /// Everything.
+    /// True if every call is approved.
     pub(super) all: bool,
-    /// Every call of these tools.
+    /// Names of tools whose calls are approved.
     pub(super) tools: Vec<String>,
 }
 
 /// Result of an approval request.
 pub(super) struct ApprovalOutcome {
-    /// The answer for the model's turn.
+    /// Answer to send with the next run.
     pub(super) answer: MessageContent,
-    /// True if it was refused because there was no operator to ask.
+    /// True if the call was denied because no user could be asked.
     pub(super) is_unasked: bool,
 }
 
-/// Gets an answer to a request. Dropping the future is no answer.
+/// Answers an approval request. If the future is dropped, the request stays unanswered.
 pub(super) async fn answer(
     request: &ApprovalRequest,
     approved: &StandingApprovals,
@@ -31,7 +31,8 @@ pub(super) async fn answer(
 ) -> ApprovalOutcome {
     let call = &request.function_call;
     let against: Vec<_> = request.violations().collect();
-    // Flags were written before it was known what the model would have seen.
+    // Flags do not approve calls that violate the label policy: they were given before the user
+    // could know which data the model would see.
     if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
         return ApprovalOutcome { answer: request.approve(), is_unasked: false };
     }
@@ -61,8 +62,8 @@ pub(super) async fn answer(
     ApprovalOutcome { answer, is_unasked: false }
 }
 
-/// Asks about one call that the label policy would block. Nothing of this kind is allowed for
-/// always (`LBL-11`).
+/// Asks about one call that the label policy would block. The approval is never permanent
+/// (`LBL-11`).
 async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> MessageContent {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));

@@ -1,4 +1,4 @@
-//! A conversation: line after line from the operator, or from a pipe.
+//! A conversation, with prompts from the terminal or a pipe.
 
 use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
 use cofferdam_tool::Toolset;
@@ -21,7 +21,8 @@ const HELP: &str = "\
 Several lines can be pasted; a line that ends in \\ goes on in the next one. The arrows up and down show earlier prompts.
 Ctrl-C stops a turn.";
 
-/// Talks until there is nothing more to say.
+/// Takes turns until the input ends or the user quits. Without a terminal, it also ends after the
+/// first turn whose outcome is not [`TurnEnd::Answered`].
 pub(super) async fn run(
     talk: &mut Talk,
     toolset: &Toolset,
@@ -38,7 +39,7 @@ pub(super) async fn run(
     loop {
         let text = match read(talk, is_person).await {
             Input::Line(text) => text,
-            // Twice in a row is meant.
+            // A second Ctrl-C in a row ends the conversation.
             Input::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
             Input::Interrupted => {
                 print::note("Ctrl-C once more ends the conversation");
@@ -55,7 +56,7 @@ pub(super) async fn run(
             _ => {
                 let end = talk.turn(&text).await?;
                 after(&talk.session)?;
-                // There is no operator to react to it.
+                // No user is there to react to the outcome.
                 if !is_person && !matches!(end, TurnEnd::Answered) {
                     return Ok(super::exit_of(&end));
                 }
@@ -74,7 +75,7 @@ async fn read(talk: &mut Talk, is_person: bool) -> Input {
     }
 }
 
-/// A prompt from a pipe. A line that ends in `\` goes on in the next one.
+/// Reads a prompt from a pipe. A line that ends in `\` continues on the next one.
 async fn line_of_pipe() -> Input {
     let mut text = String::new();
     while let Some(line) = lines::next().await {

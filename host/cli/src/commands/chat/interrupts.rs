@@ -1,12 +1,12 @@
-//! Ctrl-C, as often as it is pressed.
+//! Handling of Ctrl-C.
 
 use tokio::sync::mpsc;
 
-/// Each Ctrl-C since the last look.
+/// Queue of Ctrl-C presses.
 pub(super) struct Interrupts(mpsc::UnboundedReceiver<()>);
 
 impl Interrupts {
-    /// From here on Ctrl-C does not end the process.
+    /// Starts listening. From now on, Ctrl-C does not end the process.
     pub(super) fn listen() -> Self {
         let (send, receive) = mpsc::unbounded_channel();
         tokio::spawn(async move {
@@ -15,15 +15,15 @@ impl Interrupts {
         Self(receive)
     }
 
-    /// The next one.
+    /// Waits for the next Ctrl-C.
     pub(super) async fn next(&mut self) {
         if self.0.recv().await.is_none() {
-            // The signal cannot be listened to: it ends the process as usual.
+            // Listening for the signal failed, so Ctrl-C ends the process as usual.
             std::future::pending().await
         }
     }
 
-    /// Forgets those that were meant for something that is over.
+    /// Discards queued presses, which were meant for an earlier turn.
     pub(super) fn forget(&mut self) {
         while self.0.try_recv().is_ok() {}
     }

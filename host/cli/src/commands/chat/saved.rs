@@ -1,8 +1,8 @@
-//! Sessions that are kept: a file of messages (`SES-6`), beside it what else is remembered, and a
-//! lock.
+//! Saved sessions: for each session a file of messages (`SES-6`), a file with the rest of its
+//! state, and a lock.
 //!
-//! The directory is the user's alone. It holds what was said in plain text, and what was allowed
-//! for always: no tool may write there.
+//! Only the user has access to the directory. It contains conversations in plain text and standing
+//! approvals, so no tool may write there.
 
 use cofferdam_files::session_stem;
 use std::fs::{File, TryLockError};
@@ -17,21 +17,21 @@ use etcetera::BaseStrategy as _;
 use crate::exit::{Exit, UsageError};
 use crate::print;
 
-/// Largest file with what a session remembers, in bytes. Rules and requests are all that is in it.
+/// Maximum size of a session's state file in bytes. The file contains only rules and requests.
 const STATE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const ENDING: &str = ".session.json";
 
-/// A session that is kept, for this process alone.
+/// A saved session, locked by this process.
 pub(super) struct SavedSession {
     name: String,
     directory: PathBuf,
     files: FileHistory,
-    /// Held until the process ends.
+    /// Lock, held until the process ends.
     _lock: File,
 }
 
 impl SavedSession {
-    /// Opens the session `name`, or begins it.
+    /// Opens the session `name`, or creates it.
     pub(super) fn open(directory: Option<&Path>, name: &str) -> anyhow::Result<Self> {
         if name.is_empty() {
             bail!(UsageError("a session needs a name".to_owned()));
@@ -46,12 +46,12 @@ impl SavedSession {
         &self.directory
     }
 
-    /// Loads and stores the messages.
+    /// Returns the provider that loads and stores the messages.
     pub(super) fn history(&self) -> History {
         History::in_files(self.files.clone())
     }
 
-    /// Restores the state of the session, messages aside.
+    /// Restores the state of the session, except its messages.
     pub(super) fn session(&self) -> anyhow::Result<Session> {
         let path = self.state_path();
         let Some(text) = read_state(&path)? else { return Ok(Session::with_id(&self.name)) };
@@ -63,7 +63,7 @@ impl SavedSession {
         Ok(session)
     }
 
-    /// Writes what the session remembers, all of it or nothing.
+    /// Writes the state of the session atomically.
     pub(super) fn save(&self, session: &Session) -> anyhow::Result<()> {
         let saved = || -> anyhow::Result<()> {
             let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
@@ -79,7 +79,7 @@ impl SavedSession {
     }
 }
 
-/// Shows the sessions that there are.
+/// Prints the names of all sessions.
 pub(super) async fn list(directory: Option<&Path>) -> anyhow::Result<Exit> {
     let (directory, files) = open_directory(directory)?;
     let mut names = Vec::new();
@@ -114,8 +114,8 @@ fn open_directory(directory: Option<&Path>) -> anyhow::Result<(PathBuf, FileHist
             base.data_dir().join("cofferdam").join("sessions")
         }
     };
-    // This process is the only one that has the session: what a process that was killed has left
-    // can be mended.
+    // The lock makes this process the only user of the session, so it can repair a file that a
+    // killed process left incomplete.
     let options = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
     let files = FileHistory::open_ambient(&directory, options).map_err(|error| {
         UsageError(format!("sessions cannot be kept in {}: {error}", directory.display()))

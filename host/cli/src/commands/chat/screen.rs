@@ -1,5 +1,5 @@
-//! Output of a turn: the model's text on standard output as it arrives; the start and the end of
-//! each call on standard error.
+//! Output of a turn. The model's text goes to standard output as it arrives; the start and the end
+//! of each call go to standard error.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,16 @@ use cofferdam_tool::invoke::{Progress, ProgressSink};
 
 use crate::{file_changes, print};
 
-/// Characters of arguments and results that are shown of a call.
+/// Maximum number of characters that are shown of a call's arguments and result.
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// Screen of a turn, shared by the reader of the turn and the middleware that sees its calls. It is
-/// shared by the one who reads the turn and by the middleware that sees its calls.
+/// Screen of a turn, shared by the reader of the turn and the middleware that sees its calls.
 pub(super) struct Screen {
-    /// True if texts of the model are shown at all.
+    /// True if the model's text is shown.
     shows_text: bool,
-    /// All tools that there are.
+    /// All tools, to detect calls of unknown ones.
     toolset: Toolset,
-    /// Lines about the sources that may have a tool which is not there.
+    /// Notes about sources that may have an unknown tool.
     possible_owners: Vec<String>,
     state: Mutex<ScreenState>,
 }
@@ -34,9 +33,9 @@ pub(super) struct Screen {
 struct ScreenState {
     /// True if standard output is in the middle of a line.
     is_in_line: bool,
-    /// Calls by id that the model has made in this turn.
+    /// Names of the tools that the model has called in this turn, by call id.
     called: HashMap<String, String>,
-    /// Calls by id that were shown.
+    /// Ids of calls that were shown.
     shown: HashSet<String>,
 }
 
@@ -45,7 +44,7 @@ impl Screen {
         Self { shows_text, toolset, possible_owners, state: Mutex::default() }
     }
 
-    /// Shows what is new.
+    /// Shows an update of the turn.
     pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
         for delta in &update.deltas {
             match delta {
@@ -63,12 +62,12 @@ impl Screen {
         Ok(())
     }
 
-    /// Ends the line that the model is in the middle of.
+    /// Ends the current line of the model's text, if there is one.
     pub(super) fn end_line(&self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.state().is_in_line) { print::more("\n") } else { Ok(()) }
     }
 
-    /// The turn is over.
+    /// Ends the output of the turn.
     pub(super) fn end_turn(&self) -> anyhow::Result<()> {
         self.end_line()?;
         *self.state() = ScreenState::default();
@@ -89,12 +88,12 @@ impl Screen {
         }
     }
 
-    /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a
-    /// operator has refused.
+    /// Shows the result of a call that was not run, and was therefore not shown yet: its tool does
+    /// not exist, or the user denied it.
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
             let mut state = self.state();
-            // Each call has one result, and a model may use an id again.
+            // Each call has one result. A model may reuse the id for a later call.
             if state.shown.remove(&result.call_id) {
                 return Ok(());
             }
@@ -111,20 +110,20 @@ impl Screen {
 
     fn started(&self, call_id: &str, name: &str, arguments: &str) {
         self.state().shown.insert(call_id.to_owned());
-        // What the model has said comes before what it does. That standard output is gone is found
-        // out with the next text.
+        // Text of the model comes before its calls. A closed standard output is reported with the
+        // next text.
         let _ = self.end_line();
         print::note(format!("> {name} {}", short(arguments)).trim_end());
     }
 
     fn state(&self) -> MutexGuard<'_, ScreenState> {
-        // Sets and flags: what a panicking thread left is whole.
+        // No operation can panic in the middle of a change, so a poisoned state is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Shows each call when it starts and how it ended. It is inside of the conversion of failures, so
-/// that it sees the truth.
+/// Shows when each call starts and how it ends. It runs inside the conversion of failures, so it
+/// sees the true outcome.
 pub(super) struct ShowCalls(pub(super) std::sync::Arc<Screen>);
 
 #[async_trait]
@@ -134,7 +133,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         context: &mut FunctionContext,
         next: Next<'_, FunctionContext>,
     ) -> Result<(), FunctionSignal> {
-        // The reader of the turn has to print what the model has said before.
+        // Lets the reader of the turn print the model's text first.
         tokio::task::yield_now().await;
         self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
         let started = Instant::now();
@@ -151,7 +150,7 @@ impl Middleware<FunctionContext> for ShowCalls {
     }
 }
 
-/// Returns the outcome of a call in a few words, with the reason if it failed.
+/// Returns the outcome of a call in a few words, with the reason of a failure.
 pub(crate) fn how_it_ended(
     ended: &Result<(), FunctionSignal>,
     result: Option<&FunctionValue>,
@@ -208,7 +207,7 @@ fn time(time: Duration) -> String {
     }
 }
 
-/// The beginning of a text, in one line.
+/// Returns the beginning of a string, in one line.
 pub(crate) fn short(text: &str) -> String {
     let line = text.replace(['\n', '\t'], " ");
     match line.char_indices().nth(SHOWN_CHARS_MAX) {

@@ -1,4 +1,5 @@
-//! `--json`: the messages of a turn as they stand in a history, and a last line about how it ended.
+//! Output of `--json`: the messages of a turn as a history stores them, and a last line with the
+//! outcome.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use super::turn::TurnEnd;
 use crate::print;
 
-/// Messages and usage of runs, including those that were cut short. Clones are the same.
+/// Prints the messages of runs and adds up their usage, including runs that were cut short. Clones
+/// share state.
 #[derive(Clone)]
 pub(super) struct Transcript {
     is_printed: bool,
@@ -21,12 +23,12 @@ impl Transcript {
         Self { is_printed, used: Arc::default() }
     }
 
-    /// Prints a message, if messages are printed.
+    /// Prints a message if `--json` is set.
     pub(super) fn message(&self, message: &Message) -> anyhow::Result<()> {
         if self.is_printed { print::result(&serde_json::to_string(message)?) } else { Ok(()) }
     }
 
-    /// Takes the usage since the last call of this function.
+    /// Returns the usage since the last call of this function, and resets it.
     pub(super) fn take_used(&self) -> Option<TokenUsage> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -50,7 +52,7 @@ impl ContextProvider for Transcript {
     }
 }
 
-/// Prints how a turn ended.
+/// Prints the outcome of a turn.
 pub(super) fn end(end: &TurnEnd, usage: Option<&TokenUsage>) -> anyhow::Result<()> {
     print::result(&line(end, usage).to_string())
 }

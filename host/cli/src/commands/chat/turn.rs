@@ -1,4 +1,4 @@
-//! One turn: from what the operator says to the model's answer, with the approvals between.
+//! One turn: from the user's prompt to the model's answer, including approvals.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::commands::labels::Decisions;
 use crate::exit::Exit;
 use crate::{print, terminal};
 
-/// State that a turn needs.
+/// State of a conversation.
 pub(super) struct Talk {
     pub(super) agent: Agent,
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
     pub(super) approved: StandingApprovals,
     pub(super) interrupts: Interrupts,
-    /// Messages and usage that were printed.
+    /// Printer of messages that also adds up usage.
     pub(super) transcript: Transcript,
-    /// Decisions of the label policy, if one is on.
+    /// Decisions of the label policy, if it is enabled.
     pub(super) decisions: Option<Decisions>,
-    /// True if calls show what they would change in files, and change nothing.
+    /// True if calls only show their file changes.
     pub(super) is_dry_run: bool,
-    /// True if the end of a turn is printed as JSON.
+    /// True if the outcome of a turn is printed as JSON.
     pub(super) is_json: bool,
-    /// Tokens of all turns.
+    /// Token usage of all turns.
     pub(super) used: TokenUsage,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct Talk {
 pub(super) enum TurnEnd {
     /// The model has answered.
     Answered,
-    /// It has, and calls were refused because there was no operator to approve them.
+    /// The model has answered, but calls were denied because no user could approve them.
     Unapproved,
-    /// The label policy has ended it at a call that it did not let through.
+    /// The label policy has blocked a call, which ended the turn.
     Blocked,
-    /// The operator has stopped it.
+    /// The user has stopped the turn.
     Stopped,
-    /// It has no answer.
+    /// The turn failed without an answer.
     Failed(RunError),
 }
 
@@ -59,7 +59,7 @@ struct RunReport {
 }
 
 impl Talk {
-    /// Takes a turn and says how it ended.
+    /// Takes a turn and returns its outcome.
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();
         let end = self.runs(Message::user(text)).await;
@@ -107,13 +107,15 @@ impl Talk {
         }
     }
 
-    /// Returns whether the label policy has ended the turn: then the last results get no answer.
+    /// Returns whether the label policy has ended the turn. In that case the model has not answered
+    /// the last results.
     fn is_blocked(&self, response: &Response) -> bool {
         let has_blocked = self.decisions.as_ref().is_some_and(Decisions::take_blocked);
         has_blocked && response.messages.last().is_some_and(|message| message.role == Role::Tool)
     }
 
-    /// One run, shown while it goes on. Ctrl-C cancels it, and a second one ends the process.
+    /// Runs the agent once and shows its updates. Ctrl-C cancels the run; a second Ctrl-C ends the
+    /// process.
     async fn run(&mut self, message: Message) -> anyhow::Result<Result<RunReport, RunError>> {
         let cancellation = CancellationToken::new();
         let mut run =
@@ -149,7 +151,7 @@ impl Talk {
         }))
     }
 
-    /// Answers to all requests; `None` if the operator stops the turn instead.
+    /// Answers all requests. Returns `None` if the user stops the turn instead.
     async fn answers(
         &mut self,
         requests: &[ApprovalRequest],
@@ -170,7 +172,7 @@ impl Talk {
     }
 }
 
-/// Says what an answer alone would not.
+/// Explains an answer that is incomplete or empty.
 fn note_end(response: &Response) {
     match &response.finish {
         Some(FinishReason::Length) => {

@@ -1,4 +1,4 @@
-//! `cofferdam mcp bundle`: this program and plugins in one file that clients install.
+//! `cofferdam mcp bundle`: packs this program and plugins into one file that clients install.
 
 use anyhow::Context;
 use cofferdam::mcp_clients::{Bundle, BundleOptions};

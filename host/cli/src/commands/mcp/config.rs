@@ -1,4 +1,4 @@
-//! `cofferdam mcp config`: the entry of a client's file, printed or put there.
+//! `cofferdam mcp config`: prints the entry for an MCP client's file, or writes it there.
 
 use anyhow::Context;
 use cofferdam::mcp_clients::{

@@ -1,4 +1,4 @@
-//! `cofferdam mcp login` and `logout`: tokens for remote servers, before anything is called.
+//! `cofferdam mcp login` and `logout`: get and delete the tokens for a remote server.
 
 use cofferdam_mcp::client::{HttpEndpoint, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
@@ -28,7 +28,7 @@ pub(super) fn logout(args: &McpServerArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A server that operators can log in to.
+/// Returns a server that supports logging in.
 fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, HttpEndpoint)> {
     let file = ConfigFile::read_ambient(&args.config)?;
     let Some(table) = file.config.servers.get(&args.server) else {

@@ -1,4 +1,4 @@
-//! `cofferdam mcp token`: a token, and what a configuration holds of it.
+//! `cofferdam mcp token`: creates a token and prints its entry for the configuration.
 
 use crate::args::McpTokenArgs;
 use crate::exit::Exit;

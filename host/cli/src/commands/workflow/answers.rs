@@ -11,9 +11,9 @@ use crate::exit::UsageError;
 use crate::{ask, print};
 use cofferdam::workflow_file::is_yes;
 
-/// The answers of one run.
+/// Answers to the requests of one run.
 pub(super) struct TypedAnswers {
-    /// By request; each is given once.
+    /// Ids of requests and their answers from the command line. Each answer is used once.
     given: Vec<(String, String)>,
     approves_all: bool,
     approved: Vec<String>,
@@ -30,7 +30,7 @@ impl TypedAnswers {
         Ok(Self { given, approves_all: args.approval.yes, approved: args.approval.approve.clone() })
     }
 
-    /// Answers as many requests as possible. None if the run is stopped meanwhile.
+    /// Answers as many requests as possible. Returns no answers if the run is canceled meanwhile.
     pub(super) async fn to(
         &mut self,
         requests: &[UserRequest],
@@ -49,7 +49,7 @@ impl TypedAnswers {
         Ok(answers)
     }
 
-    /// Returns the answers to requests that were not made.
+    /// Returns the ids of answers that were not used, because there was no such request.
     pub(super) fn left(&self) -> impl Iterator<Item = &str> {
         self.given.iter().map(|(id, _)| id.as_str())
     }
@@ -60,7 +60,8 @@ impl TypedAnswers {
             return read(request, &text).map(Some);
         }
         if let Some((tool, _)) = show::approval(request)
-            // Flags were written before it was known what the model would have seen.
+            // Flags do not approve calls that violate the label policy: they were given before the
+            // user could know which data the model would see.
             && show::against(request).is_empty()
             && (self.approves_all || self.approved.iter().any(|approved| approved == tool))
         {
@@ -82,7 +83,8 @@ impl TypedAnswers {
     }
 }
 
-/// An answer of the type that is asked for: a text as it is typed, everything else as JSON.
+/// Parses an answer as the type that the request declares: a string as it was typed, other types as
+/// JSON.
 fn read(request: &UserRequest, text: &str) -> Result<Payload> {
     if show::approval(request).is_some() {
         return Ok(Payload::json(is_yes(text).into()));

@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::commands::chat::how_it_ended;
 use crate::print;
 
-/// Characters of arguments that are shown of a call.
+/// Maximum number of characters that are shown of a call's arguments.
 const SHOWN_CHARS_MAX: usize = 160;
 
 /// Outcome of a run.
 pub(super) enum RunEnd {
     Done,
-    /// It waits for answers to these.
+    /// The run waits for answers to these requests.
     Paused(Vec<UserRequest>),
     Failed(WorkflowError),
 }
@@ -51,7 +51,7 @@ pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Says how the run ended.
+/// Prints the outcome of the run.
 pub(super) fn end(end: &RunEnd, is_json: bool) -> anyhow::Result<()> {
     if is_json {
         let line = match end {
@@ -100,8 +100,8 @@ pub(super) fn question(request: &UserRequest) -> String {
     }
 }
 
-/// The tool and the arguments of a call that is to be approved, if the request is about one. No
-/// agent can make a request that looks like it: what agents say is text.
+/// Returns the tool and the arguments of the call if the request asks for an approval. Output of
+/// agents cannot imitate such a request, because it is a string.
 pub(super) fn approval(request: &UserRequest) -> Option<(&str, &str)> {
     let prompt = request.prompt.value.as_object()?;
     (prompt.get("kind")? == "approval").then_some(())?;
@@ -114,7 +114,7 @@ pub(super) fn against(request: &UserRequest) -> Vec<&str> {
     against.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
 }
 
-/// Shows each call of an agent when it starts and how it ended.
+/// Shows when each call of an agent starts and how it ends.
 pub(super) struct ShowCalls {
     pub(super) agent: String,
 }
