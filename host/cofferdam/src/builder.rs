@@ -1,4 +1,4 @@
-//! From plugins, grants and a configuration to a host.
+//! Builds a host from plugins, grants and a configuration.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,34 +37,34 @@ impl Default for HostBuilder {
 
 impl HostBuilder {
     /// Adds everything that a configuration names: plugins with their grants and limits, MCP
-    /// servers, stores, skills. A plugin that cannot be loaded, and a server that cannot be
-    /// reached, are left out with a note.
+    /// servers, stores, skills. Plugins that cannot be loaded and servers that cannot be reached
+    /// are left out with a note.
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.selection.config = Some(path.into());
         self
     }
 
-    /// Replaces everything that was selected.
+    /// Replaces the current selection.
     pub fn selection(mut self, selection: Selection) -> Self {
         self.selection = selection;
         self
     }
 
-    /// Adds a plugin, a component file. It is named after the file.
+    /// Adds a plugin from a component file, named after the file.
     pub fn plugin(mut self, component: impl Into<PathBuf>) -> Self {
         self.selection.plugins.push(PluginFile { name: None, component: component.into() });
         self
     }
 
-    /// Adds a plugin under a name.
+    /// Adds a plugin with the given name.
     pub fn named_plugin(mut self, name: impl Into<String>, component: impl Into<PathBuf>) -> Self {
         let plugin = PluginFile { name: Some(name.into()), component: component.into() };
         self.selection.plugins.push(plugin);
         self
     }
 
-    /// Grants a directory to the plugins that were added, which see it as `/NAME`. What they create
-    /// in it may take at most 64 MiB and 10 000 entries.
+    /// Grants a directory, as `/NAME`, to the plugins that were added by file. They can create at
+    /// most 64 MiB and 10 000 entries in it.
     pub fn mount(
         mut self,
         name: impl Into<String>,
@@ -76,14 +76,14 @@ impl HostBuilder {
         self
     }
 
-    /// Grants everything in `grants` to the plugins that were added, beside the directories of
-    /// [`mount`](Self::mount). Without this they have no network, no environment and no secrets.
+    /// Sets the grants of the plugins that were added by file, beside the directories of
+    /// [`mount`](Self::mount). Without them they have no network, no environment and no secrets.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.selection.grants = grants;
         self
     }
 
-    /// Sets the limits of each call of the plugins that were added.
+    /// Sets the limits of each call of the plugins that were added by file.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.selection.limits = limits;
         self
@@ -95,32 +95,32 @@ impl HostBuilder {
         self
     }
 
-    /// Adds tools that are no plugin, such as functions of the program.
+    /// Adds tools that are not plugins, such as functions of the program.
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.selection.sources.push(source);
         self
     }
 
-    /// Keeps compiled code in a directory, which belongs to the user only. The default is
+    /// Sets the directory for compiled code. Only the user may have access to it. The default is
     /// `cofferdam` in the user's cache directory.
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.engine.cache = CacheDirectory::At(directory.into());
         self
     }
 
-    /// Compiles plugins anew in every process.
+    /// Disables the cache: plugins are compiled in every process.
     pub fn no_cache(mut self) -> Self {
         self.engine.cache = CacheDirectory::None;
         self
     }
 
-    /// Sets the compiler of plugins, in place of this program started again.
+    /// Sets the compiler of plugins. The default is this program, started again as a child process.
     pub fn compiler(mut self, compiler: Compiler) -> Self {
         self.engine.compiler = Some(compiler);
         self
     }
 
-    /// Sets the number of calls that run at the same time, and their shares of the pool.
+    /// Sets the number of concurrent calls, and their shares of the pool.
     pub fn pool(mut self, pool: PoolSize) -> Self {
         self.engine.pool = pool;
         self
@@ -132,26 +132,26 @@ impl HostBuilder {
         self
     }
 
-    /// Sets who is asked about changes and missing grants. Without a prompter, changed plugins are
-    /// left out and nothing is granted beyond the configuration.
+    /// Sets the prompter that asks the operator about changes and missing grants. Without one,
+    /// changed plugins are left out and nothing is granted beyond the configuration.
     pub fn prompter(mut self, prompter: Arc<dyn Prompter>) -> Self {
         self.operator = self.operator.with_prompter(prompter);
         self
     }
 
-    /// Sets who reads notes. Without an observer they go to the log.
+    /// Sets the observer that receives notes. Without one, notes go to the log.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.operator = self.operator.with_observer(observer);
         self
     }
 
-    /// Sets prompter and observer.
+    /// Sets the prompter and the observer.
     pub fn operator(mut self, operator: Operator) -> Self {
         self.operator = operator;
         self
     }
 
-    /// Sets what the host is for. The default is [`Purpose::Converse`].
+    /// Sets the purpose of the host. The default is [`Purpose::Converse`].
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = purpose;
         self
@@ -168,9 +168,11 @@ impl HostBuilder {
     /// megabyte.
     ///
     /// # Errors
-    /// When the selection or its configuration is invalid, when a plugin could write what decides
-    /// about its grants, or when there is only one plugin and nothing else, and that cannot be
-    /// loaded. No tool has been called then.
+    /// Returns an error, before any tool is called, if
+    ///
+    /// * the selection or its configuration is invalid,
+    /// * a plugin could write a file that controls its grants,
+    /// * every plugin is unavailable and there are no other tools.
     pub async fn build(self) -> Result<Host> {
         let Self { selection, engine, operator, purpose, protected } = &self;
         let parts = HostParts { selection, purpose: *purpose, protected, operator };
@@ -190,7 +192,7 @@ mod tests {
         }
     }
 
-    /// A directory with a file that is named like a component.
+    /// Returns a directory with a file that has the name of a component.
     fn directory() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let component = directory.path().join("tool.wasm");

@@ -10,18 +10,18 @@ use serde_json::Value;
 pub struct CallOutput {
     /// Value or contents that the tool returned.
     pub output: Output,
-    /// Facts about the call: durations, changed files, contacted hosts, and what the tool printed.
+    /// Facts about the call: durations, changed files, contacted hosts, and output of the tool.
     pub record: Box<CallRecord>,
 }
 
-/// Reason why a call has no result.
+/// Error of a call without a result.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The call did not start: there is no such tool, or the arguments do not fit its schema.
     #[error(transparent)]
     Refused(#[from] RefusedCall),
-    /// The tool reported a failure of its own.
+    /// The tool reported a failure.
     #[error("{}", .failure.message)]
     Failure {
         /// Message, suggestion and value for the model.
@@ -29,7 +29,7 @@ pub enum CallError {
         /// Facts about the call.
         record: Box<CallRecord>,
     },
-    /// The call trapped, reached a limit, was denied something or returned an invalid result.
+    /// The call trapped, exceeded a limit, was denied a permission or returned an invalid result.
     #[error("the call ended as {}", .error.type_name())]
     Error {
         /// Type of the error, with details for the operator.
@@ -37,7 +37,7 @@ pub enum CallError {
         /// Facts about the call.
         record: Box<CallRecord>,
     },
-    /// The caller cancelled the call.
+    /// The caller canceled the call.
     #[error("the call was cancelled")]
     Cancelled {
         /// Facts about the call.
@@ -46,15 +46,15 @@ pub enum CallError {
 }
 
 impl CallOutput {
-    /// Returns the text that a model should read: a string as it is, any other value as compact
+    /// Returns the string that a model should read: a string unchanged, any other value as compact
     /// JSON.
     #[must_use]
     pub fn text(&self) -> String {
         self.output.text()
     }
 
-    /// Returns the value that the tool returned; `None` if it returned several contents or binary
-    /// data.
+    /// Returns the value that the tool returned; `None` if it returned contents, such as several
+    /// items or binary data.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         match &self.output {
@@ -65,8 +65,7 @@ impl CallOutput {
 }
 
 impl CallError {
-    /// Returns the text that a model should read; `None` after a cancellation, of which it should
-    /// read nothing.
+    /// Returns the string that a model should read; `None` after cancellation.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let outcome = match self {
@@ -90,7 +89,7 @@ impl CallError {
     }
 }
 
-/// Turns the end of a call into a result.
+/// Converts the completion of a call to a result.
 pub(crate) fn result(completion: Completion) -> Result<CallOutput, CallError> {
     let record = Box::new(completion.record);
     match completion.outcome {

@@ -1,4 +1,5 @@
-//! Cases: calls of a plugin's tools and the ends that its author expects, one JSON object per line.
+//! Cases: calls of a plugin's tools with the outcomes that its author expects, one JSON object per
+//! line.
 //!
 //! ```json
 //! {"tool": "greet", "arguments": {"name": "Ada"}, "result": "Hello, Ada!"}
@@ -6,8 +7,8 @@
 //! {"tool": "read", "arguments": {"file": "/data/b.txt"}, "mounts": {"data": "fixtures"}, "failure": {"message": "…"}}
 //! ```
 //!
-//! Each case runs in a call of its own with just what it names. A directory that it mounts is left
-//! as it was.
+//! Each case runs in its own call, with only the grants that it names. A directory that it mounts
+//! is left unchanged.
 
 mod expect;
 mod run;
@@ -21,21 +22,21 @@ use serde_json::{Map, Value};
 pub use self::run::Runner;
 use crate::Error;
 
-/// File of cases in a project.
+/// Name of the file of cases in a project.
 pub const FILE: &str = "cases.jsonl";
-/// Longest file of cases.
+/// Maximum bytes of a file of cases.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A file of cases.
+/// Cases of one file.
 pub struct Cases {
-    /// Mounts are relative to it.
+    /// Directory of the file. Paths of mounts are relative to it.
     pub directory: PathBuf,
     /// Calls, in the order of the file.
     pub cases: Vec<TestCase>,
 }
 
-/// One call and its end. Just one of `result`, `contents`, `failure`, `failed`, `error` and
-/// `invalid` says the end.
+/// One call and its expected outcome. Exactly one of `result`, `contents`, `failure`, `failed`,
+/// `error` and `invalid` is set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCase {
@@ -46,47 +47,47 @@ pub struct TestCase {
     pub tool: String,
     #[serde(default)]
     pub(crate) arguments: Map<String, Value>,
-    /// Stores by name: a directory, or files with their text.
+    /// Stores by name: a directory, or files with their content.
     #[serde(default)]
     mounts: BTreeMap<String, MountedFiles>,
-    /// Values that the plugin is given, if it asks for them.
+    /// Values for the plugin, if it requests them.
     #[serde(default)]
     secrets: BTreeMap<String, String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
     config: BTreeMap<String, String>,
-    /// The value that a model sees.
+    /// Value that a model sees.
     #[serde(default, deserialize_with = "some")]
     result: Option<Value>,
     /// Contents, as `cofferdam call --json` writes them.
     contents: Option<Value>,
-    /// The error value of a failure that the tool reports.
+    /// Error value of a failure that the tool reports.
     failure: Option<Value>,
     /// Any failure that the tool reports.
     #[serde(default)]
     failed: bool,
-    /// The type of an error, or that by language.
+    /// Type of an error, or its types by language.
     error: Option<ErrorName>,
-    /// A part of what the host says of arguments that it refuses.
+    /// Part of the host's message about invalid arguments.
     invalid: Option<String>,
-    /// The mark of a failure; null for none.
+    /// Expected transient flag of a failure; null for none.
     #[serde(default, deserialize_with = "some")]
     transient: Option<Option<bool>>,
-    /// A part of what the tool prints.
+    /// Part of the tool's output.
     stderr: Option<String>,
-    /// Reports of progress: done, total, message. The host may leave out some of them.
+    /// Progress reports: done, total, message. The host may drop some of them.
     progress: Option<Vec<Step>>,
-    /// All lines for the client: level, message.
+    /// All log lines for the client: level, message.
     log: Option<Vec<(String, String)>>,
-    /// Texts of files afterwards, by mount and path; null for a file that is not there.
+    /// Content of files after the call, by mount and path; null for a file that does not exist.
     files: Option<BTreeMap<String, BTreeMap<String, Option<String>>>>,
     /// Expected declaration of the tool.
     definition: Option<ExpectedDefinition>,
-    /// Languages that the case is about; none for all of them.
+    /// Languages that the case applies to; empty for all.
     #[serde(default)]
     only: Vec<String>,
-    /// Languages that the case is not about.
+    /// Languages that the case does not apply to.
     #[serde(default)]
     except: Vec<String>,
     /// Line in the file, from 1.
@@ -98,13 +99,13 @@ pub struct TestCase {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum MountedFiles {
-    /// A directory beside the file of cases.
+    /// Directory, relative to the file of cases.
     Directory(PathBuf),
-    /// Texts by path, in memory.
+    /// Content of files by path, in memory.
     Texts(BTreeMap<String, String>),
 }
 
-/// A report of progress: done, total, message.
+/// Progress report: done, total, message.
 type Step = (f64, Option<f64>, Option<String>);
 
 #[derive(Debug, Deserialize)]
@@ -118,7 +119,7 @@ enum ErrorName {
 #[serde(deny_unknown_fields)]
 struct ExpectedDefinition {
     title: Option<String>,
-    /// Hints that it has to have; others may be there.
+    /// Required hints; the tool may have others.
     #[serde(default)]
     annotations: Map<String, Value>,
     /// True if it has an output schema.
@@ -126,11 +127,11 @@ struct ExpectedDefinition {
     /// Parameters that have a description.
     #[serde(default)]
     described: Vec<String>,
-    /// All parameters that are required.
+    /// All required parameters.
     required: Option<Vec<String>>,
 }
 
-/// A field that is null is not one that is missing.
+/// Distinguishes a null field from a missing one.
 fn some<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -138,7 +139,7 @@ fn some<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
 }
 
 impl Cases {
-    /// Reads a file.
+    /// Reads a file of cases.
     pub fn read(path: &Path) -> crate::Result<Self> {
         let wrong = |message: String| Error::Invalid(format!("{}{message}", path.display()));
         let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
@@ -162,8 +163,8 @@ impl Cases {
         Ok(Self { directory, cases })
     }
 
-    /// Leaves out what is not about a language, and with a filter what does not have it in its name
-    /// or tool.
+    /// Removes cases that do not apply to `language`, and those with `filter` in neither title nor
+    /// tool.
     pub fn retain(&mut self, language: Option<&str>, filter: Option<&str>) {
         self.cases.retain(|case| {
             let is_about = language.is_none_or(|language| {
@@ -175,7 +176,7 @@ impl Cases {
         });
     }
 
-    /// The first case that shows what a call costs: one that returns something.
+    /// Returns the first case that returns a value, to measure the duration of a call.
     pub fn for_timing(&self) -> Option<&TestCase> {
         self.cases.iter().find(|case| case.result.is_some() || case.contents.is_some())
     }

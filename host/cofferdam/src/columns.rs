@@ -1,4 +1,4 @@
-//! Requested, offered and granted permissions, side by side.
+//! Table of requested, offered and granted permissions.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use cofferdam_tool::ask::QuestionKind;
 use cofferdam_tool::permission::{HttpRule, Permissions, RequestedPermissions};
 use serde_json::{Value, json};
 
-/// One thing that can be granted.
+/// Row of the table: one permission or limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Subject.
+    /// Subject of the row.
     pub what: String,
     /// Requested value.
     pub asked: String,
@@ -22,8 +22,7 @@ pub struct Row {
 const NO: &str = "-";
 const YES: &str = "yes";
 
-/// The rows of a plugin: everything that is asked or offered. Nothing that neither side names is
-/// listed.
+/// Returns the rows of a plugin: every permission that is requested or offered.
 pub fn rows(plugin: &Plugin) -> Vec<Row> {
     compare(plugin.asked(), &plugin.offered(), &plugin.granted().policy)
 }
@@ -172,7 +171,7 @@ fn names(
     }
 }
 
-/// The limits that the plugin has something to say about, and those of which every reader thinks.
+/// Adds the limits that the plugin requests, and always those of memory and time.
 fn limits(rows: &mut Vec<Row>, asked: &RequestedPermissions, offered: &Policy, granted: &Policy) {
     let asked = match asked {
         RequestedPermissions::Stated(permissions) => permissions.limits.entries(),
@@ -206,7 +205,7 @@ fn limits(rows: &mut Vec<Row>, asked: &RequestedPermissions, offered: &Policy, g
     }
 }
 
-/// Rows as lines under a heading.
+/// Formats rows as text with a heading.
 pub fn text(rows: &[Row]) -> String {
     let heading = Row {
         what: String::new(),
@@ -229,7 +228,7 @@ pub fn text(rows: &[Row]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Rows as JSON.
+/// Formats rows as JSON.
 pub fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| json!({"what": row.what, "asked": row.asked, "offered": row.offered, "granted": row.granted});
     rows.iter().map(row).collect()

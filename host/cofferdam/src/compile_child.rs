@@ -11,15 +11,16 @@ use crate::{Error, Result};
 /// First argument of the child process.
 const ARGUMENT: &str = "cofferdam-compile-child";
 
-/// True once [`init`] has run: only then does this program, started again, become a compiler.
+/// True after [`init`] was called. Without it, this program started again would not act as a
+/// compiler.
 static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Prepares the program for compiling plugins. Call it first thing in `main`, before any thread
-/// exists.
+/// Prepares the program for compiling plugins. Call it at the beginning of `main`, before any
+/// thread exists.
 ///
-/// Plugins are compiled in a child process, which is this program again with a certain first
-/// argument. In that child this function compiles one plugin and ends the process; otherwise it
-/// returns at once.
+/// Plugins are compiled in a child process, which is this program started again with a special
+/// first argument. In that child, this function compiles one plugin and exits. Otherwise it returns
+/// immediately.
 pub fn init() {
     if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
         let is_compiled = cofferdam_engine::compile_child().is_ok();
@@ -28,7 +29,7 @@ pub fn init() {
     IS_INITIALIZED.store(true, Ordering::Release);
 }
 
-/// Returns the compiler that is this program, started again.
+/// Returns the compiler that starts this program again.
 pub(crate) fn compiler() -> Result<Compiler> {
     if !IS_INITIALIZED.load(Ordering::Acquire) {
         return Err(Error::NotInitialized);

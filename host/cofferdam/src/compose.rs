@@ -1,4 +1,4 @@
-//! From a selection to its plugins and a toolset.
+//! Composes plugins and a toolset from a selection.
 
 mod plan;
 
@@ -21,50 +21,49 @@ use crate::{
     Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores,
 };
 
-/// Retries of one call that a configuration may ask for. A call that loses more often than that
-/// needs another design.
+/// Maximum number of retries of one call that a configuration may set.
 const RETRIES_MAX: u32 = 100;
 
-/// A plugin that is asked for, before it is loaded.
+/// A selected plugin before it is loaded.
 #[derive(Clone)]
 pub struct PluginSpec {
     /// Component file.
     pub path: PathBuf,
-    /// The component at that path, in the version that was there before anything was read.
+    /// Component at that path, in the version from before anything was read.
     pub component: Component,
     /// Name, grants and limits.
     pub options: PluginOptions,
-    /// The configuration that names it, if one does.
+    /// Configuration that names the plugin, if any.
     pub(crate) config: Option<PathBuf>,
-    /// Files that decide about the servers of that configuration, and other paths that no tool may
-    /// write to.
+    /// Files that control the servers of that configuration, and other paths that no tool may write
+    /// to.
     protected: Arc<[PathBuf]>,
-    /// Files that decide about the grants of any plugin of the command.
+    /// Files that control the grants of any plugin of the command.
     policy_files: Arc<[PathBuf]>,
-    /// True if a change of it needs consent.
+    /// True if a change of the plugin needs consent.
     pub(crate) is_pinned: bool,
-    /// Retries after transient failures.
+    /// Maximum number of retries after transient failures.
     transient_retries: u32,
-    /// Calls that were made, against the limits on all of them. Clones share it.
+    /// Count of calls, for limits on the total. Clones share it.
     usage: Option<Arc<Usage>>,
-    /// The build that has to succeed before the component can be loaded for the first time.
+    /// Build that must succeed before the component can be loaded for the first time.
     pub(crate) first_build: Option<FirstBuild>,
 }
 
-/// Tools of a plugin as a toolset takes them.
+/// Tools of one plugin, ready for a toolset.
 pub struct PluginSource {
     source: Arc<dyn ToolSource>,
     usage: Option<Arc<Usage>>,
 }
 
-/// Sources that a toolset is made of. Earlier ones take names before later ones.
+/// Sources of a toolset. If names conflict, earlier sources have precedence.
 #[derive(Default)]
 pub struct ToolsetParts {
     /// Plugins.
     pub plugins: Vec<PluginSource>,
     /// File-access tools, tools of skills, and other sources of the program.
     pub others: Vec<Arc<dyn ToolSource>>,
-    /// Plugins that cannot be used, with the tools that they had.
+    /// Plugins that cannot be used, with their known tools.
     pub unavailable: Vec<Arc<dyn ToolSource>>,
     /// MCP servers.
     pub servers: Vec<Arc<dyn ToolSource>>,
@@ -85,7 +84,7 @@ impl PluginSpec {
         PluginSource { source, usage: self.usage.clone() }
     }
 
-    /// Adds what no tool may write to.
+    /// Adds paths that no tool may write to.
     pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
         if !paths.is_empty() {
             self.protected = self.protected.iter().chain(paths).cloned().collect();
@@ -138,7 +137,7 @@ fn plugin_specs(
     Ok(specs)
 }
 
-/// No plugin may write what decides about its own grants or another's.
+/// Returns an error if a plugin may write a file that controls its own grants or another plugin's.
 pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
     let can_write =
         |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
@@ -150,14 +149,14 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
         .try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
 }
 
-/// The files that decide about grants.
+/// Returns the files that control grants.
 pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
     let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
     specs.into_iter().flat_map(of).chain(remembered::path()).collect()
 }
 
-/// The files that decide about grants, for a plugin that is looked at by itself.
+/// Returns the files that control grants, for a plugin that is checked individually.
 pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
     deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
 }
@@ -177,7 +176,7 @@ fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
     }
 }
 
-/// The plugins of a configuration. Every reference is checked here, those of its servers as well.
+/// Returns the plugins of a configuration. Checks every reference, including those of its servers.
 pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<PluginSpec>> {
     let stores = Stores::new(file, values);
     let protected = servers::deciding_files(file).into();
@@ -199,8 +198,8 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     Ok(specs)
 }
 
-/// Refuses a configuration that names a component which does not exist. Commands that call tools
-/// leave such a plugin out.
+/// Returns an error if the configuration names a component that does not exist. Commands that call
+/// tools do not use this: they leave such a plugin out.
 pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
     let missing = file.config.plugins.values().map(|plugin| &plugin.component);
     let mut missing = missing.filter(|component| !file.resolve(component.as_ref()).is_file());
@@ -217,7 +216,7 @@ pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
 /// Returns one plugin of a configuration.
 ///
 /// # Errors
-/// The configuration has no such plugin, or what it says of it is invalid.
+/// Returns an error if the configuration has no such plugin, or if its table is invalid.
 pub fn spec_of_config(file: &ConfigFile, name: &str, values: Values) -> crate::Result<PluginSpec> {
     let Some(plugin) = file.config.plugins.get(name) else {
         return Err(Error::invalid(format!("{} has no plugin `{name}`", file.path.display())));
@@ -292,7 +291,7 @@ fn spec_of_plugin(
     })
 }
 
-/// Opens the stores that plugins get which no configuration names.
+/// Returns the grants of plugins that no configuration names, and opens their stores.
 fn grants(selection: &Selection) -> crate::Result<Grants> {
     let mut grants = selection.grants.clone();
     for StoreMount { name, location, access } in &selection.mounts {
@@ -309,17 +308,17 @@ fn grants(selection: &Selection) -> crate::Result<Grants> {
     Ok(grants)
 }
 
-/// Identity and declarations of a component, not judged.
+/// Identity and declarations of a component, not validated.
 pub struct ComponentReport {
     /// Identity, size and imports.
     pub info: PluginInfo,
-    /// Tools as they are declared.
+    /// Tools as declared by the component.
     pub declarations: Vec<Declaration>,
-    /// True if it was compiled for that; otherwise it had been before.
+    /// True if the component was compiled for this; false if it came from the cache.
     pub was_compiled: bool,
 }
 
-/// Asks a component for its declarations.
+/// Reads the declarations of a component.
 pub async fn examine(
     engine: &Engine,
     path: &Path,
@@ -332,8 +331,7 @@ pub async fn examine(
     Ok(ComponentReport { info, declarations, was_compiled: progress.has_compiled() })
 }
 
-/// Returns the sources of tools that are neither plugins nor servers, in the order in which they
-/// take names.
+/// Returns the tool sources that are neither plugins nor servers, in order of precedence.
 pub(crate) fn other_sources(
     files: Option<&Arc<FileAccessTools>>,
     skills: Option<Arc<dyn ToolSource>>,
@@ -343,14 +341,14 @@ pub(crate) fn other_sources(
     files.into_iter().chain(skills).chain(sources.iter().cloned()).collect()
 }
 
-/// Returns a toolset of `parts`. Tools with the name of an earlier tool get that of their source
-/// before it.
+/// Returns a toolset of `parts`. A tool whose name is taken by an earlier tool is renamed with the
+/// name of its source as prefix.
 ///
-/// A server that takes a name which is still taken then is left out, with a note: the names that a
-/// third party chooses keep no other tool away.
+/// If a name of a server still conflicts after that, the server is left out with a note, so that
+/// names chosen by a third party cannot displace other tools.
 ///
 /// # Errors
-/// When two tools have the same name, and neither is that of a server.
+/// Returns an error if two tools have the same name, and neither belongs to a server.
 pub fn toolset(parts: ToolsetParts, operator: &Operator) -> crate::Result<Toolset> {
     let ToolsetParts { plugins, others, mut unavailable, mut servers } = parts;
     loop {
@@ -365,7 +363,7 @@ pub fn toolset(parts: ToolsetParts, operator: &Operator) -> crate::Result<Toolse
         let is_named = |name: &str| {
             [&error.source_name, &error.taken_by].into_iter().any(|named| named == name)
         };
-        // Remembered tools keep no other tool away.
+        // Known tools of unavailable plugins must not displace other tools.
         if let Some(at) = unavailable.iter().rposition(|plugin| is_named(plugin.name())) {
             unavailable.remove(at);
             continue;

@@ -1,8 +1,8 @@
 //! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and
 //! limits.
 //!
-//! The file is only read when it is named: a configuration that lies in the working directory could
-//! have come with someone else's repository. Paths in it are relative to the file.
+//! The file is read only if it is named explicitly, because a configuration in the working
+//! directory could come from an untrusted repository. Paths in it are relative to the file.
 //! `docs/configuration.md` describes every key.
 
 pub mod edit;
@@ -45,19 +45,19 @@ pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 #[cfg(feature = "skills")]
 pub use self::skills::SkillsTable;
 
-/// Largest configuration file in bytes.
+/// Maximum size of a configuration file in bytes.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A configuration as it is written.
+/// Parsed content of a configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[derive(Default)]
 pub struct Config {
     /// File stores by name.
     pub stores: BTreeMap<String, StoreConfig>,
-    /// Stores that the file-access tools work on, by name.
+    /// Stores of the file-access tools, by name.
     pub files: BTreeMap<String, FilesTable>,
-    /// Secrets by name, and where they are kept.
+    /// Sources of secrets, by name.
     pub secrets: BTreeMap<String, Spanned<SecretSource>>,
     /// Grants of every plugin.
     pub grants: GrantsTable,
@@ -66,7 +66,7 @@ pub struct Config {
     /// Remote MCP servers by name.
     #[cfg(feature = "mcp")]
     pub servers: BTreeMap<String, ServerTable>,
-    /// Limits for every plugin that has none of its own.
+    /// Default limits of plugins.
     pub(crate) limits: Limits,
     /// Tools for MCP clients, and access over HTTP.
     #[cfg(feature = "mcp")]
@@ -80,36 +80,36 @@ pub struct Config {
     /// Label policy.
     #[cfg(feature = "labels")]
     pub labels: LabelsTable,
-    /// Some of the tools, by name.
+    /// Subsets of the tools, by name.
     #[cfg(feature = "mcp")]
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }
 
-/// `[stores.NAME]`: one of `directory`, `url` and `memory`, and what goes with it.
+/// `[stores.NAME]`: one of `directory`, `url` and `memory`, and the related settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct StoreConfig {
-    /// The directory behind the store.
+    /// Directory of the store.
     pub directory: Option<Spanned<PathBuf>>,
-    /// The bucket behind the store: `s3://bucket/prefix`, `gs://…` or `az://…`.
+    /// Bucket of the store: `s3://bucket/prefix`, `gs://…` or `az://…`.
     pub(crate) url: Option<Spanned<String>>,
-    /// True if the store is in memory, empty at first and gone with the process.
+    /// True if the store is in memory: initially empty, and lost when the process ends.
     pub(crate) memory: Option<bool>,
     /// Quota of the store.
     pub(crate) quota: Option<Quota>,
-    /// True if each session has a directory of its own in it.
+    /// True if each session has its own directory in the store.
     pub(crate) per_session: bool,
-    /// The region of a bucket.
+    /// Region of a bucket.
     pub(crate) region: Option<String>,
-    /// The address of a service that is not Amazon's, Google's or Microsoft's own.
+    /// Endpoint of a compatible service, instead of Amazon's, Google's or Microsoft's own.
     pub(crate) endpoint: Option<String>,
-    /// True if the name of the bucket is a part of the host's name.
+    /// True if the bucket's name is part of the host name.
     pub(crate) virtual_hosted: bool,
-    /// The id of the access key; of Azure the name of the account.
+    /// Id of the access key; for Azure the name of the account.
     pub(crate) access_key_id: Option<String>,
-    /// The name of the secret that holds the key.
+    /// Name of the secret that holds the key.
     pub(crate) secret_key: Option<Spanned<String>>,
-    /// The name of the secret that holds the token of a temporary key.
+    /// Name of the secret that holds the token of a temporary key.
     pub(crate) session_token: Option<Spanned<String>>,
 }
 
@@ -117,12 +117,12 @@ pub struct StoreConfig {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PluginConfig {
-    /// The component file.
+    /// Component file.
     pub component: Spanned<PathBuf>,
     /// Grants of the plugin.
     #[serde(default)]
     pub grants: GrantsTable,
-    /// True if the plugin is offered what all plugins are.
+    /// True if the plugin gets the default grants of all plugins.
     #[serde(default = "yes")]
     pub(crate) default_grants: bool,
     /// True if a change of the component or its definitions needs consent.
@@ -137,7 +137,7 @@ pub struct PluginConfig {
     /// Limits on the calls of all its tools together.
     #[serde(default)]
     pub(crate) usage: UsageLimits,
-    /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
+    /// Limits of its calls. Omitted keys have the value of the file's `[limits]`.
     #[serde(default)]
     pub(crate) limits: LimitsAsked,
 }
@@ -146,20 +146,20 @@ fn yes() -> bool {
     true
 }
 
-/// A configuration that is well-formed, with where it came from.
+/// A well-formed configuration, with its source.
 #[derive(Debug)]
 pub struct ConfigFile {
-    /// File.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Contents.
+    /// Content of the file.
     pub text: String,
-    /// Configuration as it is written.
+    /// Parsed content.
     pub config: Config,
     pub(crate) open_stores: OpenStores,
 }
 
-/// The stores of a configuration that are open, by name and by whether their values were read: all
-/// users of a store see each other's changes.
+/// Open stores of a configuration, by name and by whether secret values were left unread. All users
+/// of a store share one instance, so they see each other's changes.
 #[derive(Default)]
 pub(crate) struct OpenStores(pub(crate) Mutex<BTreeMap<(String, bool), Arc<dyn FileStore>>>);
 
@@ -185,7 +185,7 @@ fn place(at: Option<(usize, usize)>) -> String {
 }
 
 impl ConfigFile {
-    /// Reads and checks the form of a configuration file.
+    /// Reads a configuration file and checks its form.
     pub fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
         let error = |at, message| ConfigError { path: path.to_owned(), at, message };
         let text = read_named_text_ambient(path, CONFIG_BYTES_MAX);
@@ -193,7 +193,7 @@ impl ConfigFile {
         Self::parse(path, &text)
     }
 
-    /// Checks the form of the text of a configuration file.
+    /// Parses the content of a configuration file and checks its form.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let config = toml::from_str(text).map_err(|e| ConfigError {
             path: path.to_owned(),
@@ -208,7 +208,7 @@ impl ConfigFile {
         })
     }
 
-    /// The value of the secret `name`, which is kept at `source`.
+    /// Returns the value of the secret `name` from `source`.
     pub(crate) fn read_secret(
         &self,
         name: &str,
@@ -220,8 +220,7 @@ impl ConfigFile {
         })
     }
 
-    /// Returns whether any plugin, or the file-access tools, are offered to change something in a
-    /// store.
+    /// Returns whether any plugin, or the file-access tools, may change something in a store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
         let is_it =
             |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
@@ -234,18 +233,18 @@ impl ConfigFile {
         plugins.chain([&self.config.grants]).any(|grants| grants.may_write(store))
     }
 
-    /// A path of the file, relative to the file.
+    /// Resolves a path of the configuration, relative to the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 
-    /// An error about the value at `span`.
+    /// Returns an error about the value at `span`.
     pub fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> ConfigError {
         let at = Some(line_and_column(&self.text, span.start));
         ConfigError { path: self.path.clone(), at, message: message.into() }
     }
 
-    /// An error about a table that has no value to point at: the place is its header.
+    /// Returns an error about a table, positioned at its header.
     pub fn error_in_table(&self, header: &str, message: impl Into<String>) -> ConfigError {
         let at = self.text.find(header).map(|offset| line_and_column(&self.text, offset));
         ConfigError { path: self.path.clone(), at, message: message.into() }

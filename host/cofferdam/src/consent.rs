@@ -1,5 +1,5 @@
-//! Consent of the operator before a plugin is used: to changes of the plugin, and to permissions it
-//! asks for beyond its grants.
+//! Asks for the operator's consent before a plugin is used: to changes of the plugin, and to
+//! permissions that it requests beyond its grants.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::granting::Values;
 use crate::pins::{PinComparison, Pins};
 use crate::{Error, Operator, compose, granting, remembered, stores};
 
-/// Consent to the plugins of one start.
+/// Checks consent for all plugins of one start.
 pub(crate) struct Consent {
-    /// Accepted state, read when it is first needed.
+    /// Accepted state, read on first use.
     pins: Option<Pins>,
     has_news: bool,
-    /// Mark of these plugins and this version of the lock file.
+    /// Identifies these plugins and this version of the lock file.
     approval: Option<Approval>,
-    /// True if the index has the same mark, so that plugins of the index need not be compared
-    /// again.
+    /// True if the startup index holds the same approval. Plugins from the index are then not
+    /// compared again.
     is_approved: bool,
     operator: Operator,
 }
 
 impl Consent {
-    /// Creates the consent to `specs`, which `batch` loads.
+    /// Creates the consent check for `specs`, which `batch` loads.
     pub(crate) fn new(specs: &[PluginSpec], batch: &PluginBatch, operator: &Operator) -> Self {
         let config =
             specs.iter().filter(|spec| spec.is_pinned).find_map(|spec| spec.config.as_deref());
-        // Before the file is read: a change from here on shows.
+        // Taken before the lock file is read, so that any later change of the file is noticed.
         let approval = config.and_then(|config| {
             let pinned =
                 |spec: &PluginSpec| if spec.is_pinned { b"pinned".as_slice() } else { b"" };
@@ -48,8 +48,8 @@ impl Consent {
         Self { pins: None, has_news: false, is_approved, approval, operator: operator.clone() }
     }
 
-    /// Compares a plugin with what was accepted before, unless it `was_known` and compared then; a
-    /// change needs consent.
+    /// Compares a plugin with its pin and asks for consent if it has changed. Skips a plugin that
+    /// comes from the index (`was_known`) if the index is approved.
     pub(crate) fn check(
         &mut self,
         spec: &PluginSpec,
@@ -68,10 +68,11 @@ impl Consent {
         Ok(())
     }
 
-    /// Writes what was accepted, and marks the index as approved if all plugins were compared.
+    /// Saves the accepted pins, and marks the index as approved if all plugins were compared
+    /// (`is_complete`).
     pub(crate) fn end(self, batch: &PluginBatch, is_complete: bool) {
         if let Some(pins) = self.pins.filter(|_| self.has_news) {
-            // The next run compares with nothing, which is worth a word and no failure.
+            // Not fatal: the next run has no pin to compare with, so the operator gets a warning.
             if let Err(error) = pins.save() {
                 self.operator.note(&format!(
                     "warning: a later change of plugins will not be noticed: {error:#}"
@@ -82,7 +83,8 @@ impl Consent {
     }
 }
 
-/// Compares a plugin of a configuration with what was accepted before; a change needs consent.
+/// Compares a plugin of a configuration with its pin, asks for consent if it has changed, and saves
+/// the new pin.
 pub(crate) fn check_pin(plugin: &Plugin, config: &Path, operator: &Operator) -> crate::Result<()> {
     let mut pins = Pins::of_config_ambient(config)?;
     if judge(&mut pins, plugin, config, operator)?
@@ -95,7 +97,7 @@ pub(crate) fn check_pin(plugin: &Plugin, config: &Path, operator: &Operator) -> 
     Ok(())
 }
 
-/// The same without writing what was accepted. Answers whether there is something to write.
+/// Like [`check_pin`], without saving. Returns whether there is something to save.
 fn judge(
     pins: &mut Pins,
     plugin: &Plugin,
@@ -138,24 +140,24 @@ fn judge(
 /// Duration of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Term {
-    /// For this run.
+    /// Applies to this run only.
     Once,
-    /// For this run, and written into the configuration or remembered for the component.
+    /// Applies to this run, and is written to the configuration or remembered for the component.
     Always,
 }
 
-/// Answer to a question for grants.
+/// Operator's answer to a request for grants.
 enum GrantAnswer {
     All(Term),
     Each,
     Nothing,
 }
 
-/// Asks, in one question, for everything that a plugin asks for and is not offered. Answers whether
-/// something was granted, and has then widened `spec`.
+/// Asks the operator, in one question, for all permissions that a plugin requests and does not
+/// have. Widens `spec` by those that are granted, and returns whether there are any.
 ///
-/// Uses what the configuration says with the grants in it, whether it is written or not: a
-/// directory that is granted once is the one that would be written.
+/// The new grants are read from the edited configuration, even if the edit is not saved. So a
+/// directory that is granted once is the same directory that a lasting grant would write.
 pub(crate) fn ask_for_missing(
     plugin: &Plugin,
     spec: &mut PluginSpec,
@@ -203,8 +205,8 @@ pub(crate) fn ask_for_missing(
     Ok(true)
 }
 
-/// Widens `spec`, which no configuration names, by `granted`, and remembers for its component those
-/// that are to stay.
+/// Widens `spec`, which comes from no configuration, by `granted`, and remembers the lasting grants
+/// for its component.
 fn use_and_remember(
     plugin: &Plugin,
     spec: &mut PluginSpec,
@@ -224,7 +226,8 @@ fn use_and_remember(
     Ok(())
 }
 
-/// Remembers grants for a component, and says so. Returns those that cannot be remembered.
+/// Remembers grants for a component and notes this to the operator. Returns the grants that cannot
+/// be remembered.
 fn remember(
     plugin: &Plugin,
     mounts: &[Mount],
@@ -250,8 +253,8 @@ fn remember(
     Ok(forgotten)
 }
 
-/// Widens `spec` by what the configuration says with `granted` in it, and writes those that are to
-/// stay.
+/// Widens `spec` by what the configuration with `granted` contains, and writes the lasting grants
+/// to the file.
 fn use_and_keep(
     spec: &mut PluginSpec,
     file: ConfigEditor,
@@ -273,7 +276,7 @@ fn use_and_keep(
     let wider = compose::spec_of_config(&now, name, Values::Read)?.options.grants;
     let before = std::mem::replace(&mut spec.options.grants, wider);
     for mount in &mut spec.options.grants.mounts {
-        // A store that was open already is shared with the plugins that have it.
+        // Reuses a store that is already open, so that it stays shared with other plugins.
         let same = |old: &&Mount| old.name == mount.name && old.access == mount.access;
         if let Some(old) = before.mounts.iter().find(same) {
             mount.store = Arc::clone(&old.store);
@@ -321,8 +324,8 @@ fn term(answer: &str, can_keep: bool) -> Option<Term> {
     }
 }
 
-/// Returns the permissions that a plugin asks for, does not have, and that need no further value:
-/// no directory, value or secret.
+/// Returns the missing permissions of a plugin that the operator can grant with a plain yes: those
+/// that need no directory, value or secret.
 pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec<Permission> {
     let needs_nothing = |permission: &&Permission| match permission {
         Permission::Files(Some(name), _) => {
@@ -338,9 +341,11 @@ pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec
     missing.filter(needs_nothing).cloned().collect()
 }
 
-/// Widens `spec` by all of [`missing_without_details`]. If that `is_lasting`, the configuration is
-/// widened too, or the grants are remembered for the component: loading it again applies them.
-/// Names what was granted.
+/// Widens `spec` by all of [`missing_without_details`] and returns the names of the granted
+/// permissions.
+///
+/// If `is_lasting`, it also writes them to the configuration or remembers them for the component;
+/// the next load applies them.
 pub(crate) fn grant_without_details(
     plugin: &Plugin,
     spec: &mut PluginSpec,
@@ -354,7 +359,7 @@ pub(crate) fn grant_without_details(
     for grant in &grants {
         widen(&mut wider.grants, &mut wider.limits, grant)?;
     }
-    // A directory that could be read only has not been checked for writing yet.
+    // A store that was read-only until now has not been checked for writing.
     granting::check_mounts(
         &wider.grants.mounts,
         &granting::policy_files(&compose::deciding_beside(spec)),
@@ -380,8 +385,8 @@ pub(crate) fn grant_without_details(
     Ok(grants.iter().map(|grant| grant.permission.to_string()).collect())
 }
 
-/// Asks for what a permission does not say: a directory, a value. A store that `known` has is the
-/// one that is granted.
+/// Asks the operator for details that the permission lacks: a directory or a value. A store of that
+/// name in `known` is used as it is.
 fn complete(
     permission: &Permission,
     grants: &Grants,
@@ -432,7 +437,8 @@ fn complete(
     Ok(Some(grant))
 }
 
-/// `name`, with a number if there is a store of that name: what is typed is for a store of its own.
+/// Returns `name`, with a number appended if a store of that name exists, because a newly typed
+/// directory needs a store of its own.
 fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> crate::Result<MountName> {
     let named =
         |name: &str| MountName::new(name).map_err(|error| Error::invalid(error.to_string()));
@@ -446,7 +452,7 @@ fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> crate::Result<
     Ok(free)
 }
 
-/// Adds a grant to what is offered.
+/// Adds a grant to the offered grants and limits.
 pub(crate) fn widen(
     grants: &mut Grants,
     limits: &mut Limits,
@@ -491,7 +497,7 @@ fn widen_files(
     let directory =
         known.and_then(|mount| mount.store.root_ambient()).or(grant.directory.as_deref());
     let store = match (known, directory) {
-        // It may have been opened for reading only.
+        // Opens the directory again, because it may have been opened read-only.
         (_, Some(directory)) => stores::mount_directory(directory, access, Quota::growth())?,
         (Some(mount), None) => Arc::clone(&mount.store),
         (None, None) => return Ok(()),
@@ -503,10 +509,11 @@ fn widen_files(
     Ok(())
 }
 
-/// The command that would grant what a call was refused, and no more; `None` if no command can.
+/// Returns the command that grants exactly the permission that a call was denied, or `None` if no
+/// command can.
 pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Option<String> {
     let permission: Permission = refused.parse().ok()?;
-    // Something that is read as more than it says is not offered.
+    // Suggests nothing if the parsed permission is wider than the refused one.
     if permission.to_string() != refused {
         return None;
     }

@@ -1,28 +1,28 @@
-//! Differences of a plugin or server since it was accepted, for an operator who is to agree to
-//! them.
+//! Describes how a plugin or server differs from its accepted state, for an operator who has to
+//! consent.
 //!
-//! It is short, so that it is read: what it may do first, then which tools came and went, then the
-//! words and parameters that are different. Long lists are cut and say by how much;
-//! [`DefinitionDiff::full`] has everything.
+//! The short form lists permissions first, then added and removed tools, then changed descriptions
+//! and parameters. Long lists are cut, with the number of omitted lines; [`DefinitionDiff::full`]
+//! has everything.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// Lines of each part that are shown.
+/// Maximum number of lines of each part in the short form.
 const CAPABILITIES_MAX: usize = 12;
 const TOOLS_MAX: usize = 10;
 const CHANGES_MAX: usize = 14;
-/// Characters of a line that are shown.
+/// Maximum number of characters of a line.
 const LINE_CHARS_MAX: usize = 140;
-/// Characters that are shown before the first one that differs.
+/// Number of characters shown before the first difference.
 const CONTEXT_CHARS: usize = 40;
 
-/// Definitions to compare: what is asked for, a line each, and everything that a model reads.
+/// Definitions to compare: requested permissions and everything that a model reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definitions<'a> {
-    /// The identity of what offers the tools, such as a digest. Empty where there is none.
+    /// Identity of the source of the tools, such as a digest. Empty if it has none.
     pub(crate) identity: &'a str,
     pub(crate) asks: &'a [String],
     pub(crate) tools: &'a BTreeMap<String, Value>,
@@ -110,7 +110,7 @@ impl DefinitionDiff {
         }
     }
 
-    /// A difference that cannot be found, for a reason.
+    /// Creates a difference that cannot be computed, with the reason.
     pub fn unknown(reason: String) -> Self {
         Self { identity: Some(reason), ..Self::default() }
     }
@@ -132,7 +132,7 @@ impl DefinitionDiff {
         lines.join("\n")
     }
 
-    /// Everything, with the whole definitions of new and changed tools.
+    /// Returns everything, with the complete definitions of new and changed tools.
     pub fn full(&self) -> String {
         let lines = self.capabilities.iter().chain(&self.identity);
         let mut lines: Vec<_> = lines.map(String::as_str).collect();
@@ -153,7 +153,7 @@ impl DefinitionDiff {
 
 type Items = BTreeMap<String, Value>;
 
-/// Returns each kind of definition: the word for it, what there was, and what there is.
+/// Returns each kind of definition: its name, the old items and the new items.
 fn kinds<'a>(
     before: Definitions<'a>,
     after: Definitions<'a>,
@@ -165,7 +165,7 @@ fn kinds<'a>(
     ]
 }
 
-/// Tools that differ in nothing but their name.
+/// Returns the pairs of old and new items that differ only in their name.
 fn renamed<'a>(
     before: &'a BTreeMap<String, Value>,
     after: &'a BTreeMap<String, Value>,
@@ -196,7 +196,7 @@ fn description(tool: &Value) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Adds a line for each thing that is different at `path`.
+/// Adds a line for each difference at `path`.
 fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
@@ -233,7 +233,7 @@ fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Adds the sentences that are different, from shortly before the first character that is.
+/// Adds the sentences that differ, each from shortly before its first difference.
 fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<String>) {
     let (old, new) = (sentences(before), sentences(after));
     let diff = TextDiff::from_slices(&old, &new);
@@ -264,7 +264,7 @@ fn sentences(text: &str) -> Vec<&str> {
     lines.map(str::trim).filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// A text from a little before the character `from` on.
+/// Returns a string from shortly before the character `from`.
 fn from_there(text: &str, from: usize) -> String {
     let skipped = from.saturating_sub(CONTEXT_CHARS);
     let rest: String = text.chars().skip(skipped).collect();
@@ -275,7 +275,7 @@ fn compact(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// One line that is not too long.
+/// Returns one line of limited length.
 fn cut(text: &str) -> String {
     let line = text.replace(['\n', '\r', '\t'], " ");
     match line.char_indices().nth(LINE_CHARS_MAX) {
@@ -406,7 +406,6 @@ mod tests {
         {
             assert!(short.contains(part), "{part}: {short}");
         }
-        // Everything is there when it is asked for.
         assert!(difference.full().contains("tool_149"));
     }
 

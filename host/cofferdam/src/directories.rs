@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::error::Context as _;
 use etcetera::BaseStrategy;
 
-/// Returns the directory for what is kept between runs and belongs to the user only: tokens, and
-/// grants for always.
+/// Returns the user's private directory for data that is kept between runs: tokens and remembered
+/// grants.
 pub(crate) fn state() -> crate::Result<PathBuf> {
     let base = etcetera::choose_base_strategy().context("the home directory is not known")?;
     Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("cofferdam"))
 }
 
-/// Makes a directory that only the user may read.
+/// Creates a directory that only the user may access.
 pub(crate) fn make_private(directory: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]

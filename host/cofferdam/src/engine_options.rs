@@ -1,4 +1,4 @@
-//! The engine of a host.
+//! Options of a host's engine.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use etcetera::BaseStrategy as _;
 use crate::error::Context as _;
 use crate::{Result, compile_child, directories};
 
-/// Maximum bytes that changes of one call may take on disk before they are made.
+/// Maximum bytes of uncommitted changes of one call on disk.
 const SPILL_BYTES_MAX: u64 = 256 << 20;
-/// Minimum bytes of a changed file that go to disk.
+/// Minimum bytes of a changed file that is written to disk instead of memory.
 const SPILL_FILE_BYTES_MIN: u64 = 1 << 20;
-/// Calls that run at the same time, unless more are asked for.
+/// Default number of concurrent calls.
 const CONCURRENT_CALLS_MAX: u32 = 8;
 
 /// Settings of the engine that plugins run on.
@@ -21,22 +21,22 @@ const CONCURRENT_CALLS_MAX: u32 = 8;
 pub struct EngineOptions {
     /// Directory for compiled code.
     pub cache: CacheDirectory,
-    /// Maximum calls at the same time, and their shares of the pool. The default is 8 calls.
+    /// Maximum number of concurrent calls, and their shares of the pool. The default is 8 calls.
     pub pool: PoolSize,
-    /// Compiler of plugins, in place of this program started again.
+    /// Compiler of plugins. The default is this program, started again as a child process.
     pub compiler: Option<Compiler>,
-    /// Function that is called when no call runs any more.
+    /// Function that threads of the engine call when there have been no calls for a second.
     pub idle_hook: Option<fn()>,
 }
 
-/// Directory for compiled code. It belongs to the user only.
+/// Directory for compiled code. Only the user may have access to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheDirectory {
     /// `cofferdam` in the user's cache directory.
     User,
     /// Another directory.
     At(PathBuf),
-    /// No directory: plugins are compiled anew in every process.
+    /// No directory: plugins are compiled in every process.
     None,
 }
 
@@ -48,11 +48,11 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Starts an engine. Takes about a millisecond.
+    /// Starts an engine, which takes about a millisecond.
     ///
     /// # Errors
-    /// When [`init`](crate::init) was not called, the cache directory cannot be used, or the
-    /// machine has no room for the pool.
+    /// Returns an error if [`init`](crate::init) was not called, the cache directory cannot be
+    /// used, or there is not enough address space for the pool.
     pub fn start(&self) -> Result<Engine> {
         let compiler = match &self.compiler {
             Some(compiler) => compiler.clone(),
@@ -76,8 +76,9 @@ impl EngineOptions {
     }
 }
 
-/// Returns where changes of a call go that are too large for memory: beside the cache. If that
-/// directory cannot be created, they stay in memory, and a call that changes too much fails.
+/// Returns the options for changes of a call that are too large for memory: they go to a directory
+/// beside the cache. If it cannot be created, changes stay in memory, and a call that changes too
+/// much fails.
 fn spill(cache: &Path) -> Option<SpillOptions> {
     let directory = cache.join("spill");
     directories::make_private(&directory).ok()?;

@@ -19,22 +19,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The program has not called [`init`](crate::init).
     NotInitialized,
-    /// Something that was named or passed is invalid.
+    /// An argument or option is invalid.
     Invalid(String),
     /// A configuration is invalid.
     Config(ConfigError),
     /// A plugin cannot be loaded.
     Plugin(Box<PluginError>),
-    /// The operator has not agreed to something.
+    /// The operator has not consented to something.
     NotAccepted(String),
     /// A server cannot be reached.
     #[cfg(feature = "mcp")]
     Unreachable(Unreachable),
-    /// The host itself cannot do something.
+    /// The host itself failed.
     Failed {
         /// Description of the error.
         message: String,
-        /// Cause.
+        /// Cause of the error.
         source: Option<BoxError>,
     },
 }
@@ -42,13 +42,13 @@ pub enum Error {
 /// Cause of an error.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Kind of an [`Error`], causes included.
+/// Kind of an [`Error`], determined from its causes as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An argument or a configuration is invalid.
     Invalid,
-    /// A plugin cannot be loaded, a server cannot be reached, or the operator has not agreed.
+    /// A plugin cannot be loaded, a server cannot be reached, or the operator has not consented.
     Unavailable,
     /// The host itself failed.
     Failed,
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// Adds what could not be done because of this error.
+    /// Wraps the error in a message that describes the failed operation.
     #[must_use]
     pub fn context(self, message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), source: Some(Box::new(self)) }
@@ -155,10 +155,10 @@ impl From<EngineError> for Error {
 
 /// Adds a message to an error.
 pub(crate) trait Context<T> {
-    /// Wraps the error.
+    /// Wraps the error in a message.
     fn context(self, message: impl Into<String>) -> Result<T>;
 
-    /// Wraps the error in a message that is made when it is needed.
+    /// Wraps the error in a message that is created only if it is needed.
     fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T>;
 }
 

@@ -1,4 +1,4 @@
-//! `--files` and `[files]`: the stores that the file-access tools work on.
+//! `--files` and `[files]`: the stores of the file-access tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,20 +11,22 @@ use crate::granting::Values;
 use crate::stores::Stores;
 use crate::{Error, FilesStore, granting, stores};
 
-/// The name of the store of `--files` that is given no other.
+/// Default name of the store of `--files`.
 const NAME: &str = "workspace";
-/// The name of several stores together.
+/// Name of the source if there are several stores.
 const TOGETHER: &str = "files";
 
-/// A store that was opened, with what the tools may do there.
+/// An open store, with the access of the tools.
 pub struct OpenStore {
     store: FileAccessStore,
     access: FileAccess,
 }
 
-/// The tools over the store that was typed and those of `file`, if there are any. Stores that can
-/// be written to must not hold one of `deciding`, the files that decide about grants: a model could
-/// otherwise grant its tools whatever it wants. A typed store that `before` has too stays open.
+/// Returns the file-access tools for the store `typed` and those of `file`, or `None` if there are
+/// no stores.
+///
+/// Writable stores must not contain one of `deciding`, the files that control grants, because a
+/// model could then grant its tools anything. A typed store that `before` also has stays open.
 pub(crate) fn tools(
     typed: Option<&FilesStore>,
     file: Option<&ConfigFile>,
@@ -62,7 +64,7 @@ pub fn check(file: &ConfigFile) -> crate::Result<usize> {
     Ok(of_config(file, Values::Leave)?.len())
 }
 
-/// Opens a store that no configuration names, unless `before` has it open.
+/// Opens a store that no configuration names, unless `before` already has it open.
 fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Result<OpenStore> {
     let FilesStore { name, location, access } = typed;
     let name = MountName::new(name.as_deref().unwrap_or(NAME))
@@ -84,7 +86,7 @@ fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Resu
     })
 }
 
-/// The stores of `[files]`.
+/// Opens the stores of `[files]`.
 pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<OpenStore>> {
     let stores = Stores::new(file, values);
     file.config.files.iter().map(|(name, table)| of_table(file, &stores, name, table)).collect()

@@ -1,4 +1,4 @@
-//! The first build of a project that is served while it is built.
+//! First build of a project that is served while it is built.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::{Error, Result};
 
-/// State of the first build of a project that is served while it is built.
+/// State of the first build of a project that is served while it is built. Clones share state.
 #[derive(Debug, Clone)]
 pub struct FirstBuild {
     component: PathBuf,
@@ -24,17 +24,17 @@ enum BuildState {
 }
 
 impl FirstBuild {
-    /// A build that has just begun and writes `component`.
+    /// Creates the state of a build that has just started and writes `component`.
     pub fn new(component: PathBuf) -> Self {
         Self { component, state: watch::Sender::new(BuildState::Building) }
     }
 
-    /// The component that is built.
+    /// Returns the path of the component.
     pub fn component(&self) -> &Path {
         &self.component
     }
 
-    /// Notes the end of a build. Later ones do not matter once one has succeeded.
+    /// Records the end of a build. Has no effect after a build that succeeded.
     pub fn end(&self, is_built: bool) {
         let component = || Component::from_file_ambient(&self.component);
         let ended = if is_built { BuildState::Built(component()) } else { BuildState::Failed };
@@ -52,7 +52,7 @@ impl FirstBuild {
         matches!(*self.state.borrow(), BuildState::Built(_))
     }
 
-    /// Returns the component as the first build that has succeeded wrote it.
+    /// Returns the component that the first successful build wrote.
     pub fn built_component(&self) -> Option<Component> {
         match &*self.state.borrow() {
             BuildState::Built(component) => Some(component.clone()),
@@ -63,7 +63,7 @@ impl FirstBuild {
     /// Waits for the component.
     ///
     /// # Errors
-    /// If the build fails.
+    /// Returns an error if the build fails.
     pub async fn built(&self) -> Result<Component> {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| !matches!(state, BuildState::Building)).await;

@@ -1,9 +1,8 @@
-//! Changes of a file that several processes make: one reads, changes and writes it while the others
-//! wait.
+//! Serializes changes of a file by several processes: one process reads, changes and writes it
+//! while the others wait.
 //!
-//! The advisory lock is on the folder of the file, as the changes of a directory store have it: the
-//! file itself is replaced by each change, and nothing has to be made for the lock or is left of
-//! it.
+//! The advisory lock is on the folder of the file, like the lock of a directory store. The file
+//! itself is replaced by each change, and the lock needs no file of its own.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -11,19 +10,23 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// Longest wait for the others.
+/// Maximum time to wait for other processes.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Pause between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Held while a file is read, changed and written; dropping it lets the next process change it.
+/// Lock on a folder. Hold it while a file is read, changed and written; dropping it releases the
+/// lock.
 pub struct FolderLock(
     #[expect(dead_code, reason = "it is held, and closed when dropped")] Option<File>,
 );
 
 impl FolderLock {
-    /// Waits until no other process changes files in the folder of `path`. A file system without
-    /// such locks is used without.
+    /// Waits until no other process holds the lock on the folder of `path`. Succeeds without a lock
+    /// if the file system does not support locks.
+    ///
+    /// # Errors
+    /// Returns an error if another process holds the lock for longer than 10 seconds.
     pub fn take(path: &Path) -> crate::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) else {

@@ -1,4 +1,4 @@
-//! Grants of a plugin: from the configuration and from flags to stores, values and rules.
+//! Resolves the grants of a plugin to open stores, values and rules.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,13 +13,12 @@ use crate::policy_files::{self, PolicyFile};
 use crate::stores::Stores;
 use crate::{Error, remembered};
 
-/// True if values behind names are needed: only a call needs them, and reading a secret may ask the
-/// operator.
+/// Mode of reading values: only a call needs them, and reading a secret may prompt the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
     /// Secrets and variables are read.
     Read,
-    /// They are left empty.
+    /// Secrets and variables are left empty.
     Leave,
 }
 
@@ -54,7 +53,7 @@ pub(crate) fn of_table(
     behind(offered, ValueReader::new(file, kind, name, values), &Stores::new(file, values))
 }
 
-/// The stores and values behind what is offered.
+/// Opens the stores and reads the values of offered grants.
 fn behind(
     offered: OfferedGrants,
     mut reader: ValueReader<'_>,
@@ -90,32 +89,32 @@ fn behind(
     })
 }
 
-/// Reads the values behind names, each secret once.
+/// Reads values from their sources, each secret once.
 pub(crate) struct ValueReader<'a> {
     file: &'a ConfigFile,
-    /// The table that the values are for, such as `plugins.text`.
+    /// Table that the values are for, such as `plugins.text`.
     table: String,
     values: Values,
     secrets: BTreeMap<String, SecretText>,
 }
 
 impl<'a> ValueReader<'a> {
-    /// Reads for `[KIND.NAME]` of `file`.
+    /// Creates a reader for `[KIND.NAME]` of `file`.
     pub(crate) fn new(file: &'a ConfigFile, kind: &str, name: &str, values: Values) -> Self {
         Self { file, table: format!("{kind}.{name}"), values, secrets: BTreeMap::new() }
     }
 
-    /// Returns whether values are read at all.
+    /// Returns whether values are read.
     pub(crate) fn values(&self) -> Values {
         self.values
     }
 
-    /// The secrets that were read.
+    /// Returns the secrets that were read.
     pub(crate) fn secrets(&self) -> &BTreeMap<String, SecretText> {
         &self.secrets
     }
 
-    /// The secret of that name; empty if values are left.
+    /// Returns the secret with that name; empty with [`Values::Leave`].
     pub(crate) fn secret(&mut self, name: &str) -> crate::Result<SecretText> {
         let Some(source) = self.file.config.secrets.get(name) else {
             let message = format!(
@@ -137,7 +136,7 @@ impl<'a> ValueReader<'a> {
         Ok(value)
     }
 
-    /// The values of all of them.
+    /// Returns the values of all `sources`.
     pub(crate) fn all(
         &mut self,
         sources: &BTreeMap<String, ValueSource>,
@@ -145,7 +144,7 @@ impl<'a> ValueReader<'a> {
         sources.iter().map(|(name, source)| Ok((name.clone(), self.value(source)?))).collect()
     }
 
-    /// The value behind `source`; empty if it is not in the file and values are left.
+    /// Returns the value of `source`; empty with [`Values::Leave`], unless it is a literal.
     pub(crate) fn value(&mut self, source: &ValueSource) -> crate::Result<SecretText> {
         match source {
             ValueSource::Literal(text) => Ok(SecretText::new(text.as_str())),
@@ -164,19 +163,20 @@ impl<'a> ValueReader<'a> {
     }
 }
 
-/// Finds the files that decide about grants. The grants for always may appear at any time.
+/// Locates the files that control grants. The file of remembered grants is included even if it does
+/// not exist yet.
 pub(crate) fn policy_files(named: &[PathBuf]) -> Vec<PolicyFile> {
     policy_files::locate(named, remembered::path().as_deref())
 }
 
-/// Refuses mounts that can be written and hold one of `files`: a plugin could grant itself whatever
-/// it wants.
+/// Returns an error if a writable mount contains one of `files`, because a plugin could then grant
+/// itself anything.
 pub(crate) fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> crate::Result<()> {
     policy_files::check_mounts(mounts, files).map_err(|error| usage(error.to_string()))
 }
 
-/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for
-/// the operator.
+/// Returns an error if a writable store contains one of `files`. `name` describes the store to the
+/// operator.
 pub(crate) fn check_store(
     name: &str,
     store: &dyn FileStore,

@@ -21,21 +21,21 @@ use crate::loading::Unavailable;
 use crate::servers::ConnectOutcome;
 use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
 
-/// Purpose of a host, which decides what it reads and asks when it is built.
+/// Purpose of a host, which decides what it reads and asks for while it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Tools are called: secrets and variables are read, the operator is asked for missing grants,
     /// and a selection without tools is an error.
     Call,
-    /// The same, and there may be no tools.
+    /// Like [`Purpose::Call`], but there may be no tools.
     Converse,
     /// Tools are listed. Secrets and variables of plugins are not read; those of servers are,
-    /// because a server lists its tools itself.
+    /// because the server itself has to be asked for its tools.
     List,
 }
 
-/// Tools of plugins and of other sources, and the sandbox that they run in. [`Host::builder`] makes
-/// one.
+/// Tools of plugins and other sources, with the sandbox that runs them. Created by
+/// [`Host::builder`].
 pub struct Host {
     plugins: Vec<Arc<Plugin>>,
     unavailable: Vec<Unavailable>,
@@ -45,12 +45,11 @@ pub struct Host {
     #[cfg(feature = "mcp")]
     servers: ConnectOutcome,
     toolset: Toolset,
-    /// Engine of the plugins.
     engine: Option<Engine>,
     calls: AtomicU64,
 }
 
-/// Everything that a host is built of.
+/// Inputs of [`Host::build`].
 pub(crate) struct HostParts<'a> {
     pub(crate) selection: &'a Selection,
     pub(crate) purpose: Purpose,
@@ -162,21 +161,21 @@ impl Host {
         Vec::new()
     }
 
-    /// Calls a tool with arguments, a JSON object. They are decoded by the tool's schema, which
-    /// also accepts what models commonly get wrong, such as a number in a string.
+    /// Calls a tool with arguments, a JSON object. The arguments are decoded by the tool's schema,
+    /// which also accepts common mistakes of models, such as a number in a string.
     ///
     /// # Errors
-    /// When the call is refused, fails, ends in an error or is cancelled.
+    /// Returns an error if the call is refused, fails, ends in an error or is canceled.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<CallOutput, CallError> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         self.call_in(tool, arguments, &CallContext::new(format!("call-{number}"))).await
     }
 
-    /// Calls a tool in a context: with an id of yours, a session, cancellation, reports of
-    /// progress, questions to the user, or as a dry run.
+    /// Calls a tool in a context, which can set an id, a session, cancellation, progress reports, a
+    /// handler of questions to the user, or a dry run.
     ///
     /// # Errors
-    /// As for [`Host::call`].
+    /// Like [`Host::call`].
     pub async fn call_in(
         &self,
         tool: &str,
@@ -187,26 +186,26 @@ impl Host {
         call::result(self.toolset.call(tool, Some(arguments.as_bytes()), context).await?)
     }
 
-    /// Returns the tools. Clones of the set share everything.
+    /// Returns the tools. Clones of the set share state.
     #[must_use]
     pub fn toolset(&self) -> &Toolset {
         &self.toolset
     }
 
-    /// Returns the engine that plugins and scripts run on; `None` without any.
+    /// Returns the engine that runs plugins and scripts; `None` if there are none.
     #[must_use]
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref()
     }
 
-    /// Returns the plugins that are loaded.
+    /// Returns the loaded plugins.
     #[must_use]
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
     }
 
-    /// Returns the plugins that cannot be used, with the reasons. Their known tools answer that
-    /// they are unavailable.
+    /// Returns the plugins that cannot be used, with the reasons. Calls of their known tools return
+    /// an error.
     #[must_use]
     pub fn unavailable(&self) -> &[Unavailable] {
         &self.unavailable
@@ -225,14 +224,14 @@ impl Host {
         self.skills.as_ref()
     }
 
-    /// Returns the servers that are connected, and those that cannot be reached.
+    /// Returns the connected servers, and those that cannot be reached.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn servers(&self) -> &ConnectOutcome {
         &self.servers
     }
 
-    /// Returns the server that a tool belongs to, if it belongs to one.
+    /// Returns the server that a tool belongs to, if any.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
@@ -240,22 +239,21 @@ impl Host {
         self.servers.servers.iter().find(|server| server.name() == source)
     }
 
-    /// Returns the plugin that cannot be used and has the tool, if there is one.
+    /// Returns the unavailable plugin that a tool belongs to, if any.
     #[must_use]
     pub fn unavailable_plugin_of(&self, tool: &str) -> Option<&Unavailable> {
         let source = self.toolset.source(tool)?;
         self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
     }
 
-    /// Returns true if a tool is one of the file-access tools.
+    /// Returns whether a tool is one of the file-access tools.
     #[must_use]
     pub fn is_file_tool(&self, tool: &str) -> bool {
         let source = self.toolset.source(tool).map(|source| source.name());
         self.files.as_ref().is_some_and(|files| Some(files.name()) == source)
     }
 
-    /// Lists the sources that are not there and may have a tool that is not known, in lines for the
-    /// operator.
+    /// Lists the unavailable sources that may have an unknown tool, as lines for the operator.
     #[must_use]
     pub fn possible_owners(&self) -> Vec<String> {
         let plugins: Vec<_> =
@@ -288,7 +286,7 @@ impl Host {
     /// Returns an MCP server that offers the tools. Its `serve_stdio` and `serve_http` run it.
     ///
     /// # Errors
-    /// When the options are invalid.
+    /// Returns an error if the options are invalid.
     #[cfg(feature = "mcp")]
     pub fn mcp_server(
         &self,
@@ -302,7 +300,7 @@ impl Host {
     /// Serves the tools to one MCP client on standard input and output, until the input ends.
     ///
     /// # Errors
-    /// When the output is closed.
+    /// Returns an error if the output is closed.
     #[cfg(feature = "mcp")]
     pub async fn serve_stdio(&self) -> Result<()> {
         use crate::error::Context as _;
@@ -311,10 +309,10 @@ impl Host {
     }
 
     /// Serves the tools to MCP clients over HTTP. [`serve::HttpAccess`](crate::serve::HttpAccess)
-    /// makes the options.
+    /// creates the options.
     ///
     /// # Errors
-    /// When the options do not fit the address.
+    /// Returns an error if the options do not fit the address.
     #[cfg(feature = "mcp")]
     pub async fn serve_http(
         &self,

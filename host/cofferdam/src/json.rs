@@ -1,4 +1,4 @@
-//! The JSON that `--json` prints.
+//! JSON output of `--json`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::{Completion, Content, InvalidArguments, Output, RefusedCall, ToolDefinition};
 use serde_json::{Value, json};
 
-/// A call that ran: what the model sees, and the record.
+/// Returns a call that ran: the model's view of it, and the record.
 pub fn completion(completion: &Completion) -> Value {
     let shown = completion.outcome.shown();
     json!({
@@ -20,7 +20,7 @@ pub fn completion(completion: &Completion) -> Value {
     })
 }
 
-/// A call that did not start.
+/// Returns a call that did not start.
 pub fn refused(refused: &RefusedCall) -> Value {
     let (code, detail) = match refused {
         RefusedCall::NoDryRun { .. } => ("no_dry_run", json!({})),
@@ -43,7 +43,7 @@ pub fn problems(invalid: &InvalidArguments) -> Vec<Value> {
     invalid.problems().iter().map(problem).collect()
 }
 
-/// `object` with the members of `more`.
+/// Returns `object` with the members of `more` added.
 pub fn with(mut object: Value, more: Value) -> Value {
     if let (Some(all), Value::Object(more)) = (object.as_object_mut(), more) {
         all.extend(more);
@@ -51,7 +51,7 @@ pub fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// Returns the result as the model sees it: a value as it is, a list of contents as typed items.
+/// Returns the result as the model sees it: a value unchanged, contents as typed items.
 pub(crate) fn result(shown: &ModelView) -> Value {
     match &shown.output {
         Output::Value(value) => value.clone(),
@@ -82,7 +82,7 @@ fn content(content: &Content) -> Value {
     }
 }
 
-/// A tool with its published schema.
+/// Returns a tool with its published schema.
 pub fn definition(definition: &ToolDefinition) -> Value {
     json!({
         "name": definition.name,
@@ -94,7 +94,7 @@ pub fn definition(definition: &ToolDefinition) -> Value {
     })
 }
 
-/// A component.
+/// Returns a description of a component.
 pub fn info(info: &PluginInfo) -> Value {
     let capabilities: Vec<_> = info
         .capabilities

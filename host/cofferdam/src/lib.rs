@@ -1,8 +1,8 @@
-//! Runs tools of WebAssembly plugins, each call in a sandbox of its own.
+//! Runs tools of WebAssembly plugins, each call in its own sandbox.
 //!
 //! A plugin is a WebAssembly component. A [`Host`] loads plugins, decodes the JSON arguments of a
-//! call by the schema that the tool declares, runs the call in a fresh instance with the files,
-//! hosts and limits that you grant, and returns a value or a structured error.
+//! call by the tool's schema, runs the call in a fresh instance with the files, hosts and limits
+//! that you grant, and returns a value or a structured error.
 //!
 //! # Call a plugin
 //!
@@ -31,14 +31,14 @@
 //! }
 //! ```
 //!
-//! [`init`] belongs at the start of `main`: plugins are untrusted, so the host compiles them in a
-//! child process with limits on CPU time and memory. The child is your program, started again.
+//! Call [`init`] at the start of `main`. Plugins are untrusted, so the host compiles them in a
+//! child process with limits on CPU time and memory. The child is your own program, started again.
 //!
 //! # Errors
 //!
-//! [`CallError`] tells a call that was refused before it started from a tool that failed and from
-//! one that trapped, ran into a limit or was denied something. [`CallError::text`] is what a model
-//! should read; the [`CallRecord`](tool::CallRecord) of the call has the details for the operator.
+//! [`CallError`] distinguishes calls that were refused before they started from tools that failed,
+//! trapped, exceeded a limit or were denied a permission. [`CallError::text`] is the message for a
+//! model; the [`CallRecord`](tool::CallRecord) of the call has the details for the operator.
 //!
 //! ```standalone_crate
 //! use cofferdam::{CallError, Host};
@@ -84,7 +84,7 @@
 //! # }
 //! ```
 //!
-//! Functions run in your process, outside of any sandbox.
+//! Functions run in your process, outside any sandbox.
 //!
 //! # A source of tools of your own
 //!
@@ -133,8 +133,8 @@
 //!
 //! # Files and hosts
 //!
-//! A plugin reaches what it is granted and nothing else: directories as mounts, HTTP requests by
-//! rule, variables and secrets by name.
+//! A plugin reaches only what it is granted: directories as mounts, HTTP requests by rule,
+//! variables and secrets by name.
 //!
 //! ```no_run
 //! use cofferdam::engine::Grants;
@@ -158,7 +158,7 @@
 //!
 //! # A configuration
 //!
-//! `cofferdam.toml` names plugins, their grants and limits, MCP servers, stores and skills; the
+//! `cofferdam.toml` names plugins, their grants and limits, MCP servers, stores and skills. The
 //! command line reads the same file.
 //!
 //! ```standalone_crate
@@ -186,9 +186,9 @@
 //! # }
 //! ```
 //!
-//! A plugin that has changed since it was accepted, or asks for more than it is granted, is a
-//! question for the operator: a [`Prompter`] answers it. Without one the plugin is left out, and
-//! the [`Observer`] reads why.
+//! If a plugin has changed since it was accepted, or requests more than it is granted, the host
+//! asks the operator through a [`Prompter`]. Without a prompter the plugin is left out, and the
+//! [`Observer`] receives the reason.
 #![cfg_attr(
     feature = "agent",
     doc = r##"
@@ -243,20 +243,23 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //!
 //! # Features
 //!
-//! All of them are on by default. Without default features there is no HTTP client for models, no
-//! MCP and no YAML; a configuration that names something that is left out is refused.
+//! All features are on by default. Without default features there is no HTTP client for models, no
+//! MCP and no YAML, and a configuration that uses a missing feature is rejected.
 //!
 //! | feature | module | contents |
 //! |---|---|---|
 //! | `agent` | `agent` | function-calling agents |
 //! | `openai`, `anthropic` | `models` | clients for models of these providers |
-//! | `workflows` | `workflow` | graphs of agents and functions; with `labels` and a provider `workflow_file`, workflows in YAML |
+//! | `workflows` | `workflow` | graphs of agents and functions |
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
-//! | `labels` | `labels` | information-flow labels, which keep untrusted results from steering an agent |
+//! | `labels` | `labels` | information-flow labels: untrusted results cannot steer an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
+//!
+//! The module `workflow_file`, for workflows in YAML, needs `workflows`, `labels` and `openai` or
+//! `anthropic`.
 
-// Parts of the host serve one feature only; the whole is checked with all of them.
+// Some code is unused without certain features. These lints apply only when all are enabled.
 #![cfg_attr(
     not(all(
         feature = "anthropic",

@@ -1,5 +1,5 @@
-//! Loads the plugins of a command: apparently in the order of the configuration, but several at the
-//! same time if there is something to compile.
+//! Loads the plugins of a command, several at the same time if there is something to compile.
+//! Results are reported in the order of the configuration if the caller wants that.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +17,17 @@ use crate::consent::Consent;
 use crate::pins::Pins;
 use crate::{Error, Operator, consent, granting, remembered, text};
 
-/// The plugins of a command, with their index for the next start.
+/// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
     pub(crate) plugins: Vec<(PluginSpec, Arc<Plugin>)>,
     pub(crate) unavailable: Vec<Unavailable>,
-    /// To be saved when there is time for it.
+    /// Saved by the caller when it has time.
     pub(crate) batch: PluginBatch,
 }
 
 impl LoadedPlugins {
-    /// Fails with the first reason if no plugin is available. For commands that have no other
-    /// tools.
+    /// Returns the first reason as an error if no plugin is available. For commands that have no
+    /// other tools.
     pub(crate) fn require_any(&mut self, operator: &Operator) -> crate::Result<()> {
         if !self.plugins.is_empty() || self.unavailable.is_empty() {
             return Ok(());
@@ -41,7 +41,7 @@ impl LoadedPlugins {
     }
 }
 
-/// A plugin that is not used, and why. Its known tools answer that it is unavailable.
+/// A plugin that cannot be used, with the reason. Calls of its known tools return an error.
 #[derive(Clone)]
 pub struct Unavailable {
     /// Name of the plugin.
@@ -65,17 +65,17 @@ impl Unavailable {
         Self { name: self.name.clone(), source: Arc::new(source), error: Arc::new(error) }
     }
 
-    /// Returns the tools that the plugin had, which answer that it is unavailable.
+    /// Returns a source with the known tools of the plugin, whose calls return an error.
     pub(crate) fn tools(&self) -> Arc<dyn ToolSource> {
         Arc::clone(&self.source) as Arc<dyn ToolSource>
     }
 
-    /// The whole reason, for the operator.
+    /// Returns the complete reason, for the operator.
     pub fn reason(&self) -> &str {
         self.source.reason()
     }
 
-    /// Tells the operator that the plugin is left out.
+    /// Warns the operator that the plugin is left out.
     pub fn note(&self, operator: &Operator) {
         operator.note(&format!(
             "warning: the plugin `{}` is left out: {}",
@@ -84,13 +84,13 @@ impl Unavailable {
         ));
     }
 
-    /// The error that ends a command which needs the plugin.
+    /// Returns the error for a command that cannot continue without the plugin.
     pub(crate) fn into_error(self) -> Error {
         Arc::try_unwrap(self.error).unwrap_or_else(|error| Error::NotAccepted(format!("{error:#}")))
     }
 }
 
-/// A plugin on its way from a specification to its tools.
+/// State of a plugin while it is loaded.
 #[derive(Clone)]
 pub(crate) enum LoadState {
     Loading,
@@ -98,7 +98,7 @@ pub(crate) enum LoadState {
     Unavailable(Unavailable),
 }
 
-/// A component that cannot be loaded, with its file.
+/// Error of a component that cannot be loaded, with the path of its file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .path.display())]
 pub struct PluginError {
@@ -111,7 +111,7 @@ impl PluginError {
         Self { path: path.to_owned(), source }
     }
 
-    /// The component.
+    /// Returns the path of the component.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -122,7 +122,7 @@ impl PluginError {
     }
 }
 
-/// Loads plugins in order and reports those that are left out. A change of a pinned plugin needs
+/// Loads plugins in order and notes those that are left out. A pinned plugin that has changed needs
 /// consent.
 pub async fn load(
     engine: &Engine,
@@ -132,7 +132,7 @@ pub async fn load(
     load_and(engine, specs, operator, |_, _, _| Ok(false)).await
 }
 
-/// Loads plugins that are called: asks the user at the terminal for grants that are missing.
+/// Like [`load`], for plugins whose tools are called: also asks the operator for missing grants.
 pub async fn load_to_call(
     engine: &Engine,
     specs: Vec<PluginSpec>,
@@ -163,7 +163,7 @@ async fn load_and(
         match plugin {
             LoadState::Ready(mut plugin) => {
                 if widen(&plugin, &mut spec, operator)? {
-                    // The directory that was granted has not been checked yet.
+                    // The newly granted directory has not been checked yet.
                     granting::check_mounts(
                         &spec.options.grants.mounts,
                         &granting::policy_files(&deciding),
@@ -184,16 +184,17 @@ async fn load_and(
     Ok(loaded)
 }
 
-/// The order in which plugins are reported.
+/// Order in which plugins are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// In the order of the configuration, for a user who reads along.
+    /// In the order of the configuration, for output that the operator reads.
     AsNamed,
     /// Each as soon as it is loaded.
     AsLoaded,
 }
 
-/// Loads the plugins of a command: those of the index at once, the others when it is told to.
+/// Loads the plugins of a command: those in the index at the start, the others in
+/// [`Loader::finish`].
 pub(crate) struct Loader {
     specs: Vec<PluginSpec>,
     pub(crate) batch: PluginBatch,
@@ -203,7 +204,8 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Takes the plugins from the index that have not changed, which reads none of them.
+    /// Loads the plugins that the index contains and that have not changed, without reading their
+    /// components.
     pub(crate) fn start(
         engine: &Engine,
         specs: Vec<PluginSpec>,
@@ -226,7 +228,7 @@ impl Loader {
         Ok(Self { specs, batch, progress, consent: Some(consent), plugins })
     }
 
-    /// The places of the plugins that are not loaded yet.
+    /// Returns the indexes of the plugins that are not loaded yet.
     pub(crate) fn loading(&self) -> impl Iterator<Item = usize> {
         let places = self.plugins.iter().enumerate();
         places
@@ -234,7 +236,7 @@ impl Loader {
             .map(|(place, _)| place)
     }
 
-    /// Loads the others, and hands each to `each` with its place.
+    /// Loads the remaining plugins and passes each to `each`, with its index.
     pub(crate) async fn finish(
         &mut self,
         order: Order,
@@ -242,13 +244,13 @@ impl Loader {
     ) -> crate::Result<()> {
         let Some(mut consent) = self.consent.take() else { return Ok(()) };
         let finished = self.finish_with(order, &mut consent, &mut each).await;
-        // What was accepted until something failed stays accepted.
+        // Also saves the pins that were accepted before an error.
         let is_complete = matches!(&finished, Ok(true));
         consent.end(&self.batch, is_complete);
         finished.map(|_| ())
     }
 
-    /// Returns whether every plugin is available.
+    /// Loads the remaining plugins. Returns whether all plugins are available.
     async fn finish_with(
         &mut self,
         order: Order,
@@ -275,7 +277,7 @@ impl Loader {
     }
 }
 
-/// The request for the plugin of `spec`, which waits for its first build.
+/// Returns the load request for `spec`, which waits for its first build.
 fn request(spec: &PluginSpec, progress: &Arc<LoadProgress>) -> LoadRequest {
     let request = LoadRequest::new(spec.component.clone(), spec.options.clone());
     let request = request.with_observer(Arc::clone(progress) as Arc<dyn LoadObserver>);
@@ -285,8 +287,8 @@ fn request(spec: &PluginSpec, progress: &Arc<LoadProgress>) -> LoadRequest {
     }
 }
 
-/// Widens a loaded plugin by what is remembered for its component, and checks the consent to it. A
-/// plugin that did not load, or that has changed without consent, is left out.
+/// Widens a loaded plugin by its remembered grants, and checks consent. Returns `Unavailable` if
+/// the plugin did not load, or has changed without consent.
 fn checked(
     consent: &mut Consent,
     batch: &PluginBatch,
@@ -301,14 +303,14 @@ fn checked(
         Ok(plugin) => match consent.check(spec, &plugin, was_known) {
             Ok(()) => return Ok(LoadState::Ready(plugin)),
             Err(error @ Error::NotAccepted(_)) => error,
-            // What was accepted cannot be read, which is about all plugins.
+            // The lock file cannot be read, which concerns all plugins.
             Err(error) => return Err(error),
         },
     };
     Ok(LoadState::Unavailable(Unavailable::new(spec, batch.cached_tools(place), error)))
 }
 
-/// Names the component in an error of its load. A build that failed says itself what it is about.
+/// Adds the path of the component to a load error. Errors of a build already name it.
 fn load_error(spec: &PluginSpec, error: LoadError) -> Error {
     match error {
         LoadError::Build(error) => match error.downcast::<Error>() {
@@ -322,7 +324,7 @@ fn load_error(spec: &PluginSpec, error: LoadError) -> Error {
     }
 }
 
-/// Adds what is remembered for the component of a plugin.
+/// Adds the grants that are remembered for the component of a plugin.
 fn with_remembered(spec: &PluginSpec, plugin: Plugin) -> crate::Result<Arc<Plugin>> {
     match remembered::widened(spec, &plugin)? {
         Some(options) => with_options(&plugin, spec, options),
@@ -354,7 +356,7 @@ pub async fn load_one(
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
 
-/// Loads the plugin of `spec` again. A change of it needs consent.
+/// Loads the plugin of `spec` again. If it has changed, it needs consent.
 pub async fn load_again(
     engine: &Engine,
     spec: &PluginSpec,
@@ -368,12 +370,12 @@ pub async fn load_again(
     Ok(plugin)
 }
 
-/// Tells the operator on standard error what a load is doing.
+/// Notes the progress of a load to the operator.
 pub(crate) struct LoadProgress {
     name: PluginName,
     operator: Operator,
     has_compiled: AtomicBool,
-    /// Messages that wait for the turn of this plugin; `None` when it has come.
+    /// Notes that wait for the turn of this plugin; `None` once they need not wait.
     waiting: Mutex<Option<Vec<String>>>,
 }
 
@@ -383,7 +385,7 @@ impl LoadProgress {
         Self { name, operator, has_compiled: AtomicBool::new(false), waiting: Mutex::default() }
     }
 
-    /// Keeps what there is to tell until [`LoadProgress::tell`], where the order matters.
+    /// Holds back notes until [`LoadProgress::tell`], so that they appear in order.
     fn hold(&self) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
     }

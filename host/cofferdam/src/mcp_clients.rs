@@ -1,8 +1,8 @@
-//! Registration with MCP clients: the programs that start `cofferdam serve` and talk to it.
+//! Registration with MCP clients, the programs that start `cofferdam serve` and talk to it.
 //!
 //! A client reads the command line of a server from its own configuration file.
-//! [`McpClient::write`] puts a [`ServerEntry`] there and leaves every other byte of the file alone.
-//! [`Bundle`] packs a program and its plugins into one file that clients install.
+//! [`McpClient::write`] adds a [`ServerEntry`] to that file and preserves the rest. [`Bundle`]
+//! packs a program and its plugins into one file that clients install.
 
 mod bundle;
 mod client;

@@ -1,5 +1,5 @@
-//! From `--model` and `[models.NAME]` to a client. This is where keys are read, and only the client
-//! gets one.
+//! Creates model clients from `--model` and `[models.NAME]`. Keys are read here, and only the
+//! client receives them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::Error;
 use crate::config::{ConfigFile, ModelTable, Provider};
 use crate::granting::{ValueReader, Values};
 
-/// A model that is to be used, before there is a client.
+/// A selected model, before its client is created.
 #[derive(Debug)]
 pub struct ModelSpec {
-    /// Interface that is spoken.
+    /// Interface of the provider.
     pub provider: Provider,
-    /// Name of the model at the provider; of a script the file.
+    /// Name of the model at the provider; for a script its file.
     pub model: String,
     /// Base URL, if it is not the provider's own.
     pub base_url: Option<String>,
@@ -26,7 +26,7 @@ pub struct ModelSpec {
     pub options: ChatOptions,
 }
 
-/// The model that `--model` and `--base-url` name, or the one of the configuration.
+/// Returns the model of `--model` and `--base-url`, or the default model of the configuration.
 pub fn choose(
     typed: Option<&str>,
     base_url: Option<&str>,
@@ -43,14 +43,14 @@ pub fn choose(
         if spec.provider == Provider::Script {
             return Err(usage("--base-url is for providers; a script is a file"));
         }
-        // Who types another address means the key for it, too.
+        // The operator named the address explicitly, so the provider's key may be sent to it.
         spec.key = spec.key.or_else(|| key_of_environment(spec.provider));
         spec.base_url = Some(base_url.to_owned());
     }
     Ok(spec)
 }
 
-/// The client of a model.
+/// Creates the client of a model.
 pub fn client(spec: &ModelSpec) -> crate::Result<Arc<dyn ChatClient>> {
     let interface = match spec.provider {
         Provider::OpenAi => Interface::OpenAiChat,
@@ -89,7 +89,7 @@ pub(crate) fn open_script(path: &str) -> crate::Result<ScriptedClient> {
     read.map_err(|error| usage(error.to_string()))
 }
 
-/// Every model of a configuration, checked; keys are left alone.
+/// Returns every model of a configuration. Checks them without reading keys.
 pub fn of_config(file: &ConfigFile) -> crate::Result<Vec<(&str, ModelSpec)>> {
     let models = &file.config.models;
     let mut defaults = models.iter().filter(|(_, table)| table.default);
@@ -167,7 +167,8 @@ fn of_table(
     let mut reader = ValueReader::new(file, "models", name, values);
     let key = match source {
         Some(source) => Some(reader.value(&source)?),
-        // What a variable holds is for the provider itself, and for no server that a file names.
+        // The provider's key in the environment is sent only to the provider, not to a URL from a
+        // file.
         None if base_url.is_none() && values == Values::Read => key_of_environment(table.provider),
         None => None,
     };
@@ -192,7 +193,7 @@ fn of_table(
 const FORM: &str = "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic \
     or script (script:FILE)";
 
-/// The names by which the provider's own tools read a key and an address.
+/// Returns the environment variables for key and base URL, as the provider's own tools name them.
 fn variables(provider: Provider) -> (&'static str, &'static str) {
     match provider {
         Provider::OpenAi | Provider::Responses => ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -210,7 +211,7 @@ fn base_url_of_environment(provider: Provider) -> Option<String> {
 }
 
 fn variable(name: &str) -> Option<String> {
-    // An empty name is never looked up: some systems do not take it.
+    // Some systems do not accept an empty name.
     Some(name)
         .filter(|name| !name.is_empty())
         .and_then(|name| std::env::var(name).ok())

@@ -1,29 +1,29 @@
-//! The operator: runs the host, reads its notes and answers its questions.
+//! The operator, who runs the host, reads its notes and answers its questions.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-/// Asks the operator. The default answers are those of a host without one: nothing is granted, and
-/// no change is accepted.
+/// Asks the operator questions.
 #[async_trait]
 pub trait Prompter: Send + Sync {
     /// Returns whether questions can be answered now.
     fn availability(&self) -> Availability;
 
-    /// Returns whether the operator sees notes at once and can open an address that stands in one.
+    /// Returns whether the operator sees notes immediately and can open an address in one.
     fn can_log_in(&self) -> bool {
         false
     }
 
-    /// Asks for one of the choices that the question names; empty without an answer. Blocks the
-    /// thread.
+    /// Asks for one of the choices that the question names. Returns an empty string without an
+    /// answer. Blocks the thread.
     fn choice(&self, question: &str) -> String;
 
-    /// Asks for a string, which may be pasted; empty without an answer. Blocks the thread.
+    /// Asks for a string, which may be pasted. Returns an empty string without an answer. Blocks
+    /// the thread.
     fn text(&self, question: &str) -> String;
 
-    /// Asks for one of the choices, in a task. Dropping the future takes the question back.
+    /// Asks for one of the choices, asynchronously. Dropping the future withdraws the question.
     async fn choice_later(&self, question: &str) -> String;
 }
 
@@ -32,16 +32,16 @@ pub trait Prompter: Send + Sync {
 pub enum Availability {
     /// Questions are answered.
     Available,
-    /// There is no terminal, or whatever else questions would be asked at.
+    /// There is no terminal or other means of asking.
     Absent,
     /// The operator does not want to be asked.
     Refused,
 }
 
-/// Reads notes about what the host does and leaves out.
+/// Receives notes about the actions of the host and about parts that it leaves out.
 pub trait Observer: Send + Sync {
-    /// Takes a note of one or more lines. It may hold names that a plugin or a server has chosen:
-    /// escape control characters before showing it at a terminal.
+    /// Receives a note of one or more lines. It may contain names that a plugin or a server has
+    /// chosen: escape control characters before showing it at a terminal.
     fn note(&self, message: &str);
 }
 
@@ -53,14 +53,15 @@ pub struct Operator {
 }
 
 impl Default for Operator {
-    /// Returns an operator that answers nothing, and whose notes go to the log as `cofferdam=info`.
+    /// Returns an operator that answers no questions, and whose notes go to the log as
+    /// `cofferdam=info`.
     fn default() -> Self {
         Self::new(Arc::new(UnattendedPrompter), Arc::new(UnattendedPrompter))
     }
 }
 
 impl Operator {
-    /// Returns an operator.
+    /// Creates an operator.
     #[must_use]
     pub fn new(prompter: Arc<dyn Prompter>, observer: Arc<dyn Observer>) -> Self {
         Self { prompter, observer }
@@ -111,7 +112,7 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// A host that no operator attends to.
+/// Prompter and observer of a host without an operator.
 struct UnattendedPrompter;
 
 #[async_trait]

@@ -1,9 +1,9 @@
-//! `cofferdam.lock`: what each plugin was when the operator accepted it.
+//! `cofferdam.lock`: the state of each plugin and server when the operator accepted it.
 //!
-//! A plugin that behaves for fifteen versions can change in the sixteenth, and so can the words
-//! that a model reads about its tools. So the first load of a plugin is remembered, by the digest
-//! of its component, by what it asks for and by its tools, and whatever differs later is shown and
-//! needs consent: at a terminal, or with `cofferdam approve`.
+//! A plugin, or the descriptions of its tools that a model reads, can turn malicious in an update.
+//! So the first load of a plugin records the digest of its component, the permissions it requests
+//! and its tools. Later differences are shown to the operator and need consent: at a terminal, or
+//! with `cofferdam approve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ use crate::json;
 #[cfg(feature = "mcp")]
 use crate::servers::ServerChange;
 
-/// The ending of the file, in place of the configuration's.
+/// Extension of the lock file, which replaces the configuration's.
 const EXTENSION: &str = "lock";
-/// Largest file that is read, in bytes: a hundred plugins with everything that they may say.
+/// Maximum size of the file in bytes: enough for a hundred plugins with the longest definitions.
 const PINS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The accepted plugins of one configuration.
+/// Accepted plugins and servers of one configuration.
 #[derive(Debug, Default)]
 pub struct Pins {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub struct Pins {
     accepted_servers: BTreeSet<String>,
 }
 
-/// Held while a thread of this process writes a file; a file system may have no locks.
+/// Serializes writes in this process, because a file system may not support locks.
 static SAVING: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ struct PinsFile {
     servers: BTreeMap<String, ServerPin>,
 }
 
-/// A server as it was accepted.
+/// Accepted state of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ServerPin {
@@ -65,18 +65,18 @@ struct ServerPin {
 }
 
 #[cfg(feature = "mcp")]
-/// Comparison of a server with what was accepted.
+/// Result of comparing a server with its accepted state.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ComparedServer {
-    /// It says nothing that was not accepted.
+    /// The server makes no statement that was not accepted.
     Same,
-    /// It was never used with this configuration.
+    /// The server was never used with this configuration.
     New,
-    /// It says something else.
+    /// The server's statements have changed.
     Changed(Box<ServerChange>),
 }
 
-/// A plugin as it was accepted.
+/// Accepted state of a plugin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pin {
@@ -85,36 +85,36 @@ pub(crate) struct Pin {
     tools: BTreeMap<String, Value>,
 }
 
-/// Comparison of a plugin with its accepted state.
+/// Result of comparing a plugin with its accepted state.
 #[derive(Debug, PartialEq)]
 pub enum PinComparison {
-    /// It is the same.
+    /// The plugin is unchanged.
     Same,
-    /// It was never loaded with this configuration.
+    /// The plugin was never loaded with this configuration.
     New,
-    /// It has changed.
+    /// The plugin has changed.
     Changed(Box<DefinitionDiff>),
 }
 
 impl Pins {
-    /// The pins of a configuration.
+    /// Reads the pins of a configuration.
     pub fn of_config_ambient(config: &Path) -> crate::Result<Self> {
         let path = Self::path_of(config);
         let file = read(&path)?;
         Ok(Self { path, file, ..Self::default() })
     }
 
-    /// Pins for a configuration without any.
+    /// Creates empty pins for a configuration.
     pub fn none(config: &Path) -> Self {
         Self { path: Self::path_of(config), ..Self::default() }
     }
 
-    /// Returns the path of a configuration's pins.
+    /// Returns the path of a configuration's lock file.
     pub(crate) fn path_of(config: &Path) -> PathBuf {
         config.with_extension(EXTENSION)
     }
 
-    /// Tools of a plugin as they were accepted, if they can be read.
+    /// Returns the accepted tools of a plugin, if they can be read.
     pub(crate) fn accepted_tools(
         config: &Path,
         plugin: &PluginName,
@@ -125,7 +125,7 @@ impl Pins {
         Some(check_declarations(&declarations).ok()?.into_iter().map(Arc::new).collect())
     }
 
-    /// Compares a plugin with what was accepted.
+    /// Compares a plugin with its accepted state.
     pub fn compare(&self, plugin: &Plugin) -> PinComparison {
         let now = Pin::of(plugin);
         match self.file.plugins.get(plugin.identity().name.as_str()) {
@@ -138,7 +138,7 @@ impl Pins {
         }
     }
 
-    /// Accepts a plugin as it is.
+    /// Accepts the current state of a plugin.
     pub fn accept(&mut self, plugin: &Plugin) {
         let name = plugin.identity().name.to_string();
         self.file.plugins.insert(name.clone(), Pin::of(plugin));
@@ -146,8 +146,8 @@ impl Pins {
     }
 
     #[cfg(feature = "mcp")]
-    /// Compares what a server says with what was accepted. A tool or prompt that is gone is no
-    /// change by itself.
+    /// Compares the statements of a server with the accepted ones. A missing tool or prompt is not
+    /// a change.
     pub(crate) fn compare_server(&self, name: &str, now: &Statements) -> ComparedServer {
         let Some(before) = self.file.servers.get(name) else { return ComparedServer::New };
         let differing = |before: &BTreeMap<String, Value>, now: &BTreeMap<String, Value>| {
@@ -172,7 +172,7 @@ impl Pins {
     }
 
     #[cfg(feature = "mcp")]
-    /// Accepts what a server says.
+    /// Accepts the statements of a server.
     pub(crate) fn accept_server(&mut self, name: &str, statements: &Statements) {
         self.file.servers.insert(name.to_owned(), ServerPin::of(statements));
         self.accepted_servers.insert(name.to_owned());
@@ -183,11 +183,12 @@ impl Pins {
         text_of(&self.file)
     }
 
-    /// Adds what was accepted to the file. Entries that other processes have added meanwhile stay.
+    /// Merges the accepted pins into the file. Keeps entries that other processes have added.
     pub fn save(&self) -> crate::Result<()> {
         let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = FolderLock::take(&self.path)?;
-        // Servers are accepted while they are connected to, several at a time and beside plugins.
+        // Read again: servers are accepted while they connect, concurrently with each other and
+        // with plugins.
         let mut file = read(&self.path)?;
         for name in &self.accepted_plugins {
             if let Some(pin) = self.file.plugins.get(name) {
@@ -203,7 +204,7 @@ impl Pins {
             .with_context(|| format!("{} cannot be written", self.path.display()))
     }
 
-    /// The file.
+    /// Returns the path of the lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -236,7 +237,7 @@ impl ServerPin {
     }
 }
 
-/// The pins of a file; none if there is no such file.
+/// Reads the pins of a file. Returns none if the file does not exist.
 fn read(path: &Path) -> crate::Result<PinsFile> {
     match cofferdam_files::read_named_ambient(path, PINS_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PinsFile::default()),
@@ -259,7 +260,7 @@ fn text_of(file: &PinsFile) -> crate::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The declaration of a tool that is written as [`json::definition`] writes it.
+/// Parses a tool declaration that [`json::definition`] has written.
 fn declaration(tool: &Value) -> Option<Declaration> {
     let string = |key: &str| Some(tool.get(key)?.as_str()?.to_owned());
     let schema =

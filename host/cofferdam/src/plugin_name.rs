@@ -4,14 +4,14 @@ use std::path::Path;
 
 use cofferdam_tool::{InvalidName, PluginName};
 
-/// Longest name of a plugin, in characters.
+/// Maximum length of a plugin name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Returns the name of a plugin without a name of its own: that of its file, without the ending and
-/// with `_` in place of characters that are not allowed.
+/// Derives the name of a plugin from its file: without the extension, and with `_` instead of
+/// characters that are not allowed.
 ///
 /// # Errors
-/// When nothing is left.
+/// Returns an error if the result is empty or otherwise invalid.
 pub fn plugin_name(component: &Path) -> Result<PluginName, InvalidName> {
     let stem = component.file_stem().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

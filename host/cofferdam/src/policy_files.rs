@@ -1,9 +1,9 @@
-//! Files that decide what plugins may do, which no plugin may write.
+//! Files that control what plugins may do, and that no plugin may write.
 //!
 //! A plugin that can write a configuration, a lock file or a manifest could grant itself anything.
-//! So a store that can be written may hold none of these files, nor any place that leads to one:
-//! the directory in which it is named, those of symbolic links on the way, and the directory in
-//! which it is.
+//! So a writable store must contain none of these files, and no path that leads to one: the
+//! directory in which it is named, the directories of symbolic links on the way, and the directory
+//! in which it is.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use cofferdam_engine::Mount;
 use cofferdam_files::FileStore;
 use cofferdam_tool::FileAccess;
 
-/// Maximum number of links that are followed from the name of a file to the file.
+/// Maximum number of symbolic links to follow from a name to its file.
 const LINKS_MAX: usize = 40;
-/// Endings of the files that decide together with another one: the lock of a configuration, the
-/// manifest of a component.
+/// Extensions of files that take effect together with a policy file: the lock file of a
+/// configuration, the manifest of a component.
 const BESIDE: [&str; 2] = ["lock", "toml"];
 
-/// A file that decides about grants: its name, and every place that leads to it.
+/// A file that controls grants: its name, and every path that leads to it.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
     named: PathBuf,
     places: Vec<PathBuf>,
 }
 
-/// A store can be written and holds a file that decides about grants.
+/// Error returned for a writable store that contains a file that controls grants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{store} holds {}, which decides what a plugin may do; use another directory, or this one for \
@@ -32,14 +32,14 @@ pub struct PolicyFile {
     .file.display()
 )]
 pub struct HoldsPolicyFile {
-    /// The store, in words for the operator.
+    /// Description of the store, for the operator.
     pub store: String,
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
 }
 
-/// Finds the places of `files`. A file that does not exist decides nothing, except `created_later`,
-/// which may appear at any time.
+/// Locates `files`. A file that does not exist is ignored, except `created_later`, which may be
+/// created at any time.
 #[must_use]
 pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile> {
     let located = |named: &PathBuf| {
@@ -56,21 +56,21 @@ pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile
     files.iter().filter_map(located).collect()
 }
 
-/// Refuses mounts that can be written and hold one of `files`.
+/// Checks that no writable mount contains one of `files`.
 ///
 /// # Errors
-/// [`HoldsPolicyFile`] for the first such mount.
+/// Returns [`HoldsPolicyFile`] for the first mount that does.
 pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), HoldsPolicyFile> {
     mounts.iter().try_for_each(|mount| {
         check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, files)
     })
 }
 
-/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for
-/// the operator.
+/// Checks that a store is read-only or contains none of `files`. `name` describes the store to the
+/// operator.
 ///
 /// # Errors
-/// [`HoldsPolicyFile`] if that is so.
+/// Returns [`HoldsPolicyFile`] if it is writable and contains one.
 pub fn check_store(
     name: &str,
     store: &dyn FileStore,
@@ -87,7 +87,7 @@ pub fn check_store(
     }
 }
 
-/// Returns the places of one file, each without links in its directory.
+/// Returns the paths that lead to one file, each with its directory canonicalized.
 fn places(named: &Path) -> Vec<PathBuf> {
     let mut places: Vec<_> = named.canonicalize().ok().into_iter().collect();
     let mut next = named.to_owned();
@@ -107,8 +107,8 @@ fn places(named: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the places where a file can appear: its name, and the same below the directories that
-/// exist.
+/// Returns the paths at which a file may be created: its name, and the same path below its
+/// canonicalized nearest existing ancestor.
 fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
     let real = named.ancestors().skip(1).find_map(|above| {
         let below = named.strip_prefix(above).ok()?;

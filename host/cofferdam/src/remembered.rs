@@ -1,8 +1,8 @@
-//! Grants for always to components that no configuration names: a file of the user, by the digest
-//! of the component.
+//! Lasting grants to components that no configuration names. They are stored by the digest of the
+//! component, in a file of the user.
 //!
-//! Only the very component that was granted something gets it. No plugin and no file tool may write
-//! to the file, whether it is there already or not.
+//! Only the exact component that received a grant gets it again. No plugin and no file tool may
+//! write to the file, even if it does not exist yet.
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use crate::{compose, consent, directories, granting};
 
 /// Name of the file in the user's state directory.
 const FILE: &str = "grants.json";
-/// Largest file that is read, in bytes.
+/// Maximum size of the file in bytes.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Beginning of a digest.
+/// Prefix of a digest.
 const SHA256: &str = "sha256:";
-/// Minimum number of digits that name a component.
+/// Minimum number of digits that identify a component.
 const DIGITS_MIN: usize = 4;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ struct GrantsFile {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Component {
-    /// Name under which it was granted something, for lists.
+    /// Name of the plugin when the last grant was made, for lists.
     name: String,
     grants: Vec<Grant>,
 }
@@ -49,21 +49,21 @@ pub struct Component {
 #[serde(deny_unknown_fields)]
 struct Grant {
     permission: String,
-    /// Directory behind the mount, absolute and without links.
+    /// Directory of the mount: absolute, without symbolic links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     directory: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<String>,
 }
 
-/// Returns the place of the file; `None` where the user's directories are not known, and nothing is
-/// remembered.
+/// Returns the path of the file. Returns `None` if the user's directories are unknown; nothing is
+/// remembered then.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(directories::state().ok()?.join(FILE))
 }
 
-/// Returns the options of `spec` with what is remembered for its `plugin`; `None` if there is
-/// nothing to add.
+/// Returns the options of `spec` with the grants that are remembered for its `plugin`, or `None` if
+/// there are none to add.
 pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Option<PluginOptions>> {
     if spec.config.is_some() {
         return Ok(None);
@@ -89,7 +89,7 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Optio
 }
 
 /// Remembers grants for `plugin`, whose mounts are `mounts`. Returns those that cannot be
-/// remembered: for stores that are not directories.
+/// remembered because their store is not a directory.
 pub(crate) fn remember(
     plugin: &Plugin,
     mounts: &[Mount],
@@ -116,8 +116,8 @@ pub(crate) fn remember(
     Ok(forgotten)
 }
 
-/// Forgets the grants of the component that `named` is: its file, or the first digits of its
-/// digest. Returns the digest and the grants.
+/// Forgets the grants of one component, which `named` identifies by its file or the first digits of
+/// its digest. Returns the digest and the grants.
 pub fn forget(named: &str) -> crate::Result<(String, Component)> {
     let path = path().context("the home directory is not known, and so nothing is remembered")?;
     let _lock = FolderLock::take(&path)?;
@@ -128,7 +128,7 @@ pub fn forget(named: &str) -> crate::Result<(String, Component)> {
     Ok((digest, component))
 }
 
-/// Lists all that is remembered, by component.
+/// Lists all remembered grants, by component.
 pub fn list() -> crate::Result<String> {
     let Some(path) = path() else { return Ok(String::new()) };
     let mut text = String::new();
@@ -140,7 +140,7 @@ pub fn list() -> crate::Result<String> {
 }
 
 impl Component {
-    /// The grants, a line each.
+    /// Returns the grants, one per line.
     pub fn text(&self) -> String {
         self.grants.iter().map(|grant| format!("  {}\n", grant.text())).collect()
     }
@@ -161,7 +161,7 @@ impl Grant {
         })
     }
 
-    /// Returns whether this grant and an older one are about the same thing.
+    /// Returns whether this grant replaces an older one: same permission or same mount.
     fn replaces(&self, old: &Self) -> bool {
         let mount = |grant: &Self| match grant.permission.parse() {
             Ok(Permission::Files(name, _)) => name,
@@ -170,8 +170,9 @@ impl Grant {
         self.permission == old.permission || (mount(self).is_some() && mount(self) == mount(old))
     }
 
-    /// Returns the grant as it can be used beside `grants`. `None` if what it is about is no longer
-    /// there, is another directory now, or is offered already.
+    /// Returns the grant if it can be added to `grants`. Returns `None` if the directory or
+    /// variable no longer exists, the directory has become another one, or the access is already
+    /// granted.
     fn usable(&self, grants: &Grants) -> crate::Result<Option<NewGrant>> {
         let permission: Permission = self
             .permission
@@ -206,7 +207,7 @@ impl Grant {
     }
 }
 
-/// Directory of a mount without links, or of one that was typed.
+/// Returns the directory of a mount, or else `typed`, with symbolic links resolved.
 fn directory_of(name: &MountName, mounts: &[Mount], typed: Option<&Path>) -> Option<PathBuf> {
     let mount = mounts.iter().find(|mount| mount.name == *name);
     let directory = match mount {

@@ -1,4 +1,4 @@
-//! The parts of a host, as a program or a command line names them.
+//! Parts of a host, as a program or a command line names them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,21 +9,20 @@ use cofferdam_tool::{FileAccess, Limits, PluginName, ToolSource};
 
 use crate::{Error, Result};
 
-/// Plugins, directories and other parts of a host. A configuration names some of them; the others
-/// stand here.
+/// Plugins, stores and other parts of a host. A configuration may name further ones.
 #[derive(Clone, Default)]
 pub struct Selection {
     /// Configuration file.
     pub config: Option<PathBuf>,
     /// Component files of plugins.
     pub plugins: Vec<PluginFile>,
-    /// Stores that these plugins get.
+    /// Stores that are mounted for these plugins.
     pub mounts: Vec<StoreMount>,
     /// Other grants of these plugins.
     pub grants: Grants,
     /// Limits of these plugins.
     pub limits: Limits,
-    /// Store that the file-access tools work on.
+    /// Store of the file-access tools.
     pub files: Option<FilesStore>,
     /// Directories of skills.
     #[cfg(feature = "skills")]
@@ -39,17 +38,17 @@ pub struct Selection {
 /// A plugin that no configuration names.
 #[derive(Debug, Clone)]
 pub struct PluginFile {
-    /// Name; that of the file if it is missing.
+    /// Name; by default the name of the file.
     pub name: Option<String>,
-    /// Component.
+    /// Path of the component.
     pub component: PathBuf,
 }
 
 impl PluginFile {
-    /// Returns the name, or that of the file.
+    /// Returns the name of the plugin, by default derived from the name of the file.
     ///
     /// # Errors
-    /// When it cannot be the name of a plugin.
+    /// Returns an error if it is not a valid plugin name.
     pub fn to_name(&self) -> Result<PluginName> {
         let component = self.component.display();
         match &self.name {
@@ -65,7 +64,7 @@ impl PluginFile {
     }
 }
 
-/// A store that plugins get.
+/// A store that is mounted for plugins.
 #[derive(Debug, Clone)]
 pub struct StoreMount {
     /// Name under which plugins see it, as `/NAME`.
@@ -76,10 +75,10 @@ pub struct StoreMount {
     pub access: FileAccess,
 }
 
-/// A store that the file-access tools work on.
+/// Store of the file-access tools.
 #[derive(Debug, Clone)]
 pub struct FilesStore {
-    /// Name; `workspace` if it is missing.
+    /// Name; `workspace` by default.
     pub name: Option<String>,
     /// Location of the files.
     pub location: StoreLocation,
@@ -92,15 +91,15 @@ pub struct FilesStore {
 pub enum StoreLocation {
     /// A directory of this machine.
     Directory(PathBuf),
-    /// A bucket: `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Its keys come from the variables that
-    /// the tools of its service read.
+    /// A bucket: `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Its keys come from the environment
+    /// variables that the service's own tools read.
     Bucket(String),
     /// Memory of this process.
     Memory,
 }
 
 impl StoreLocation {
-    /// Reads `memory`, an address such as `s3://BUCKET/PREFIX`, or a directory.
+    /// Parses `memory`, an address such as `s3://BUCKET/PREFIX`, or a directory.
     #[must_use]
     pub fn parse(typed: &str) -> Self {
         match typed {

@@ -1,4 +1,4 @@
-//! MCP servers that follow changes: what they offer, who may call, and what makes the offer change.
+//! MCP servers that follow changes: their offer, access over HTTP, and reloading.
 
 mod access;
 mod offering;

@@ -1,5 +1,4 @@
-//! Remote MCP servers of the configuration: who they are, how they are reached, and what becomes of
-//! one that is not there.
+//! Remote MCP servers of the configuration: settings, connections, supervision and consent.
 
 mod authorization;
 pub mod connect;
@@ -16,7 +15,7 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::{Operator, Result, Selection};
 
-/// Returns true if the configuration names a server.
+/// Returns whether the configuration names a server.
 pub(crate) fn are_named(file: &ConfigFile) -> bool {
     !file.config.servers.is_empty()
 }
@@ -26,7 +25,7 @@ pub(crate) fn check(file: &ConfigFile) -> Result<()> {
     of_config(file, Values::Leave, &Operator::default()).map(drop)
 }
 
-/// Returns the servers of the configuration, if there is one, with the timeout of the selection.
+/// Returns the servers of the configuration, with the timeout of the selection.
 pub(crate) fn selected(
     selection: &Selection,
     config: Option<&ConfigFile>,

@@ -1,5 +1,5 @@
-//! Stands in for the servers of a configuration where MCP is left out. Such a configuration is
-//! refused when it is read.
+//! Replaces `servers` in builds without MCP, in which a configuration with servers is rejected when
+//! it is read.
 
 use std::path::PathBuf;
 

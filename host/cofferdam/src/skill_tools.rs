@@ -1,4 +1,5 @@
-//! Skills of the flags and the configuration: their roots, and the engine that runs their scripts.
+//! Tools of the skills that the selection and the configuration name, and the engine for their
+//! scripts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::granting::Values;
 use crate::stores::Stores;
 use crate::{Error, Operator, Selection, granting, servers};
 
-/// Runs component scripts on the engine, each call in a sandbox that reads the folder of its skill.
+/// Runs component scripts on an engine. Each call runs in a sandbox that can read the folder of its
+/// skill.
 pub struct OnEngine {
     engine: Engine,
     /// Grants of scripts in addition to that folder.
@@ -27,7 +29,7 @@ pub struct OnEngine {
 }
 
 impl OnEngine {
-    /// Scripts that are given nothing else.
+    /// Creates a runner whose scripts have no other grants.
     pub fn new(engine: &Engine) -> Self {
         Self { engine: engine.clone(), grants: Grants::default(), limits: Limits::default() }
     }
@@ -55,7 +57,7 @@ impl LoadComponent for OnEngine {
     }
 }
 
-/// Returns the root of skills that the operator named: a directory of the host.
+/// Returns a root of skills in a directory of the host that the operator named.
 pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
     let options = DirectoryOptions { is_read_only: true, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).map_err(|error| {
@@ -66,7 +68,7 @@ pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
             "skills: {error}{reason}; name a directory with skills in it, or with a SKILL.md"
         ))
     })?;
-    // Its own name counts where it is a skill itself.
+    // If the root itself is a skill, its directory's name is the name of the skill.
     let name = store.root_ambient().file_name().map(|name| name.to_string_lossy().into_owned());
     let root = SkillRoot::new(Arc::new(store));
     Ok(match name {
@@ -75,13 +77,13 @@ pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
     })
 }
 
-/// Returns whether the flags or the configuration name any place with skills.
+/// Returns whether the selection or the configuration names a location of skills.
 pub(crate) fn are_named(selection: &Selection, file: Option<&ConfigFile>) -> bool {
     !selection.skills.is_empty() || file.is_some_and(|file| !file.config.skills.is_empty())
 }
 
-/// The directories that skills are read from: no tool may write there, for what stands there is
-/// told to a model and run.
+/// Returns the directories of skills. No tool may write to them, because a model reads their
+/// content and the host runs their scripts.
 pub(crate) fn directories(selection: &Selection, file: Option<&ConfigFile>) -> Vec<PathBuf> {
     let configured = file.into_iter().flat_map(|file| {
         let table = &file.config.skills;
@@ -96,8 +98,8 @@ pub(crate) fn directories(selection: &Selection, file: Option<&ConfigFile>) -> V
     selection.skills.iter().cloned().chain(configured).collect()
 }
 
-/// The tools over the skills that the flags and the configuration name, read once. What was passed
-/// over is noted. None if no place is named. No script may write to `protected`.
+/// Returns the tools for the skills that the selection and the configuration name, or `None` if
+/// they name no location. Notes skills that are skipped. No script may write to `protected`.
 pub(crate) async fn tools(
     engine: &Engine,
     selection: &Selection,
@@ -144,7 +146,7 @@ pub(crate) async fn tools(
     Ok(Some(Arc::new(tools)))
 }
 
-/// The roots and the freed tools of a configuration. Every reference is checked.
+/// Adds the roots of a configuration, and its tools that need no approval. Checks every reference.
 pub fn of_config(
     mut builder: SkillsBuilder,
     file: &ConfigFile,
@@ -193,8 +195,8 @@ fn grants(file: &ConfigFile, values: Values) -> crate::Result<Grants> {
     Ok(grants)
 }
 
-/// Checks the `[skills]` of a configuration without reading a skill. Says in plain words what it
-/// means; nothing if there is none.
+/// Checks the `[skills]` of a configuration without reading a skill. Returns a description for the
+/// operator, or `None` if no skills are configured.
 pub fn meaning(file: &ConfigFile) -> crate::Result<Option<String>> {
     let table = &file.config.skills;
     let (_, grants) =

@@ -1,5 +1,5 @@
-//! Stands in for skills where they are left out. A configuration that names some is refused when it
-//! is read.
+//! Replaces `skill_tools` in builds without skills, in which a configuration with skills is
+//! rejected when it is read.
 
 use std::path::PathBuf;
 

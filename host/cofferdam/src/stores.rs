@@ -1,4 +1,4 @@
-//! File stores: from what was typed or configured to something that is open.
+//! Opens file stores that the command line or a configuration names.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::StoreLocation;
 use crate::config::{ConfigError, ConfigFile, SECRET_FILE_BYTES_MAX, StoreConfig};
 use crate::granting::Values;
 
-/// Opens a store at a location. The keys of a bucket come from the variables that the tools of its
-/// service read, because the operator at the command line has them there.
+/// Opens a store at a location. The keys of a bucket come from the environment variables that the
+/// service's own command-line tools use.
 pub(crate) fn open_location(
     location: &StoreLocation,
     access: FileAccess,
@@ -30,10 +30,10 @@ pub(crate) fn open_location(
     }
 }
 
-/// Opens a directory of the host as a store. It may hold names that are valid on this system only.
+/// Opens a directory of the host as a store. Names in it may be valid on this system only.
 ///
 /// # Errors
-/// When the path is not a directory that can be opened.
+/// Returns an error if the path is not a directory that can be opened.
 pub fn open_directory(
     directory: &Path,
     access: FileAccess,
@@ -45,7 +45,7 @@ pub fn open_directory(
     Ok(Arc::new(DirectoryStore::open_ambient(directory, options)?))
 }
 
-/// Opens a directory as a store, and names it in the error.
+/// Like [`open_directory`], with the directory's path in the error.
 pub(crate) fn mount_directory(
     directory: &Path,
     access: FileAccess,
@@ -107,15 +107,15 @@ fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOp
     })
 }
 
-/// The stores of a configuration. Each is opened once, however many plugins are granted it: then
-/// they see each other's changes, and a tool that calls another one shares its files with it.
+/// Stores of a configuration. Each is opened once, however many plugins are granted it: the plugins
+/// see each other's changes, and a tool that calls another one shares its files with it.
 pub struct Stores<'a> {
     file: &'a ConfigFile,
     values: Values,
 }
 
 impl<'a> Stores<'a> {
-    /// Returns the stores of a configuration, none of which is open. `values` says whether keys of
+    /// Returns the stores of a configuration, none of them open. `values` controls whether keys of
     /// buckets are read.
     pub fn new(file: &'a ConfigFile, values: Values) -> Self {
         Self { file, values }
@@ -131,7 +131,7 @@ impl<'a> Stores<'a> {
         self.values
     }
 
-    /// The store called `name`, which stands at `span`.
+    /// Returns the store called `name`, which the configuration mentions at `span`.
     pub(crate) fn get(
         &self,
         name: &MountName,
@@ -149,7 +149,7 @@ impl<'a> Stores<'a> {
             let message = format!("there is no store `{name}`; stores of this file: {known}");
             return Err(self.file.error(span, message));
         };
-        // A store without write grants is not opened for writing.
+        // A store without write grants is opened read-only.
         let access = if self.file.may_write(name.as_str()) {
             FileAccess::ReadWrite
         } else {
@@ -160,25 +160,25 @@ impl<'a> Stores<'a> {
         Ok(store)
     }
 
-    /// Returns whether the sessions share a store.
+    /// Returns whether sessions share a store.
     pub(crate) fn sharing(&self, name: &MountName) -> StoreSharing {
         Self::sharing_of(self.file.config.stores.get(name.as_str()))
     }
 
-    /// Returns whether the sessions share a store with this configuration.
+    /// Returns whether sessions share a store with this configuration.
     pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> StoreSharing {
         let is_per_session = config.is_some_and(|config| config.per_session);
         if is_per_session { StoreSharing::PerSession } else { StoreSharing::Shared }
     }
 
-    /// The store that `[files.NAME]` describes itself. It is opened once, too.
+    /// Returns the store that the table `[files.NAME]` defines. It is opened once.
     pub(crate) fn open_own(
         &self,
         name: &str,
         config: &StoreConfig,
         access: FileAccess,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
-        // No store of [stores] has such a name.
+        // Cannot conflict: names of `[stores]` have no dot.
         let key = (format!("files.{name}"), self.values == Values::Leave);
         let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = open.get(&key) {
@@ -197,8 +197,8 @@ impl<'a> Stores<'a> {
         access: FileAccess,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
         let file = self.file;
-        // A directory or a bucket that the operator already works with may grow; a quota that is
-        // written counts everything.
+        // An explicit quota counts all content. The default limits only growth, because the
+        // operator's directory or bucket may already be large.
         let quota = config.quota.unwrap_or_else(Quota::growth);
         match (&config.directory, &config.url, &config.memory) {
             (Some(directory), None, None) => {
@@ -260,7 +260,7 @@ impl<'a> Stores<'a> {
             ..BucketOptions::default()
         };
         if self.values == Values::Leave {
-            // Nothing is sent: without keys it opens just as well.
+            // Opening a store sends no request, so it needs no keys.
             let azure_needs_one =
                 config.url.as_ref().is_some_and(|url| url.get_ref().starts_with("az://"));
             let access_key_id = config.access_key_id.clone().filter(|_| azure_needs_one);

@@ -1,4 +1,4 @@
-//! Quantities and refusals in words, for the operator.
+//! Formats quantities and refusals for the operator.
 
 use cofferdam_tool::RefusedCall;
 
@@ -15,13 +15,13 @@ pub fn bytes(count: u64) -> String {
     format!("{count} B")
 }
 
-/// Returns a number of things with their name in the right form.
+/// Returns a count with the singular or plural of a noun.
 #[must_use]
 pub fn counted(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
-/// Returns why a call does not start, with the name that may be meant.
+/// Returns the message of a refused call, with a suggested tool name.
 #[must_use]
 pub fn refusal(refused: &RefusedCall) -> String {
     match refused {

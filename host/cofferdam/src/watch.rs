@@ -1,4 +1,4 @@
-//! Changes of files.
+//! Watches files for changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// Time without a change after which a change counts as complete: editors write in several steps.
 const QUIET: Duration = Duration::from_millis(150);
-/// Maximum number of directories that are watched; a project with more is built by hand.
+/// Maximum number of watched directories. A larger project has to be built manually.
 const WATCHED_MAX: usize = 4096;
 
-/// A watcher that watches nothing yet, and the paths that change once it does. Reading is no
-/// change.
+/// Returns a watcher that watches nothing yet, and a channel that receives changed paths. Ignores
+/// read access.
 pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver<PathBuf>)> {
     let (send, receive) = mpsc::unbounded_channel();
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -23,7 +23,7 @@ pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver
             && !event.kind.is_access()
         {
             for path in event.paths {
-                // The listener is gone.
+                // Fails if the receiver is gone.
                 let _ = send.send(path);
             }
         }
@@ -31,7 +31,7 @@ pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver
     Ok((watcher.with_context(|| format!("changes of {of} are not noticed"))?, receive))
 }
 
-/// Source files of a project that is watched.
+/// Watched source files of a project.
 pub struct Sources {
     directory: PathBuf,
     watcher: RecommendedWatcher,
@@ -46,7 +46,7 @@ impl Sources {
     /// relative to it.
     ///
     /// # Errors
-    /// When there is no such directory, or the system does not report changes.
+    /// Returns an error if there is no such directory, or if the system does not report changes.
     pub fn watch(
         directory: &Path,
         is_source: fn(&Path) -> bool,
@@ -60,8 +60,8 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Waits until a source has changed and nothing more changes. Returns false when no change can
-    /// be noticed any more.
+    /// Waits until a source has changed and changes have stopped. Returns false when changes can no
+    /// longer be noticed.
     pub async fn changed(&mut self) -> bool {
         loop {
             let Some(first) = self.changes.recv().await else { return false };
@@ -80,8 +80,8 @@ impl Sources {
         path.strip_prefix(&self.directory).is_ok_and(self.is_source)
     }
 
-    /// One by one and not as a tree: what toolchains install has more directories than a system
-    /// lets one watch.
+    /// Watches each source directory individually, because a recursive watch would include
+    /// directories of toolchains, which can exceed the system's limit.
     fn watch_directories(&mut self) {
         let mut left = vec![self.directory.clone()];
         while let Some(directory) = left.pop() {
@@ -99,7 +99,7 @@ impl Sources {
                     .note(&format!("changes in {} are not noticed: {error}", directory.display()));
             }
             for entry in directory.read_dir().into_iter().flatten().flatten() {
-                // No links: their targets belong to other owners.
+                // Skips symbolic links, whose targets belong to other owners.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir())
                     && self.is_source(&entry.path())
                 {

@@ -1,4 +1,4 @@
-//! Workflows in YAML files: agents that work together.
+//! Workflows of agents, defined in YAML files.
 
 mod agents;
 mod build;
@@ -17,7 +17,7 @@ use crate::config::ConfigError;
 /// Maximum bytes of a workflow file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A workflow's file.
+/// A parsed workflow file.
 pub struct WorkflowFile {
     pub(crate) path: PathBuf,
     pub(crate) definition: WorkflowDefinition,
@@ -34,11 +34,12 @@ impl WorkflowFile {
         Ok(Self { path: path.to_owned(), definition })
     }
 
-    /// Builds the workflow. `max_iterations` replaces the number of supersteps that the file
-    /// allows.
+    /// Builds the workflow. `max_iterations` overrides the maximum number of supersteps in the
+    /// file.
     ///
     /// # Errors
-    /// When the file is not consistent, or names a model or a tool that does not exist.
+    /// Returns an error if the file is inconsistent, or names a model or a tool that does not
+    /// exist.
     pub fn workflow(
         &self,
         parts: &AgentParts<'_>,
@@ -50,28 +51,28 @@ impl WorkflowFile {
     /// Builds the workflow with agents that cannot be run, to check or draw it.
     ///
     /// # Errors
-    /// When the file is not consistent.
+    /// Returns an error if the file is inconsistent.
     pub fn outline(&self) -> Result<Workflow> {
         build::workflow(self, None, agents::stand_in)
     }
 
-    /// An error at a position of the file.
+    /// Returns an error at a position of the file.
     pub(crate) fn error(&self, at: Location, message: impl Into<String>) -> ConfigError {
         ConfigError { path: self.path.clone(), at: line_and_column(at), message: message.into() }
     }
 
-    /// An error about the file as a whole.
+    /// Returns an error without a position.
     pub(crate) fn error_anywhere(&self, message: impl Into<String>) -> ConfigError {
         ConfigError { path: self.path.clone(), at: None, message: message.into() }
     }
 
-    /// Returns the name of the workflow: that of the definition, or that of the file.
+    /// Returns the name of the workflow; by default the name of the file.
     pub fn name(&self) -> String {
         let stem = || self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         self.definition.name.clone().or_else(stem).unwrap_or_else(|| "workflow".to_owned())
     }
 
-    /// Resolves a path that the file names, relative to the file.
+    /// Resolves a path relative to the file.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }

@@ -1,4 +1,4 @@
-//! True if a call has ended as its case says.
+//! Compares the result of a call with the expectations of its case.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,10 +10,10 @@ use super::run::{CaseOutput, PreparedCase};
 use super::{ErrorName, ExpectedDefinition, TestCase};
 use crate::json;
 
-/// Longest file that a case compares.
+/// Maximum bytes of a file that a case compares.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Everything that is not as the case says.
+/// Returns a description of each difference from the case.
 pub(super) async fn problems(
     case: &TestCase,
     prepared: &PreparedCase,
@@ -31,7 +31,7 @@ pub(super) async fn problems(
         {
             problems.push(format!("{part:?} was not printed, but {:?}", record.stderr_tail));
         }
-        // What a tool prints stays with the host, whatever becomes of it.
+        // Output on stderr must never reach the model, whatever the outcome.
         if let (Some(part), Some(shown)) = (&case.stderr, completion.outcome.shown())
             && shown.text().contains(part)
         {
@@ -140,8 +140,8 @@ impl ErrorName {
     }
 }
 
-/// Returns whether two values are the same to a model: numbers by what they mean (`2` and `2.0`),
-/// objects in any order.
+/// Returns whether two values are equal for a model: numbers by value (`2` and `2.0`), objects in
+/// any order.
 fn same(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Number(expected), Value::Number(got)) => same_number(expected, got),
@@ -164,7 +164,7 @@ fn same_number(expected: &Number, got: &Number) -> bool {
     if is_whole(expected) && is_whole(got) {
         return expected == got;
     }
-    // Bit by bit: a case says the number that it means.
+    // Compares bits: a case states the exact number. Adding 0.0 turns -0.0 into 0.0.
     let bits = |number: &Number| number.as_f64().map(|number| (number + 0.0).to_bits());
     bits(expected) == bits(got)
 }
@@ -199,8 +199,8 @@ fn told_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
     problems
 }
 
-/// Returns whether reports are those that a tool makes: in their order, some of them at least. The
-/// host leaves out what comes too fast.
+/// Returns whether the reported progress is an ordered subset of the expected steps, and empty only
+/// if that is. The host drops reports that follow each other too quickly.
 fn is_progress(expected: &[Value], got: &[Value]) -> bool {
     let mut left = expected.iter();
     let is_in_order = got.iter().all(|step| left.any(|expected| same(expected, step)));

@@ -1,4 +1,4 @@
-//! Running cases: each in a call of its own, with what it names and nothing else.
+//! Runs cases: each in its own call, with only the grants that it names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,26 +27,26 @@ pub struct Runner<'a> {
     pub component: &'a Path,
     /// Base directory of mounts.
     pub directory: &'a Path,
-    /// Language that decides which `error` counts.
+    /// Language that selects among the variants of `error`.
     pub language: Option<&'a str>,
-    /// Declarations of the component: a tool that calls others finds those of its own plugin, if it
-    /// asks for them.
+    /// Declarations of the component. A tool that calls others may call all tools of its own
+    /// plugin, if it requests them.
     pub declarations: &'a [Declaration],
 }
 
-/// Result of a case: the differences, one line each.
+/// Result of a case: the differences, one per line.
 pub struct Verdict {
     pub problems: Vec<String>,
 }
 
-/// A plugin with what a case gives it.
+/// A plugin with the grants of one case.
 pub struct PreparedCase {
     toolset: Toolset,
     pub(super) stores: Vec<(String, Arc<dyn FileStore>)>,
     is_dry_run: bool,
 }
 
-/// Output of a tool to its caller.
+/// Progress and log that a tool sends to its caller.
 #[derive(Default)]
 pub(super) struct CaseOutput {
     pub(super) progress: Mutex<Vec<Progress>>,
@@ -69,7 +69,8 @@ impl Runner<'_> {
     /// Runs a case.
     ///
     /// # Errors
-    /// What is wrong with the case or the component; how the call ends is the verdict.
+    /// Returns an error if the case or the component is invalid. The outcome of the call is part of
+    /// the verdict instead.
     pub async fn run(&self, case: &TestCase) -> crate::Result<Verdict> {
         let prepared = self.prepare(case).await?;
         let told = Arc::new(CaseOutput::default());
@@ -78,7 +79,7 @@ impl Runner<'_> {
         Ok(Verdict { problems })
     }
 
-    /// Loads the plugin with what a case gives it.
+    /// Loads the plugin with the grants of a case.
     pub async fn prepare(&self, case: &TestCase) -> crate::Result<PreparedCase> {
         let (mounts, is_dry_run) = self.mounts(case).await?;
         let name = crate::plugin_name(self.component).map_err(invalid)?;
@@ -116,7 +117,8 @@ impl Runner<'_> {
         Ok(PreparedCase { toolset, stores, is_dry_run })
     }
 
-    /// The stores of a case, and whether one of them is a directory, which stays as it is.
+    /// Returns the stores of a case, and whether one of them is a directory. If so, the case is a
+    /// dry run, which leaves the directory unchanged.
     async fn mounts(&self, case: &TestCase) -> crate::Result<(Vec<Mount>, bool)> {
         let (mut mounts, mut has_directory) = (Vec::new(), false);
         for (name, files) in &case.mounts {
@@ -149,8 +151,9 @@ impl Runner<'_> {
         Ok((mounts, has_directory))
     }
 
-    /// A directory that belongs to the cases. Cases come with a plugin, and running those of an
-    /// untrusted plugin must not expose anything else of this machine.
+    /// Returns a directory below the directory of the cases. Returns an error for any other
+    /// directory, because the cases of an untrusted plugin must not reach other files of this
+    /// machine.
     fn beside(&self, path: &Path) -> crate::Result<PathBuf> {
         let wrong = |why: &str| Error::Invalid(format!("a case mounts {}, {why}", path.display()));
         let root =
@@ -166,7 +169,6 @@ impl Runner<'_> {
 }
 
 impl PreparedCase {
-    /// Calls the tool of a case.
     pub(super) async fn call(
         &self,
         case: &TestCase,
@@ -182,7 +184,7 @@ impl PreparedCase {
         self.toolset.call(&case.tool, Some(&arguments), &context).await
     }
 
-    /// Calls the tool of a case for its time alone. Whether it came to its end.
+    /// Calls the tool of a case to measure its duration. Returns whether the call returned a value.
     pub async fn ends_well(&self, case: &TestCase) -> bool {
         let ended = self.call(case, None).await;
         ended.is_ok_and(|completion| matches!(completion.outcome, cofferdam_tool::Outcome::Ok(_)))

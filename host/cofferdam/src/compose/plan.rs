@@ -1,4 +1,4 @@
-//! The checked parts of a host, before anything is loaded.
+//! Checked parts of a host, before anything is loaded.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::granting::Values;
 use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
 
 /// Configuration, plugins and file-access tools of a selection. None of them can write to a file
-/// that decides about grants.
+/// that controls grants.
 pub struct HostPlan {
-    /// The configuration, which was read once.
+    /// Configuration, read once.
     pub config: Option<ConfigFile>,
-    /// Plugins, which are not loaded.
+    /// Plugins that are not loaded yet.
     pub specs: Vec<PluginSpec>,
     /// File-access tools over the stores of the selection.
     pub files: Option<Arc<FileAccessTools>>,
@@ -24,13 +24,14 @@ pub struct HostPlan {
 }
 
 impl HostPlan {
-    /// Reads the configuration and opens stores. `values` tells whether secrets and variables are
-    /// read. No tool may write to `protected`. A store of the selection that `previous` has too
-    /// stays open.
+    /// Reads the configuration and opens stores.
+    ///
+    /// `values` controls whether secrets and variables are read. No tool may write to `protected`.
+    /// A store of the selection that `previous` also has stays open.
     ///
     /// # Errors
-    /// The configuration is invalid, a store cannot be opened, or a tool could write to what
-    /// decides about grants.
+    /// Returns an error if the configuration is invalid, a store cannot be opened, or a tool could
+    /// write to a file that controls grants.
     pub fn new(
         selection: &Selection,
         values: Values,
@@ -58,10 +59,10 @@ impl HostPlan {
         Ok(Self { config, specs, files: files.map(Arc::new), protected })
     }
 
-    /// Refuses a selection without any source of tools.
+    /// Returns the plan if the selection has any source of tools.
     ///
     /// # Errors
-    /// It names none.
+    /// Returns an error if it has none.
     pub fn require_tools(self, selection: &Selection) -> Result<Self> {
         let config = self.config.as_ref();
         let has_tools = !self.specs.is_empty()
@@ -78,8 +79,8 @@ impl HostPlan {
         }
     }
 
-    /// Returns the paths that scripts of skills may not write to either: those of plugins and their
-    /// configuration.
+    /// Returns the paths that scripts of skills may not write to: the protected ones, and those of
+    /// plugins and their configuration.
     #[cfg(feature = "skills")]
     pub(crate) fn protected_from_skills(&self) -> Vec<PathBuf> {
         [self.protected.as_slice(), &deciding(&self.specs)].concat()

@@ -1,5 +1,5 @@
-//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what the operator wrote
-//! around an entry.
+//! Edits `cofferdam.toml` for `grant` and `revoke`. Preserves comments and formatting of the
+//! operator.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,29 +23,29 @@ pub struct ConfigEditor {
 pub struct NewGrant {
     /// Permission.
     pub permission: Permission,
-    /// The directory behind a store that the file does not have yet.
+    /// Directory of a store that the file does not have yet.
     pub directory: Option<PathBuf>,
-    /// The value of a variable or configuration value; a variable without one is passed on from the
-    /// host.
+    /// Value of an environment variable or configuration value. A variable without one is passed on
+    /// from the host.
     pub value: Option<String>,
 }
 
 impl ConfigEditor {
-    /// Reads a configuration, which has to be a valid one.
+    /// Opens a configuration. Returns an error if it is invalid.
     pub fn open_ambient(path: &Path) -> crate::Result<Self> {
         ConfigFile::read_ambient(path)?;
         let text = cofferdam_files::read_named_text_ambient(path, crate::config::CONFIG_BYTES_MAX);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
         let document =
             text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
-        // A link to the file stays a link.
+        // Edits the target of a symbolic link, so that the link stays.
         let path = path
             .canonicalize()
             .with_context(|| format!("{} cannot be resolved", path.display()))?;
         Ok(Self { path, document })
     }
 
-    /// Adds a grant to a plugin. Says whether anything has changed.
+    /// Adds a grant to a plugin. Returns whether anything has changed.
     pub fn grant(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
         if let (Permission::Files(Some(store), _), Some(directory)) =
             (&grant.permission, &grant.directory)
@@ -99,7 +99,7 @@ impl ConfigEditor {
         Ok(self.document.to_string() != before)
     }
 
-    /// Takes a grant away from a plugin. Says whether it was there.
+    /// Removes a grant from a plugin. Returns whether anything has changed.
     pub fn revoke(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
         let before = self.document.to_string();
         let entry = self.plugin(plugin)?;
@@ -138,7 +138,7 @@ impl ConfigEditor {
         Ok(self.document.to_string() != before)
     }
 
-    /// Takes every grant away from a plugin, those that all plugins have too.
+    /// Removes all grants from a plugin, including the default grants.
     pub fn revoke_all(&mut self, plugin: &str) -> crate::Result<()> {
         let entry = self.plugin(plugin)?;
         entry.remove("grants");
@@ -146,7 +146,7 @@ impl ConfigEditor {
         Ok(())
     }
 
-    /// Writes the file, if what has become of it is a valid configuration.
+    /// Writes the file if the result is a valid configuration.
     pub fn save(&self) -> crate::Result<()> {
         self.config()?;
         replace_file(&self.path, self.document.to_string().as_bytes())
@@ -170,7 +170,7 @@ impl ConfigEditor {
     }
 }
 
-/// The table at `path`, made where it is missing.
+/// Returns the table at `path`. Creates missing tables.
 pub fn table<'t>(
     root: &'t mut dyn TableLike,
     path: &[&str],
@@ -210,8 +210,8 @@ fn remove(table: &mut dyn TableLike, key: &str, name: &str) {
     }
 }
 
-/// Takes entries out of a list of texts or of tables with `to`. A comment behind an entry stands
-/// before the next one for the parser: it stays when that one goes.
+/// Removes entries from a list of strings, or of tables with `to`. The parser stores a comment
+/// behind an entry as the prefix of the next one, so the comments before a removed entry are moved.
 fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> bool) {
     let Some(array) = table.get_mut(key).and_then(Item::as_array_mut) else { return };
     let mut comment = String::new();
@@ -251,18 +251,18 @@ fn from_env(name: &str) -> Value {
     Value::InlineTable(table)
 }
 
-/// Replaces a file with `bytes` in one step, with the mode of the old one.
+/// Replaces a file with `bytes` atomically. Keeps the mode of the old file.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mode = std::fs::metadata(path).map(|old| old.permissions());
     replace(path, bytes, Some(mode.unwrap_or_else(|_| readable())))
 }
 
-/// Replaces a file with `bytes` in one step. Only the user may read it.
+/// Replaces a file with `bytes` atomically. Only the user may read the new file.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     replace(path, bytes, None)
 }
 
-/// A temporary file is private, and stays so without a `mode`.
+/// Replaces a file. Temporary files are private, so without a `mode` the result is too.
 fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std::io::Result<()> {
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -276,7 +276,7 @@ fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std
     Ok(())
 }
 
-/// A new file holds nothing that others may not read.
+/// Returns the mode of a new file, which others may read because it contains no secrets.
 #[cfg(unix)]
 fn readable() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;

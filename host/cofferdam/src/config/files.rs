@@ -1,4 +1,4 @@
-//! `[files.NAME]`: stores that the file-access tools work on.
+//! `[files.NAME]`: stores of the file-access tools.
 
 use std::path::PathBuf;
 
@@ -9,40 +9,38 @@ use toml::Spanned;
 
 use super::StoreConfig;
 
-/// `[files.NAME]`: one of `store`, `directory`, `url` and `memory`, and what the tools may do
-/// there.
+/// `[files.NAME]`: one of `store`, `directory`, `url` and `memory`, and the access of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FilesTable {
-    /// The store of `[stores]`.
+    /// Name of a store of `[stores]`.
     pub(crate) store: Option<Spanned<String>>,
-    /// The directory behind the store.
+    /// Directory of the store.
     pub directory: Option<Spanned<PathBuf>>,
-    /// The bucket behind the store. One that needs a key is a store of `[stores]`.
+    /// Bucket of the store. A bucket that needs a key has to be a store of `[stores]`.
     url: Option<Spanned<String>>,
     /// True if the store is in memory.
     memory: Option<bool>,
-    /// The limits of a store that is not one of `[stores]`.
+    /// Quota of a store that is not one of `[stores]`.
     quota: Option<Quota>,
-    /// True if each session has a directory of its own, in a store that is not one of `[stores]`.
+    /// True if each session has its own directory, in a store that is not one of `[stores]`.
     per_session: bool,
-    /// True if the tools may change anything.
+    /// Access of the tools; read-write by default.
     pub(crate) access: Option<Spanned<FileAccess>>,
-    /// True if deleting needs approval.
+    /// True if deleting a file needs approval.
     pub(crate) delete_approval: Option<bool>,
     /// True if every other change needs approval.
     pub(crate) write_approval: Option<bool>,
     /// Exceptions by tool and path.
     pub(crate) approvals: Vec<ApprovalRule>,
-    /// Paths that the tools do not see, instead of the default ones.
+    /// Paths that are hidden from the tools, instead of the default ones.
     pub(crate) hidden: Option<PathPatterns>,
-    /// Paths that the tools do not change.
+    /// Paths that the tools cannot change.
     pub(crate) read_only: PathPatterns,
 }
 
 impl FilesTable {
-    /// The store that the table describes itself; `None` if it names one of `[stores]` and nothing
-    /// else.
+    /// Returns the store that the table defines; `None` if it names only one of `[stores]`.
     pub(crate) fn own_store(&self) -> Option<StoreConfig> {
         let is_empty = self.directory.is_none() && self.url.is_none() && self.memory.is_none();
         if is_empty && self.quota.is_none() && !self.per_session {

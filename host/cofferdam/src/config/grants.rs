@@ -1,4 +1,4 @@
-//! `[grants]` and `[plugins.NAME.grants]`: what the operator offers.
+//! `[grants]` and `[plugins.NAME.grants]`: permissions that the operator offers.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,19 +10,19 @@ use cofferdam_tool::{FileAccess, MountName, Permission, Policy, ToolName};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-/// Grants as they are written. Those of a plugin are added to those of the file.
+/// Table of grants. Those of a plugin are added to those of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct GrantsTable {
-    /// Stores that the plugin sees as `/<store>`, and what it may do there.
+    /// Access to stores by name. The plugin sees a store as `/<store>`.
     files: BTreeMap<String, Spanned<FileAccess>>,
-    /// Requests: rules, or tables with addresses and headers.
+    /// HTTP requests: rules, or tables with addresses and headers.
     http: Vec<Spanned<Value>>,
-    /// Connections.
+    /// Socket connections.
     sockets: Vec<Spanned<String>>,
-    /// Environment variables and where their values come from.
+    /// Environment variables, with the sources of their values.
     env: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Configuration values and where they come from.
+    /// Configuration values, with their sources.
     config: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Secrets that the guest may read.
     secrets: Vec<Spanned<String>>,
@@ -39,11 +39,11 @@ pub struct GrantsTable {
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSource {
-    /// It stands in the file.
+    /// Literal value in the file.
     Literal(String),
-    /// An environment variable of the host.
+    /// Environment variable of the host.
     Env(String),
-    /// A secret.
+    /// Name of a secret.
     Secret(String),
 }
 
@@ -52,7 +52,7 @@ pub enum ValueSource {
 pub struct OfferedGrants {
     /// Offered policy. The caller sets its limits.
     pub(crate) policy: Policy,
-    /// Position of each store in the file, for messages.
+    /// Position of each store in the file, for error messages.
     pub(crate) files_at: BTreeMap<MountName, Range<usize>>,
     /// Environment variables.
     pub env: BTreeMap<String, ValueSource>,
@@ -64,12 +64,12 @@ pub struct OfferedGrants {
 pub type Wrong = (Range<usize>, String);
 
 impl GrantsTable {
-    /// Returns whether something in a store may be changed.
+    /// Returns whether plugins may change something in a store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
         self.files.get(store).is_some_and(|access| *access.get_ref() != FileAccess::ReadOnly)
     }
 
-    /// Adds these grants to `offered`. Of two that name the same thing the later one counts.
+    /// Adds these grants to `offered`. Replaces an earlier grant of the same name.
     pub fn add_to(&self, offered: &mut OfferedGrants) -> Result<(), Wrong> {
         for (store, access) in &self.files {
             let name = MountName::new(store.as_str())
@@ -111,7 +111,7 @@ fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T
     text.parse().map_err(|error| (span.clone(), format!("`{text}` {error}")))
 }
 
-/// A name that follows the rules of one kind of permission.
+/// Returns a name if it is valid for one kind of permission.
 pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
     let permission: Permission = format!("{kind}:{}", name.get_ref()).parse().map_err(
         |error: cofferdam_tool::permission::InvalidPermission| (name.span(), error.to_string()),
@@ -122,7 +122,7 @@ pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong>
     }
 }
 
-/// A rule as a text, or a table with `to`, `addresses` and `headers`.
+/// Parses a rule as a string, or as a table with `to`, `addresses` and `headers`.
 fn http(entry: &Spanned<Value>) -> Result<HttpGrant, Wrong> {
     let span = entry.span();
     let wrong = |message: String| (span.clone(), message);
@@ -157,7 +157,7 @@ fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> 
     texts.ok_or_else(|| format!("`{key}` is a list of strings"))
 }
 
-/// A text, `{ env = "NAME" }` or `{ secret = "NAME" }`.
+/// Parses a string, `{ env = "NAME" }` or `{ secret = "NAME" }`.
 pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
     let form =
         || (value.span(), "write a string, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());

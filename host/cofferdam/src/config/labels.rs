@@ -1,4 +1,4 @@
-//! `[labels]`: what of a conversation can be relied on, and which calls are therefore not made.
+//! `[labels]`: the label policy, which decides which calls are blocked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct LabelsTable {
-    /// True if labels are used at all.
+    /// True if labels are used.
     pub policy: bool,
     /// True if untrusted results are hidden from the model.
     auto_hide_untrusted: bool,
@@ -18,15 +18,15 @@ pub struct LabelsTable {
     approval_on_violation: bool,
     /// Tools that may be called in an untrusted context.
     allow_untrusted_tools: Vec<Spanned<String>>,
-    /// The model of `[models]` that sees hidden values.
+    /// Model of `[models]` that sees hidden values.
     pub quarantine_model: Option<Spanned<String>>,
-    /// Statements about tools, by the name that the model uses.
+    /// Labels of tools, by the name that the model uses.
     tools: BTreeMap<Spanned<String>, StatedTable>,
-    /// Statements about all tools of a plugin, a server or a store of `--files`.
+    /// Labels of all tools of a plugin, a server or a store of `--files`.
     sources: BTreeMap<Spanned<String>, StatedTable>,
 }
 
-/// Statement about labels (`LBL-5`).
+/// Stated labels (`LBL-5`).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct StatedTable {
@@ -52,7 +52,7 @@ impl Default for LabelsTable {
 }
 
 impl LabelsTable {
-    /// The policy that the table means.
+    /// Returns the policy that the table defines.
     pub fn to_policy(&self) -> LabelPolicy {
         let mut policy = LabelPolicy::new()
             .auto_hide_untrusted(self.auto_hide_untrusted)
@@ -69,12 +69,12 @@ impl LabelsTable {
         policy
     }
 
-    /// The tools that are named, in order.
+    /// Returns the tools that the table names, in order.
     pub fn tools(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.allow_untrusted_tools.iter().chain(self.tools.keys())
     }
 
-    /// The sources that are named.
+    /// Returns the sources that the table names.
     pub fn sources(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.sources.keys()
     }

@@ -1,4 +1,4 @@
-//! `[models.NAME]`: models that `cofferdam chat` talks to.
+//! `[models.NAME]`: models for `cofferdam chat`.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use url::Url;
 
 use super::grants::{ValueSource, Wrong, source};
 
-/// A model as it is written.
+/// Table of a model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelTable {
     /// Interface of the provider.
     pub(crate) provider: Provider,
-    /// Name of the model at the provider; of `script` the file, relative to the configuration.
+    /// Name of the model at the provider; for `script` a file, relative to the configuration.
     pub(crate) model: Spanned<String>,
     /// Base URL, if it is not the provider's own.
     #[serde(default)]
@@ -22,16 +22,16 @@ pub struct ModelTable {
     /// Source of the key.
     #[serde(default)]
     key: Option<Spanned<Value>>,
-    /// True if it is the one that is used where none is named.
+    /// True if this is the default model.
     #[serde(default)]
     pub(crate) default: bool,
-    /// True if the provider is asked to keep to the schemas of the tools.
+    /// True if the provider should enforce the schemas of the tools.
     #[serde(default)]
     pub(crate) strict: bool,
-    /// Most tokens of one reply.
+    /// Maximum number of tokens of one reply.
     #[serde(default)]
     pub(crate) max_output_tokens: Option<u64>,
-    /// Randomness.
+    /// Sampling temperature.
     #[serde(default)]
     pub(crate) temperature: Option<f64>,
 }
@@ -40,18 +40,18 @@ pub struct ModelTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// OpenAI's chat completions, and what speaks like them.
+    /// OpenAI's chat completions API, and compatible services.
     OpenAi,
-    /// OpenAI's responses.
+    /// OpenAI's responses API.
     Responses,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
-    /// A file of replies.
+    /// A file with scripted replies.
     Script,
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub(crate) const ALL: [Self; 4] =
         [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Script];
 
@@ -67,7 +67,7 @@ impl Provider {
 }
 
 impl ModelTable {
-    /// Returns the source of the key, whose value is not in the file.
+    /// Returns the source of the key. The key itself must not be in the file.
     pub(crate) fn key(&self) -> Result<Option<ValueSource>, Wrong> {
         let Some(written) = &self.key else { return Ok(None) };
         let wrong =
@@ -97,7 +97,7 @@ impl ModelTable {
         }
     }
 
-    /// Returns the position of the model in the file, for messages.
+    /// Returns the position of the model in the file, for error messages.
     pub(crate) fn span(&self) -> Range<usize> {
         self.model.span()
     }

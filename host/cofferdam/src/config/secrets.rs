@@ -1,4 +1,4 @@
-//! `[secrets]`: where secrets are kept.
+//! `[secrets]`: sources of secrets.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,16 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// Largest file with a secret, in bytes.
+/// Maximum size of a file with a secret, in bytes.
 pub const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Location of a secret, whose value is never in the configuration. Its value is never in the
-/// configuration.
+/// Source of a secret. The value itself is never in the configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),
-    /// A file, relative to the configuration. A line feed at its end does not belong to the secret.
+    /// A file, relative to the configuration. A line feed at its end is not part of the secret.
     File(PathBuf),
     /// An entry of the operating system's keyring: `service/user`.
     Keyring(String),
@@ -27,7 +26,7 @@ pub enum SecretSource {
 impl SecretSource {
     /// Reads the secret. `resolve` makes a path of the configuration absolute.
     ///
-    /// The error says where was looked and never what was found.
+    /// An error names only the source, never the value.
     pub(crate) fn read_ambient(
         &self,
         resolve: impl Fn(&Path) -> PathBuf,
@@ -65,7 +64,7 @@ fn of_file(path: &Path) -> crate::Result<SecretText> {
     Ok(SecretText::new(text.strip_suffix('\r').unwrap_or(text)))
 }
 
-/// A file that all users can read is not accepted as a secret.
+/// Returns an error if other users have access to the file of a secret.
 #[cfg(unix)]
 fn check_owner_only(path: &Path, metadata: &std::fs::Metadata) -> crate::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -88,15 +87,15 @@ fn of_keyring(entry: &str) -> crate::Result<SecretText> {
         return Err(Error::failed("write a keyring entry as \"service/user\""));
     };
     let (service, user) = (service.to_owned(), user.to_owned());
-    // In a thread of its own: a keyring that is reached over a bus may start a runtime, which is
-    // not possible in one.
+    // Runs on a separate thread: a keyring that is reached over a bus may start an async runtime,
+    // which is not possible inside another one.
     let read = std::thread::spawn(move || keyring::v1::Entry::new(&service, &user)?.get_password());
     match read.join() {
         Ok(Ok(value)) => Ok(SecretText::new(value)),
         Ok(Err(keyring::v1::Error::NoEntry)) => {
             Err(Error::failed(format!("the keyring has no entry {entry}")))
         }
-        // The texts of keyrings name services and buses, not values.
+        // Error messages of keyrings name services and buses, not values.
         Ok(Err(error)) => match keyring::v1::Entry::store_status() {
             Err(status) => Err(Error::failed(format!(
                 "the keyring of this system cannot be reached: {status}"

@@ -1,4 +1,4 @@
-//! `[serve]` and `[toolsets.NAME]`: what MCP clients are offered, and who may call over HTTP.
+//! `[serve]` and `[toolsets.NAME]`: the offer for MCP clients, and access over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,27 @@ use url::Url;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServeTable {
-    /// Names by which the server may be addressed, beside the loopback ones.
+    /// Host names of the server, in addition to the loopback ones.
     pub(crate) hosts: Vec<String>,
-    /// Web pages that may call.
+    /// Origins of web pages that may call.
     pub(crate) origins: Vec<Spanned<String>>,
-    /// Requests per second of one caller.
+    /// Maximum rate of requests of one caller.
     pub(crate) rate: Option<Spanned<RateTable>>,
-    /// Callers with a token of the server's own, by name.
+    /// Callers with a token of this server, by name.
     pub(crate) tokens: BTreeMap<String, TokenTable>,
-    /// An authorization server whose tokens are taken.
+    /// Authorization server whose tokens are accepted.
     pub(crate) oauth: Option<Spanned<OAuthTable>>,
     /// Stores whose files are resources.
     pub(crate) stores: Vec<Spanned<String>>,
-    /// Tools that run as a task or not at all.
+    /// Tools that run only as tasks.
     pub(crate) only_as_task: BTreeSet<String>,
-    /// Tools that make prompts, by the prompt's name.
+    /// Tools that produce prompts, by the prompt's name.
     pub(crate) prompts: BTreeMap<String, Spanned<PromptTable>>,
-    /// Tools that make resources, by address.
+    /// Tools that produce resources, by URI.
     pub(crate) resources: BTreeMap<String, Spanned<ResourceTable>>,
 }
 
-/// `[toolsets.NAME]`: some of the tools.
+/// `[toolsets.NAME]`: a subset of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ToolsetTable {
@@ -56,11 +56,11 @@ pub(crate) struct RateTable {
 pub(crate) struct TokenTable {
     /// `sha256:` and 64 hexadecimal digits, as `cofferdam mcp token` prints it.
     pub(crate) digest: Spanned<String>,
-    /// The plugins, stores and servers whose tools may be used; all if it is left out.
+    /// Plugins, stores and servers whose tools may be used; all if omitted.
     #[serde(default)]
     pub(crate) sources: Option<BTreeSet<String>>,
-    /// The tools that may be used, by name, with `*` for any characters; all of the sources if it
-    /// is left out.
+    /// Tools that may be used, by name, with `*` for any characters; all tools of the sources if
+    /// omitted.
     #[serde(default)]
     pub(crate) tools: Option<Vec<Spanned<String>>>,
 }
@@ -75,10 +75,10 @@ pub struct OAuthTable {
     pub(crate) keys: Option<Url>,
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
-    /// Sources for callers that are not in `subjects`; none if missing.
+    /// Sources for callers that are not in `subjects`; none if omitted.
     #[serde(default)]
     pub(crate) sources: BTreeSet<String>,
-    /// Sources of single subjects.
+    /// Sources by subject.
     #[serde(default)]
     pub(crate) subjects: BTreeMap<String, BTreeSet<String>>,
 }

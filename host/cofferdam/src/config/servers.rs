@@ -11,42 +11,43 @@ use toml::{Spanned, Value};
 
 use super::grants::{ValueSource, Wrong, named, source};
 
-/// Headers that the protocol itself sets, beside those that begin with `mcp-`.
+/// Headers that the protocol sets itself, beside those that begin with `mcp-`.
 const PROTOCOL_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
 
-/// A server as it is written: one of `command` and `url`, and what goes with it.
+/// Table of a server: either `command` or `url`, and the related settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServerTable {
-    /// The program that is started, and its arguments.
+    /// Program to start, and its arguments.
     pub command: Option<Spanned<Vec<String>>>,
-    /// Environment variables of the program, beside those that programs are found and started by.
+    /// Environment variables of the program, beside those that are inherited to find and start
+    /// programs.
     pub env: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Working directory of the program.
     pub directory: Option<Spanned<PathBuf>>,
-    /// The address of a server that speaks HTTP.
+    /// Address of a server that speaks HTTP.
     pub(crate) url: Option<Spanned<String>>,
     /// Headers of every request.
     pub headers: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// OAuth settings, used when the server asks for authorization.
     pub oauth: Option<Spanned<ServerOAuthTable>>,
-    /// The tools that are used, by the server's own names; all if it is left out.
+    /// Tools to use, by the server's own names; all if omitted.
     pub tools: Option<Vec<String>>,
-    /// Stands before the names of the tools.
+    /// Prefix of the tools' names.
     pub(crate) prefix: Option<String>,
     /// True if prompts are offered as tools.
     pub(crate) prompts: bool,
     /// Revision of the protocol to speak.
     protocol: Protocol,
-    /// True if a change of what it says needs consent.
+    /// True if a change of the server's statements needs consent.
     pub(crate) pin: bool,
-    /// True if the server may ask the one who makes a call.
+    /// True if the server may ask the caller questions.
     pub ask: bool,
     /// Tools that need the user's approval.
     approval: Option<Spanned<Value>>,
     /// Arguments that are sent although the server does not declare them.
     extras: Option<Spanned<Value>>,
-    /// Half of a result to use.
+    /// Part of a result to use.
     result: ResultSelection,
     /// Options of tasks.
     tasks: Option<Spanned<TasksTable>>,
@@ -58,13 +59,13 @@ pub struct ServerTable {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServerOAuthTable {
-    /// The id that was registered at the authorization server beforehand.
+    /// Client id that was registered with the authorization server beforehand.
     pub(crate) client_id: Option<String>,
-    /// Its secret.
+    /// Secret of the client id.
     client_secret: Option<Spanned<Value>>,
-    /// The address of a document about this client.
+    /// URL of the client's metadata document.
     pub(crate) client_metadata: Option<String>,
-    /// True if the host authorises as itself, without the operator.
+    /// True if the host authorizes as itself, without the operator.
     pub machine: bool,
     /// Scopes to request in addition to those that the server names.
     pub(crate) scopes: Vec<String>,
@@ -76,10 +77,10 @@ pub struct ServerOAuthTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServerLimits {
-    /// Milliseconds until there is a connection and the tools are listed: a package runner may
-    /// fetch a program first.
+    /// Maximum milliseconds until the connection is made and the tools are listed. A package runner
+    /// may have to download a program first.
     pub(crate) connect_ms_max: u64,
-    /// Milliseconds that one call may take; the longest that the operator would look at a screen.
+    /// Maximum milliseconds of one call.
     pub wall_ms_max: u64,
 }
 
@@ -107,14 +108,14 @@ enum ResultSelection {
 /// `protocol`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 enum Protocol {
-    /// The latest that both speak.
+    /// Latest revision that both sides support.
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// With a handshake, as up to this revision.
+    /// Revisions with a handshake, up to this one.
     #[serde(rename = "2025-11-25")]
     Handshake,
-    /// Without a handshake.
+    /// Revision without a handshake.
     #[serde(rename = "2026-07-28")]
     Stateless,
 }
@@ -122,9 +123,9 @@ enum Protocol {
 /// Source of a header's value.
 #[derive(Debug)]
 pub enum HeaderSource {
-    /// A text with places for secrets: `Bearer ${secret:NAME}`.
+    /// String with placeholders for secrets: `Bearer ${secret:NAME}`.
     Text(BoundHeader),
-    /// Something whole, under this name.
+    /// Name of the header, and the source of its complete value.
     Whole(String, ValueSource),
 }
 
@@ -169,12 +170,12 @@ impl Default for TasksTable {
 }
 
 impl ServerTable {
-    /// The variables that are configured.
+    /// Returns the configured environment variables.
     pub(crate) fn env(&self) -> Result<BTreeMap<String, ValueSource>, Wrong> {
         self.env.iter().map(|(name, value)| Ok((named("env", name)?, source(value)?))).collect()
     }
 
-    /// The headers that are configured.
+    /// Returns the configured headers.
     pub(crate) fn headers(&self) -> Result<Vec<(HeaderSource, Range<usize>)>, Wrong> {
         self.headers.iter().map(|(name, value)| Ok((header(name, value)?, value.span()))).collect()
     }
@@ -208,7 +209,7 @@ impl ServerTable {
         })
     }
 
-    /// Arguments that are sent although the server does not declare them (`MCP-5`).
+    /// Returns the arguments that are sent although the server does not declare them (`MCP-5`).
     pub(crate) fn extras(&self) -> Result<Extras, Wrong> {
         let Some(written) = &self.extras else { return Ok(Extras::default()) };
         written.get_ref().clone().try_into().map_err(|_| {
@@ -237,7 +238,7 @@ impl ServerTable {
         }
     }
 
-    /// Returns the half of a result to use.
+    /// Returns the part of a result to use.
     pub(crate) fn selection(&self) -> SelectionMode {
         match self.result {
             ResultSelection::StructuredFirst => SelectionMode::StructuredFirst,
@@ -248,7 +249,7 @@ impl ServerTable {
         }
     }
 
-    /// Returns the sources of all values: variables, headers, and the secret of OAuth.
+    /// Returns the sources of all values: variables, headers, and the OAuth client secret.
     pub fn sources(&self) -> Result<Vec<ValueSource>, Wrong> {
         let headers = self.headers()?.into_iter().filter_map(|(header, _)| match header {
             HeaderSource::Whole(_, source) => Some(source),
@@ -261,7 +262,7 @@ impl ServerTable {
 }
 
 impl ServerOAuthTable {
-    /// The secret of the client; its value does not stand in the file.
+    /// Returns the source of the client secret. The secret itself must not be in the file.
     pub(crate) fn client_secret(&self) -> Result<Option<ValueSource>, Wrong> {
         let Some(written) = &self.client_secret else { return Ok(None) };
         match source(written)? {

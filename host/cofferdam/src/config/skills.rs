@@ -1,4 +1,4 @@
-//! `[skills]`: where skills are, and what their tools and scripts may do.
+//! `[skills]`: locations of skills, and grants of their tools and scripts.
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ use super::GrantsTable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SkillsTable {
-    /// Directories that skills are looked for in, before those of `stores`.
+    /// Directories to search for skills, before `stores`.
     pub(crate) directories: Vec<Spanned<PathBuf>>,
-    /// Stores that skills are looked for in.
+    /// Stores to search for skills.
     pub(crate) stores: Vec<Spanned<String>>,
-    /// Tools that a model uses without asking.
+    /// Tools that a model may use without approval.
     pub(crate) free: Vec<Spanned<String>>,
     /// Grants of scripts in addition to the folder of their skill.
     pub(crate) grants: GrantsTable,
-    /// Limits of a script; a key that is left out has the value of the file's `[limits]`.
+    /// Limits of a script. Omitted keys have the value of the file's `[limits]`.
     pub(crate) limits: LimitsAsked,
 }
 
 impl SkillsTable {
-    /// Returns whether it names any place.
+    /// Returns whether the table names no location.
     pub(crate) fn is_empty(&self) -> bool {
         self.directories.is_empty() && self.stores.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Bundles: a program and plugins in one file (`.mcpb`) that clients install.
 //!
-//! The same inputs make the same bytes. Secrets and directories stay out: the client asks the user
-//! who installs the bundle for them.
+//! Bundles are reproducible: the same inputs produce the same bytes. A bundle contains no secrets
+//! and no directories; the client asks the user who installs it for them.
 
 mod archive;
 mod contents;
@@ -29,11 +29,11 @@ pub struct BundleOptions {
     pub name: String,
     /// Version.
     pub version: String,
-    /// Purpose, in a sentence; the names of the tools if it is missing.
+    /// Description in one sentence; by default the names of the tools.
     pub description: Option<String>,
-    /// Author; the name of the bundle if it is missing.
+    /// Author; by default the name of the bundle.
     pub author: Option<String>,
-    /// Further flags for `serve`.
+    /// Additional flags for `serve`.
     pub flags: Vec<String>,
 }
 
@@ -44,15 +44,15 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Platform that the bundles of this program run on, in the words of the format.
+    /// Platform of bundles that this program packs, in the terms of the format.
     pub const PLATFORM: &'static str = manifest::PLATFORM;
 
-    /// Packs the program and the plugins of the selection. They are loaded, which shows that they
+    /// Packs the program and the plugins of the selection. Loads the plugins to check that they
     /// work.
     ///
     /// # Errors
-    /// The selection has something that another machine would not have, a plugin does not load, or
-    /// a file cannot be read.
+    /// Returns an error if the selection depends on this machine, a plugin does not load, or a file
+    /// cannot be read.
     pub async fn pack(
         engine: &Engine,
         selection: &Selection,
@@ -85,10 +85,10 @@ impl Bundle {
         Ok(Self { bytes, tools: tools.len() })
     }
 
-    /// Writes the bundle in one step.
+    /// Writes the bundle atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         replace_file(path, &self.bytes)
             .with_context(|| format!("{} cannot be written", path.display()))

@@ -1,4 +1,4 @@
-//! Clients: the file in which each looks for servers, and its form.
+//! MCP clients: the path and format of the file in which each finds its servers.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Suffix of the copy of a file from before an edit.
 const BACKUP: &str = ".before-cofferdam";
-/// Seconds that goose waits for an answer: its own default.
+/// Timeout of goose in seconds, which is its default.
 const GOOSE_TIMEOUT_S: u64 = 300;
 
 /// A program that starts MCP servers.
@@ -48,13 +48,14 @@ impl ServerEntry {
     /// Returns the entry of a server that `program` runs.
     ///
     /// # Errors
-    /// The path of the program is not UTF-8.
+    /// Returns an error if the path of the program is not UTF-8.
     pub fn new(name: &str, program: &Path, command: ServeCommand) -> Result<Self> {
         let arguments = command.into_arguments();
         Ok(Self { name: name.to_owned(), command: absolute(program)?, arguments })
     }
 
-    /// Refuses to replace a server that only has the same name. `found` is its command.
+    /// Returns an error if the existing entry with this name runs another program. `found` is the
+    /// command of that entry.
     pub(super) fn check_same_program(&self, found: Option<&str>) -> Result<()> {
         let file_name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
         if found.is_some_and(|found| file_name(found) == file_name(&self.command)) {
@@ -67,7 +68,7 @@ impl ServerEntry {
         )))
     }
 
-    /// Returns command and arguments in the form that most clients read.
+    /// Returns command and arguments in the format of most clients.
     fn keys(&self) -> Map<String, Value> {
         let keys = [("command", json!(self.command)), ("args", json!(self.arguments))];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -79,7 +80,7 @@ impl ServerEntry {
         keys
     }
 
-    /// Returns the extension in goose's YAML. JSON is YAML, so values are written as JSON.
+    /// Returns the extension in goose's YAML. JSON is valid YAML, so values are written as JSON.
     fn goose_yaml(&self) -> String {
         let keys = [
             ("enabled", json!(true)),
@@ -98,22 +99,23 @@ impl ServerEntry {
 /// Result of [`McpClient::write`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChange {
-    /// The file had the entry already.
+    /// The file already had the entry.
     Unchanged,
     /// The file was created.
     Created,
     /// The file was changed.
     Changed {
-        /// Copy of the file from before.
+        /// Copy of the previous file.
         backup: PathBuf,
     },
 }
 
 impl McpClient {
-    /// Returns the content of a file that has no other server.
+    /// Returns the content of a file with only this server.
     ///
     /// # Errors
-    /// Never for an entry of [`ServerEntry::new`]; the editor of the file's form failed.
+    /// Returns an error if the editor of the file's format fails, which does not happen for an
+    /// entry of [`ServerEntry::new`].
     pub fn new_file(self, entry: &ServerEntry) -> Result<String> {
         match self {
             Self::Goose => Ok(entry.goose_yaml()),
@@ -121,12 +123,12 @@ impl McpClient {
         }
     }
 
-    /// Adds the entry to a file, or changes it there, in one step. A copy from before stays beside
-    /// a file that is changed; a link to a file stays a link.
+    /// Adds or updates the entry in a file, in one step. Keeps a backup of a file that it changes,
+    /// and follows a symbolic link to the file.
     ///
     /// # Errors
-    /// The file cannot be read, edited or written, has another server with the same name, or is
-    /// YAML, which is not edited.
+    /// Returns an error if the file cannot be read, edited or written, has another server with the
+    /// same name, or is YAML, which is not edited.
     pub fn write(self, path: &Path, entry: &ServerEntry) -> Result<FileChange> {
         let shown = path.display();
         let before = match cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX) {
@@ -162,7 +164,7 @@ impl McpClient {
         Ok(FileChange::Changed { backup })
     }
 
-    /// Returns `text`, the content of the client's file, with the entry in it.
+    /// Returns `text`, the content of the client's file, with the entry added.
     fn edit(self, text: &str, entry: &ServerEntry) -> Result<String> {
         match self {
             Self::Claude | Self::ClaudeDesktop | Self::Cursor => {
@@ -177,11 +179,11 @@ impl McpClient {
         }
     }
 
-    /// Returns the file in which the client looks: the user's, or for Claude Code and VS Code that
-    /// of the working directory.
+    /// Returns the default path of the client's file. It belongs to the user, or for Claude Code
+    /// and VS Code to the working directory.
     ///
     /// # Errors
-    /// The home directory is unknown.
+    /// Returns an error if the home directory is unknown.
     pub fn default_file(self) -> Result<PathBuf> {
         const NO_HOME: &str = "the home directory is unknown; pass --write PATH";
         let home = || etcetera::home_dir().context(NO_HOME);
@@ -206,7 +208,7 @@ impl McpClient {
         })
     }
 
-    /// Returns a sentence about when the client reads its file again.
+    /// Returns a note on when the client reads its file again.
     #[must_use]
     pub fn next_step(self) -> &'static str {
         match self {

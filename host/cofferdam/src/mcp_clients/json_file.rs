@@ -1,5 +1,5 @@
-//! Servers in a JSON file: an object by name under one key, as most hosts have them. Comments and
-//! formatting stay.
+//! Servers in a JSON file: an object by name under one key, as in most clients. Comments and
+//! formatting are preserved.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::ServerEntry;
 use crate::{Error, Result};
 
-/// JSON with comments and trailing commas, as VS Code and others read it.
+/// JSON with comments and trailing commas, which VS Code and others accept.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -22,8 +22,8 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Returns the text of the file with the server in it, under `key`. `keys` are set in its entry;
-/// others that are there stay.
+/// Returns the content of the file with the server added under `key`. Sets `keys` in its entry and
+/// keeps all others.
 pub(super) fn with_entry(
     text: &str,
     key: &str,
@@ -47,7 +47,7 @@ pub(super) fn with_entry(
                 None => None,
             };
             entry.check_same_program(command.as_ref().and_then(Value::as_str))?;
-            // Without an object there is no command, and so no entry of ours.
+            // An entry that is not an object has no command, so it was rejected above.
             known.map_or(Ok(()), |known| update(&known, keys))?;
         }
         None => drop(servers.append(&entry.name, object(keys))),
@@ -55,7 +55,7 @@ pub(super) fn with_entry(
     Ok(root.to_string())
 }
 
-/// Sets the keys that have another value.
+/// Sets the keys whose value differs.
 fn update(entry: &CstObject, keys: Map<String, Value>) -> Result<()> {
     for (name, wanted) in keys {
         match member(entry, &name)? {
@@ -72,7 +72,7 @@ fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>> {
     let is_it = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(name);
     let mut found = object.properties().into_iter().filter(is_it);
     let first = found.next();
-    // Programs do not agree on which of two counts.
+    // Programs disagree on which of two equal keys counts.
     if found.next().is_some() {
         return Err(Error::invalid(format!("`{name}` occurs twice in it; remove one of them")));
     }

@@ -1,4 +1,4 @@
-//! The command line of `cofferdam serve` for the plugins of a selection.
+//! Command line of `cofferdam serve` for the plugins of a selection.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,19 +11,18 @@ use crate::error::Context as _;
 use crate::granting::Values;
 use crate::{CacheDirectory, Error, Result, Selection, StoreLocation};
 
-/// Arguments of `cofferdam serve` that offer the plugins of a selection, from any working
-/// directory.
+/// Arguments of `cofferdam serve` that offer the plugins of a selection from any working directory.
 #[derive(Debug, Clone)]
 pub struct ServeCommand {
     arguments: Vec<String>,
 }
 
 impl ServeCommand {
-    /// Checks that the selection can be served, and makes every path in it absolute.
+    /// Checks that the selection can be served, and makes all its paths absolute.
     ///
     /// # Errors
-    /// The selection has something that `serve` would refuse at its start, where the user would not
-    /// see it; a path is not UTF-8.
+    /// Returns an error if `serve` would reject the selection at its start, where the user would
+    /// not see the message, or if a path is not UTF-8.
     pub fn new(selection: &Selection, cache: &CacheDirectory) -> Result<Self> {
         check(selection)?;
         let mut line = CommandLine::new();
@@ -53,21 +52,21 @@ impl ServeCommand {
         Ok(Self { arguments: line.arguments })
     }
 
-    /// Appends flags as they are.
+    /// Appends flags unchanged.
     #[must_use]
     pub fn with_flags(mut self, flags: &[String]) -> Self {
         self.arguments.extend_from_slice(flags);
         self
     }
 
-    /// Returns the arguments, `serve` first.
+    /// Returns the arguments, beginning with `serve`.
     #[must_use]
     pub fn into_arguments(self) -> Vec<String> {
         self.arguments
     }
 }
 
-/// Refuses what `serve` would refuse at its start.
+/// Returns an error if `serve` would reject the selection at its start.
 pub(super) fn check(selection: &Selection) -> Result<HostPlan> {
     let plan = HostPlan::new(selection, Values::Leave, &[], None)?.require_tools(selection)?;
     match plan.specs.iter().find(|spec| !spec.path.is_file()) {
@@ -101,7 +100,7 @@ impl CommandLine {
     }
 }
 
-/// Returns a store in the form of `--mount` and `--files`.
+/// Returns a store in the syntax of `--mount` and `--files`.
 pub(super) fn store_argument(name: Option<&str>, location: &str, access: FileAccess) -> String {
     let name = name.map(|name| format!("{name}=")).unwrap_or_default();
     let access = match access {
@@ -112,7 +111,7 @@ pub(super) fn store_argument(name: Option<&str>, location: &str, access: FileAcc
     format!("{name}{location}{access}")
 }
 
-/// Returns a location as it is typed, which means the same in every working directory.
+/// Returns a location in command-line syntax that is valid in every working directory.
 pub(super) fn absolute_location(location: &StoreLocation) -> Result<String> {
     match location {
         StoreLocation::Directory(directory) => absolute(directory),
@@ -121,7 +120,7 @@ pub(super) fn absolute_location(location: &StoreLocation) -> Result<String> {
     }
 }
 
-/// Returns an absolute path as a string, the only form that files of clients can hold.
+/// Returns an absolute path as a string, because files of clients can hold only strings.
 pub(super) fn absolute(path: &Path) -> Result<String> {
     let absolute = std::path::absolute(path)
         .with_context(|| format!("{} cannot be made absolute", path.display()))?;
@@ -133,11 +132,11 @@ pub(super) fn absolute(path: &Path) -> Result<String> {
     })
 }
 
-/// Returns the environment variables that a configuration takes values from. Clients start servers
-/// with few of their own.
+/// Returns the environment variables from which a configuration takes values. Clients start servers
+/// with only a few of their own variables.
 ///
 /// # Errors
-/// The configuration is invalid.
+/// Returns an error if the configuration is invalid.
 pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
     let file = ConfigFile::read_ambient(config)?;
     let secrets = file.config.secrets.values().filter_map(|source| match source.get_ref() {

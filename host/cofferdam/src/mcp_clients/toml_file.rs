@@ -1,4 +1,5 @@
-//! Servers in a TOML file: `[mcp_servers.NAME]`, as Codex has them. Comments and order stay.
+//! Servers in a TOML file: `[mcp_servers.NAME]`, the format of Codex. Comments and order are
+//! preserved.
 
 use toml_edit::{Array, DocumentMut};
 
@@ -7,7 +8,7 @@ use crate::config::edit::{set, table};
 use crate::error::Context as _;
 use crate::{Error, Result};
 
-/// The file with the server in it.
+/// Returns the content of the file with the server added.
 pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         Error::invalid(format!("it is not TOML: {error}"))
@@ -21,7 +22,7 @@ pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
     let known = server.get("args").and_then(|arguments| arguments.as_array());
     let known: Option<Vec<_>> =
         known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
-    // A list that says the same may have comments in it.
+    // An equal list is kept, because it may contain comments.
     let is_known = known.is_some_and(|known| known.iter().eq(entry.arguments.iter()));
     if server.get("command").and_then(|command| command.as_str()) != Some(&entry.command) {
         set(server, "command", entry.command.as_str().into());

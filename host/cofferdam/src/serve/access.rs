@@ -1,4 +1,4 @@
-//! Access over HTTP, from the flags and the configuration.
+//! Access over HTTP, from the command line and the configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,24 +11,24 @@ use sha2::{Digest, Sha256};
 use crate::config::{ConfigFile, OAuthTable, ServeTable};
 use crate::{Error, Operator, directories};
 
-/// Callers that an HTTP endpoint accepts beside those of the configuration.
+/// Callers that an HTTP endpoint accepts in addition to those of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct HttpAccess {
     /// Configuration file.
     pub config: Option<PathBuf>,
-    /// File with the bearer token of the operator; it is created if it is missing. Without callers
-    /// in the configuration the default is a file in the user's state directory.
+    /// File with the bearer token of the operator, which is created if it is missing. If the
+    /// configuration names no callers, the default is a file in the user's state directory.
     pub token_file: Option<PathBuf>,
     /// True if every program on this machine may call without a token.
     pub is_open: bool,
 }
 
 impl HttpAccess {
-    /// Returns the options of the endpoint. Creates the token of the operator if no other caller is
-    /// accepted, and then shows it in a note.
+    /// Returns the options of the endpoint. If no other caller is accepted, creates the operator's
+    /// token and shows it in a note.
     ///
     /// # Errors
-    /// When the configuration is invalid or the token cannot be read or created.
+    /// Returns an error if the configuration is invalid, or if the token cannot be read or created.
     pub fn options(&self, operator: &Operator) -> crate::Result<HttpOptions> {
         http_options(self, operator)
     }
@@ -131,7 +131,8 @@ fn oauth(table: &OAuthTable) -> OAuth {
     }
 }
 
-/// Origins need a port to compare: browsers leave out the usual one.
+/// Returns the allowed origins with a port. Browsers omit the default port, but the comparison
+/// needs one.
 fn origins(file: &ConfigFile, table: &ServeTable) -> crate::Result<Vec<String>> {
     let origin = |text: &toml::Spanned<String>| {
         let url = url::Url::parse(text.get_ref()).ok();
@@ -146,7 +147,7 @@ fn origins(file: &ConfigFile, table: &ServeTable) -> crate::Result<Vec<String>> 
     table.origins.iter().map(origin).collect()
 }
 
-/// Reads 64 hexadecimal digits.
+/// Decodes 64 hexadecimal digits.
 fn bytes(hex: &str) -> Option<[u8; 32]> {
     HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?.try_into().ok()
 }

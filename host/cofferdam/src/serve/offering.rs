@@ -1,5 +1,5 @@
-//! State of a service: loaded plugins, servers, and the tools that the configuration selects. It
-//! can be loaded again, as a whole or one plugin of it.
+//! State of a running service: loaded plugins, servers, and the tools that the configuration
+//! selects. It can be reloaded completely or plugin by plugin.
 
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,11 +32,11 @@ use crate::servers::{self, News, SupervisedServer};
 use crate::stores::Stores;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 
-/// Maximum time that a call waits for the first build of a project. A client that gives up sooner
-/// cancels the call.
+/// Maximum time that a call waits for the first build of a project. A client may give up sooner,
+/// which cancels the call.
 const BUILD_WAIT: Duration = Duration::from_mins(10);
 
-/// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
+/// Everything that is loaded. A clone shares the plugins and can be changed independently.
 #[derive(Clone)]
 pub(super) struct ServedState {
     plugins: Vec<(PluginSpec, LoadState)>,
@@ -45,7 +45,7 @@ pub(super) struct ServedState {
     skills: Option<Arc<SkillTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
-    /// Stamps of other files from before they were read.
+    /// Versions of files that are not tracked by a component, taken before the files were read.
     stamps: Vec<(PathBuf, Stamp)>,
     servers: Vec<Arc<SupervisedServer>>,
     /// Sources of tools that are neither plugins nor servers.
@@ -53,15 +53,16 @@ pub(super) struct ServedState {
     operator: Operator,
 }
 
-/// Stamp that distinguishes two versions of a file: its length, its modification time and its
-/// identity. `None` if there is none.
+/// Version of a file: length, modification time and inode number. `None` if the file does not
+/// exist.
 type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
 impl ServedState {
-    /// Loads everything that the flags and the configuration name and that takes no time; the
-    /// returned loader has the rest. `before` is what there was until now: the store of `--files`,
-    /// which may be in memory, and connections must outlive a change of the configuration. `news`
-    /// fires when servers change.
+    /// Loads everything that the options and the configuration name and that is fast to load. The
+    /// returned loader loads the rest.
+    ///
+    /// `before` is the previous state: its `--files` store, which may be in memory, and its
+    /// connections outlive a change of the configuration. `news` fires when servers change.
     pub(super) async fn start(
         engine: &Engine,
         options: &ServeOptions,
@@ -85,7 +86,7 @@ impl ServedState {
                 .filter(is_built)
                 .for_each(|spec| spec.first_build = Some(build.clone()));
         }
-        // Where the system does not say which version of a file there is.
+        // Components for which the operating system gives no file version.
         let unclear =
             specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
@@ -127,7 +128,8 @@ impl ServedState {
         Ok((offering, loader))
     }
 
-    /// Takes over what has become of the plugin at `place`, unless it was loaded again meanwhile.
+    /// Stores the result of loading the plugin at index `place`, unless it was reloaded in the
+    /// meantime.
     pub(super) fn set(&mut self, place: usize, loaded: LoadState) {
         if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(place) {
             let build = spec.first_build.take_if(|build| build.is_built());
@@ -138,7 +140,7 @@ impl ServedState {
         }
     }
 
-    /// Loads everything again, and waits for it.
+    /// Loads everything again, and waits until it is loaded.
     pub(super) async fn load_again(
         engine: &Engine,
         options: &ServeOptions,
@@ -154,7 +156,7 @@ impl ServedState {
         Ok(offering)
     }
 
-    /// Plugins that are left out.
+    /// Returns the plugins that are left out.
     pub(super) fn unavailable(&self) -> impl Iterator<Item = &Unavailable> {
         self.plugins.iter().filter_map(|(_, plugin)| match plugin {
             LoadState::Unavailable(unavailable) => Some(unavailable),
@@ -162,8 +164,8 @@ impl ServedState {
         })
     }
 
-    /// The first reason, if every plugin is left out and there is nothing else. A project that does
-    /// not build yet is something.
+    /// Returns the first plugin that is left out, if all plugins are left out and there are no
+    /// other tools. A project that does not build yet counts as a plugin.
     pub(super) fn nothing(&self) -> Option<&Unavailable> {
         let is_nothing = self.other_sources().is_empty() && self.servers.is_empty();
         let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
@@ -187,7 +189,7 @@ impl ServedState {
         None
     }
 
-    /// The servers, for waiting for them.
+    /// Returns the servers, so that the caller can wait for them.
     pub(super) fn servers(&self) -> Vec<Arc<SupervisedServer>> {
         self.servers.clone()
     }
@@ -199,7 +201,8 @@ impl ServedState {
         })
     }
 
-    /// Sources that are not yet there, and how long a call may wait for each.
+    /// Returns the sources that are not loaded yet, with the maximum time that a call waits for
+    /// each.
     fn loading(&self) -> BTreeMap<String, Duration> {
         let plugins =
             self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
@@ -212,8 +215,9 @@ impl ServedState {
         plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
     }
 
-    /// Loads the plugin of one file again, or tries one that is left out. The others, and what they
-    /// were granted, stay as they are. Returns the names of the plugins that were loaded or tried.
+    /// Reloads the plugins whose component or manifest is `path`, including those that are left
+    /// out. All other plugins and all grants stay as they are. Returns the names of the plugins
+    /// that were reloaded or tried.
     pub(super) async fn reload(
         &mut self,
         engine: &Engine,
@@ -242,7 +246,7 @@ impl ServedState {
                     unavailable.note(&self.operator);
                     *plugin = LoadState::Unavailable(unavailable);
                 }
-                // It is on its way, and will be loaded again when it is there.
+                // Still loading, and reloaded after that.
                 (Err(_), LoadState::Loading) => {}
                 (Err(error), LoadState::Ready(_)) => return Err(error),
             }
@@ -250,8 +254,8 @@ impl ServedState {
         Ok(names)
     }
 
-    /// Tries plugins again that are left out and whose accepted state is in the lock file at
-    /// `path`. Answers their names.
+    /// Tries to load the plugins that are left out and whose pins are in the lock file at `path`.
+    /// Returns the names of those that load.
     pub(super) async fn retry(&mut self, engine: &Engine, path: &Path) -> Vec<String> {
         let mut names = Vec::new();
         for (spec, plugin) in &mut self.plugins {
@@ -268,7 +272,7 @@ impl ServedState {
         names
     }
 
-    /// Returns the permissions that a yes of the operator grants, by plugin.
+    /// Returns the permissions that the operator can grant with a plain yes, by plugin.
     pub(super) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
         let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let missing = consent::missing_without_details(plugin, spec);
@@ -281,8 +285,8 @@ impl ServedState {
         self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
-    /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if
-    /// it `is_lasting` and there is one. Names what was granted.
+    /// Grants a plugin all missing permissions that need no further details, and returns their
+    /// names. If `is_lasting`, it also writes them to the configuration, if there is one.
     pub(super) async fn grant_missing(
         &mut self,
         engine: &Engine,
@@ -296,13 +300,13 @@ impl ServedState {
             return Err(Error::failed(format!("the plugin `{name}` is not available")));
         };
         let granted = consent::grant_without_details(plugin, spec, is_lasting, &self.operator)?;
-        // What was granted just now may be a directory that was not checked yet.
+        // The new grant may be a directory that has not been checked yet.
         granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
         *state = LoadState::Ready(loading::load_again(engine, spec, &self.operator).await?);
         Ok(granted)
     }
 
-    /// Files that have changed since they were read for the first time.
+    /// Returns the files that have changed since they were first read.
     pub(super) fn changed(&self) -> Vec<PathBuf> {
         let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
         let specs = self.plugins.iter().map(|(spec, _)| spec);
@@ -310,7 +314,8 @@ impl ServedState {
         changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
     }
 
-    /// Components of the plugins at `places` that have changed since they were first looked at.
+    /// Returns the components of the plugins at `places` that have changed since they were first
+    /// seen.
     pub(super) fn changed_of(&self, places: &BTreeSet<usize>) -> Vec<PathBuf> {
         let specs = self.plugins.iter().map(|(spec, _)| spec).enumerate();
         let specs = specs.filter(|(place, _)| places.contains(place));
@@ -318,17 +323,17 @@ impl ServedState {
         changed.map(|(_, spec)| spec.path.clone()).collect()
     }
 
-    /// Tools that run as a task or not at all.
+    /// Returns the tools that run only as tasks.
     pub(super) fn only_as_task(&self) -> BTreeSet<String> {
         self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
     }
 
-    /// The files that the plugins are made of.
+    /// Returns the component files of the plugins.
     pub(super) fn components(&self) -> impl Iterator<Item = &PathBuf> {
         self.plugins.iter().map(|(spec, _)| &spec.path)
     }
 
-    /// Returns the offer for clients.
+    /// Returns everything that clients are offered.
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
         let servers = self.servers.iter().filter_map(|kept| kept.server());
         let parts = ToolsetParts {
@@ -348,7 +353,7 @@ impl ServedState {
         let (mut prompts, resources) = self.made(&toolset)?;
         #[cfg(feature = "skills")]
         if let Some(skills) = &self.skills {
-            // A prompt that the configuration makes stays what it is.
+            // Prompts of the configuration take precedence over prompts of skills.
             let of_skills =
                 SkillPrompts::new(skills, |name| prompts.iter().any(|prompt| prompt.name == name))?;
             prompts.extend(of_skills.offers());
@@ -368,8 +373,8 @@ impl ServedState {
         })
     }
 
-    /// The servers whose resources and prompts clients see: all, or those of the toolsets that are
-    /// asked for.
+    /// Returns the servers whose resources and prompts clients see: all servers, or those of the
+    /// selected toolsets.
     fn passed_on(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
         let is_asked_for = |name: &str| {
             let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
@@ -382,12 +387,12 @@ impl ServedState {
         servers.filter_map(|kept| kept.server()).collect()
     }
 
-    /// Prompts and resources that tools make.
+    /// Returns the prompts and resources that tools produce.
     fn made(&self, toolset: &Toolset) -> crate::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
         let Some(file) = &self.config else { return Ok(Default::default()) };
         let known = |tool: &str, at: std::ops::Range<usize>| match toolset.definition(tool) {
             Ok(_) => Ok(Some(tool.to_owned())),
-            // It may be a tool of a server that is not there yet.
+            // The tool may belong to a server or plugin that is not connected yet.
             Err(_) if !self.is_complete() => Ok(None),
             Err(error) => Err(file.error(at, error.to_string())),
         };
@@ -405,7 +410,7 @@ impl ServedState {
         Ok((prompts, resources))
     }
 
-    /// The tools that are offered, if not all are.
+    /// Returns the names of the offered tools, or `None` if all are offered.
     fn only(
         &self,
         options: &ServeOptions,
@@ -454,8 +459,8 @@ impl ServedState {
         Ok(Some(only))
     }
 
-    /// Returns whether all plugins and servers are there, so that a tool that is not known does not
-    /// exist.
+    /// Returns whether all plugins are loaded and all servers connected. If so, an unknown tool
+    /// does not exist.
     fn is_complete(&self) -> bool {
         let is_ready =
             |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
@@ -464,7 +469,7 @@ impl ServedState {
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
 
-    /// Refuses a tool that does not exist. One of a server that is not there yet may.
+    /// Returns an error if a tool does not exist and everything is loaded.
     fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), RefusedCall> {
         match toolset.definition(tool) {
             Err(error) if self.is_complete() => Err(error),
@@ -473,7 +478,7 @@ impl ServedState {
     }
 }
 
-/// The tools of one source, under the names that they have in the toolset.
+/// Returns the tools of one source, under their names in the toolset.
 fn tools_of(toolset: &Toolset, source: &str) -> Vec<String> {
     let names = toolset.definitions().map(|definition| definition.name.as_str());
     let is_its = |name: &&str| toolset.source(name).is_some_and(|its| its.name() == source);
@@ -489,12 +494,12 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.len(), metadata.modified().ok(), file))
 }
 
-/// Returns whether a file is a plugin's component, or the manifest beside it.
+/// Returns whether a file is a plugin's component or the manifest beside it.
 fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
     spec.path == path || spec.path.with_extension("toml") == path
 }
 
-/// A digest of what a plugin is granted, in the form in which operators see it.
+/// Returns a digest of a plugin's grants, computed from the form in which operators see them.
 fn policy_digest(plugin: &Plugin) -> String {
     let text = columns::json(&columns::rows(plugin)).to_string();
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))

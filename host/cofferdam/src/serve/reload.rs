@@ -1,4 +1,4 @@
-//! Follows changes of plugins and configuration.
+//! Reloads plugins and configuration when they change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::watch::changes;
 /// Time to wait after a change for related changes: a component is often written in several steps.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Reloads what changes, until the process ends. A plugin or a configuration that cannot be loaded
-/// leaves everything as it is, and a note on standard error says why.
+/// Reloads changed files until the process ends. If a plugin or configuration cannot be loaded,
+/// everything stays as it is and the operator gets a note.
 pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();
     let config = running.options.selection.config.clone();
     let operator = running.operator.clone();
     watch(&mut watcher, &mut watched, &running.files().await, &operator);
-    // Nothing is missed from here on. What changed before can wait until the first requests are
+    // The watch is complete from here on. Earlier changes can wait until the first requests are
     // answered.
     tokio::time::sleep(QUIET).await;
     let mut real = CanonicalFiles::default();
@@ -31,7 +31,8 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     loop {
         let files = running.files().await;
         watch(&mut watcher, &mut watched, &files, &operator);
-        // A directory that was replaced by a link, or the other way round, counts as changed.
+        // Not cached across iterations: a directory may have been replaced by a symbolic link, or
+        // the reverse.
         real = CanonicalFiles::default();
         let mut paths = std::mem::take(&mut unseen);
         if paths.is_empty() {
@@ -51,8 +52,8 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
             running.reload(&changed).await
         };
         match reloaded {
-            // A lock file was written that no plugin waited for, or a component is the one that was
-            // loaded.
+            // The lock file was written but no plugin waited for it, or the component is the one
+            // that is loaded already.
             Ok(what) if what.is_empty() => {}
             Ok(what) => running.operator.note(&format!("reloaded: {what}")),
             Err(error) => running
@@ -62,8 +63,8 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     }
 }
 
-/// Watches the directories of all files: a file that is replaced is another one, and its directory
-/// stays.
+/// Watches the directories of all files, because replacing a file changes its inode, and its
+/// directory stays.
 fn watch(
     watcher: &mut RecommendedWatcher,
     watched: &mut BTreeSet<PathBuf>,
@@ -88,11 +89,10 @@ fn watch(
     }
 }
 
-/// Files by the one name of their directory: events come under the name that the directory is
-/// watched by.
+/// Maps files to canonical paths, because events contain the watched directory's canonical path.
 #[derive(Default)]
 struct CanonicalFiles {
-    /// Directories as they are named, and where they are. Many files are in few of them.
+    /// Canonical paths of directories. Many files share few directories.
     directories: HashMap<PathBuf, Option<PathBuf>>,
 }
 

@@ -1,5 +1,5 @@
-//! A server that runs, and everything that changes what it offers: files that are written, grants
-//! that the operator gives, and servers that come or change.
+//! A running MCP server, and the events that change its offer: changed files, grants by the
+//! operator, and changes of remote servers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,21 +21,22 @@ use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
 use crate::servers::{self, News};
 
-/// Time to wait after news of a server for news of others.
+/// Time to wait after a change of one server for changes of others.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Plugins that are offered together at most.
+/// Maximum number of plugins that are published together.
 const ARRIVED_MAX: usize = 1024;
 
-/// The service and its state. One change happens at a time.
+/// The MCP server and its state. Changes are serialized by the lock on `offering`.
 pub(super) struct RunningService {
     server: Server,
     engine: Engine,
     pub(super) options: ServeOptions,
     offering: Mutex<ServedState>,
-    /// Fires when servers have changed.
+    /// Fires when remote servers have changed.
     news: News,
-    /// Permissions that the operator could grant, by plugin; separate because each call reads them.
+    /// Permissions that the operator could grant, by plugin. Behind a separate lock because every
+    /// call reads them.
     missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
     pub(super) operator: Operator,
 }
@@ -53,7 +54,7 @@ impl RunningService {
         Self { server, engine, options, offering: Mutex::new(offering), news, missing, operator }
     }
 
-    /// The files that everything is made of.
+    /// Returns the files to watch: components, manifests, the configuration and its lock file.
     pub(super) async fn files(&self) -> Vec<PathBuf> {
         let offering = self.offering.lock().await;
         let components =
@@ -62,12 +63,12 @@ impl RunningService {
         components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
     }
 
-    /// Loads what [`ServedState::start`] has left, in a thread of its own: hashing and linking a
-    /// large component takes the time of many requests. Each plugin is offered as soon as it is
-    /// there.
+    /// Loads the plugins that [`ServedState::start`] has left, on a blocking thread, because
+    /// hashing and linking a large component takes as long as many requests. Publishes each plugin
+    /// as soon as it is loaded.
     ///
     /// # Errors
-    /// If what is there then cannot be offered, or is nothing.
+    /// Returns an error if the result cannot be offered, or if nothing could be loaded.
     pub(super) async fn finish_loading(
         &self,
         mut loader: Loader,
@@ -84,7 +85,7 @@ impl RunningService {
             finished.unwrap_or(Ok(()))
         });
         let mut arrived = Vec::new();
-        // Plugins that come together are offered together.
+        // Plugins that arrive at the same time are published together.
         while arriving.recv_many(&mut arrived, ARRIVED_MAX).await > 0 {
             let mut offering = self.offering.lock().await;
             for (place, plugin) in arrived.drain(..) {
@@ -104,8 +105,7 @@ impl RunningService {
         }
         let changed = offering.changed_of(&started);
         drop(offering);
-        // A component may be half written now, which is no reason to end: it is followed from here
-        // on.
+        // Not fatal: the component may be half written, and is watched from here on.
         if !changed.is_empty()
             && let Err(error) = self.reload(&changed).await
         {
@@ -114,19 +114,19 @@ impl RunningService {
         Ok(())
     }
 
-    /// Offers what there is.
+    /// Publishes the current offer to clients.
     fn publish(&self, offering: &ServedState) -> crate::Result<()> {
         self.server.publish(offering.offer(&self.options)?);
         self.note_missing(offering);
         Ok(())
     }
 
-    /// Files that have changed since they were read, before they were watched.
+    /// Returns the files that changed after they were read and before they were watched.
     pub(super) async fn changed_unseen(&self) -> Vec<PathBuf> {
         self.offering.lock().await.changed()
     }
 
-    /// Loads everything again, and offers it.
+    /// Reloads and publishes everything.
     pub(super) async fn reload_all(&self) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
         let new =
@@ -137,7 +137,7 @@ impl RunningService {
         Ok("the configuration".to_owned())
     }
 
-    /// Loads the plugins of some files again, and offers them.
+    /// Reloads and publishes the plugins that `paths` belong to. Returns their names.
     pub(super) async fn reload(&self, paths: &[PathBuf]) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
         let mut names = BTreeSet::new();
@@ -159,11 +159,11 @@ impl RunningService {
         Ok(names.into_iter().collect::<Vec<_>>().join(", "))
     }
 
-    /// Offers anew whatever servers offer, as often as that changes, until the process ends.
+    /// Publishes the offer again whenever remote servers change, until the process ends.
     pub(super) async fn follow_servers(&self) {
         loop {
             self.news.notified().await;
-            // Servers that come together are offered together.
+            // Servers that change at the same time are published together.
             tokio::time::sleep(QUIET).await;
             let offering = self.offering.lock().await;
             match offering.offer(&self.options) {
@@ -216,7 +216,7 @@ impl Grantor for RunningService {
             GrantDecision::Once | GrantDecision::Always => {
                 let granted = self.grant(source, decision == GrantDecision::Always).await;
                 granted.map_err(|error| {
-                    // The reason may name a path of the host, which is for the operator.
+                    // The error may contain a path of the host, which only the operator may see.
                     self.operator
                         .note(&format!("error: nothing was granted to {source}: {error:#}"));
                     format!("Nothing was granted to {source}; the server's log says why.")

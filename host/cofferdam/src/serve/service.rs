@@ -1,4 +1,4 @@
-//! An MCP server over everything that is selected, which follows changes while it runs.
+//! An MCP server for everything that a selection names, which follows changes while it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,22 @@ use crate::loading::Loader;
 use crate::servers::News;
 use crate::{Error, FirstBuild, Operator, Result, Selection};
 
-/// Maximum time that the end waits for a compiler to stop.
+/// Maximum time to wait for a compiler to stop when the server ends.
 const END_WAIT: Duration = Duration::from_millis(50);
 
-/// Choice of what a [`Service`] offers, and of how.
+/// Options of a [`Service`].
 #[derive(Clone)]
 pub struct ServeOptions {
     /// Plugins, servers, skills and files.
     pub selection: Selection,
-    /// Toolsets of the configuration; with these or `tools` nothing else is offered.
+    /// Toolsets of the configuration to offer. If `toolsets` or `tools` is not empty, nothing else
+    /// is offered.
     pub toolsets: Vec<String>,
-    /// Tools that are offered.
+    /// Tools to offer.
     pub tools: Vec<String>,
-    /// True if changes of plugins and of the configuration are followed.
+    /// True if the server reloads plugins and configuration when they change.
     pub follows_changes: bool,
-    /// Build that one of the plugins has to wait for.
+    /// Build that one of the plugins waits for.
     pub first_build: Option<FirstBuild>,
     /// Behavior of the MCP server.
     pub server: ServerOptions,
@@ -47,8 +48,8 @@ impl ServeOptions {
     }
 }
 
-/// An MCP server that loads its plugins while it runs, connects to servers, and takes over changes
-/// of files.
+/// An MCP server that loads plugins in the background, connects to servers, and follows changes of
+/// files.
 pub struct Service {
     server: Server,
     running: Arc<RunningService>,
@@ -58,11 +59,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts a server. Plugins that have to be compiled are loaded once it serves.
+    /// Starts a server. Plugins that have to be compiled are loaded later, while it serves.
     ///
     /// # Errors
-    /// When the selection or its configuration is invalid, or a plugin could write what decides
-    /// about its grants.
+    /// Returns an error if the selection or its configuration is invalid, or if a plugin could
+    /// write a file that controls its grants.
     pub async fn start(engine: Engine, options: ServeOptions, operator: Operator) -> Result<Self> {
         let news = News::default();
         let (offering, loader) =
@@ -80,10 +81,10 @@ impl Service {
         Ok(Self { server, running, loader, follows_changes, operator })
     }
 
-    /// Serves one client on standard input and output, until the input ends or `stop` is cancelled.
+    /// Serves one client on standard input and output, until the input ends or `stop` is canceled.
     ///
     /// # Errors
-    /// When nothing of the selection can be used, or the output is closed.
+    /// Returns an error if no part of the selection can be used, or the output is closed.
     pub async fn serve_stdio(self, stop: CancellationToken) -> Result<()> {
         let server = self.server.clone();
         let serving = stop.clone();
@@ -92,10 +93,11 @@ impl Service {
         self.run(stop, Box::pin(served)).await
     }
 
-    /// Serves clients over HTTP, until `stop` is cancelled.
+    /// Serves clients over HTTP until `stop` is canceled.
     ///
     /// # Errors
-    /// When nothing of the selection can be used, or the options do not fit the address.
+    /// Returns an error if no part of the selection can be used, or the options do not fit the
+    /// address.
     pub async fn serve_http(
         self,
         listener: TcpListener,
@@ -141,7 +143,7 @@ impl Service {
         for following in following.into_iter().chain([following_servers]) {
             following.abort();
         }
-        // A start that has failed ends the server; one that is still under way ends with it.
+        // If loading has failed, its error ends the server; if it is still running, it is stopped.
         stop.cancel();
         match tokio::time::timeout(END_WAIT, loading).await {
             Ok(Ok(Err(error))) => Err(error),

@@ -1,5 +1,6 @@
-//! Skills for MCP clients beside their tools: files as resources, `skill://NAME/SKILL.md` and
-//! `skill://NAME/path`, and each skill as a prompt, which the operator chooses.
+//! Offers skills to MCP clients in addition to their tools: files as resources,
+//! `skill://NAME/SKILL.md` and `skill://NAME/path`, and each skill as a prompt, which the user
+//! chooses.
 
 use std::sync::Arc;
 
@@ -17,14 +18,15 @@ use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use super::store_resources::{ESCAPED, media_type};
 use crate::error::Context as _;
 
-/// Prefix of all addresses.
+/// Prefix of all URIs.
 const PREFIX: &str = "skill://";
-/// The resource that a skill as a whole is.
+/// Name of the resource with the main instructions of a skill.
 const WHOLE: &str = "SKILL.md";
-/// Prefix of the names of tools that make prompts. No client sees or calls it under that name.
+/// Prefix of tools that produce prompts. Clients never see or call a tool under such a name.
 const PROMPT_TOOL: &str = "skill.";
 
-/// The files of skills. Who reads them is the client's own person, as with the files of stores.
+/// Files of skills as resources. Like the files of stores, the client's user reads them, not the
+/// model.
 pub(super) struct SkillResources(pub(super) Arc<SkillTools>);
 
 #[async_trait]
@@ -50,7 +52,7 @@ impl ResourceSource for SkillResources {
     async fn read(&self, uri: &str) -> Option<(Option<String>, ResourceBody)> {
         let (skill, resource) = uri.strip_prefix(PREFIX)?.split_once('/')?;
         let resource = percent_decode_str(resource).decode_utf8().ok()?;
-        // An address is written in one way alone.
+        // The name of a skill is not percent-decoded, so each resource has one URI.
         let skill = self.0.skills().skills().iter().find(|known| known.name() == skill)?;
         let text = if resource == WHOLE {
             self.0.loaded(skill.name()).await?
@@ -73,16 +75,16 @@ fn listed(skill: &Skill, resource: &str) -> ListedResource {
     }
 }
 
-/// A tool for each of some skills that gives what `load_skill` gives: the server makes prompts of
-/// tools.
+/// Tools that produce prompts, because the server makes every prompt from a tool. Each returns the
+/// same as `load_skill` for one skill.
 pub(super) struct SkillPrompts {
     tools: Arc<SkillTools>,
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
 impl SkillPrompts {
-    /// Prompts of all skills but those whose name `is_taken`: for them there is no tool either, for
-    /// one that makes no prompt is a tool like any other.
+    /// Creates the prompts of all skills except those whose name `is_taken`. Those get no tool
+    /// either, because a tool without a prompt would be listed like any other tool.
     pub(super) fn new(
         tools: &Arc<SkillTools>,
         is_taken: impl Fn(&str) -> bool,
@@ -99,7 +101,7 @@ impl SkillPrompts {
         Ok(Self { tools: Arc::clone(tools), definitions })
     }
 
-    /// The prompts, each under the name of its skill.
+    /// Returns the prompts, each with the name of its skill.
     pub(super) fn offers(&self) -> Vec<PromptOffer> {
         let offer = |tool: &Arc<ToolDefinition>| {
             let tool = tool.name.as_str();
@@ -112,7 +114,8 @@ impl SkillPrompts {
 
 #[async_trait]
 impl ToolSource for SkillPrompts {
-    /// Callers that may use the tools of skills may use these.
+    /// Returns the name of the skill tools' source, so that callers with access to those may also
+    /// use these prompts.
     fn name(&self) -> &str {
         self.tools.name()
     }

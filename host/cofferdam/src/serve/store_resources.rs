@@ -1,4 +1,4 @@
-//! The files of a store as MCP resources: `store://NAME/path`, for reading only.
+//! Files of a store as read-only MCP resources: `store://NAME/path`.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use cofferdam_mcp::{ListedResource, ResourceSource};
 use cofferdam_tool::output::ResourceBody;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Characters that an address has to escape. `/` stays: it separates here as there.
+/// Characters to escape in a URI. `/` is not escaped, because it is the separator in URIs and store
+/// paths alike.
 pub(super) const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,7 +24,7 @@ pub(super) const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'}');
 
-/// One store.
+/// Resources of one store.
 pub(super) struct StoreResources {
     name: String,
     prefix: String,
@@ -47,7 +48,7 @@ impl ResourceSource for StoreResources {
     }
 
     async fn list(&self, count_max: usize) -> Vec<ListedResource> {
-        // What cannot be listed now has nothing to show; reading says what is wrong.
+        // A listing that fails is empty. Reading a file reports the error.
         let Ok(listing) = self.store.list(&StorePath::ROOT, Scope::Recursive).await else {
             return Vec::new();
         };
@@ -75,7 +76,7 @@ impl ResourceSource for StoreResources {
     }
 }
 
-/// Returns the media type of a file extension that clients show differently.
+/// Returns the media type for file extensions that clients display in a special way.
 pub(super) fn media_type(name: &str) -> Option<&'static str> {
     let (_, ending) = name.rsplit_once('.')?;
     Some(match ending.to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! OAuth at remote servers: who logs in, and where tokens are kept.
+//! OAuth at remote servers: the kind of client, and the storage of tokens.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) fn settings(
     };
     let store: Arc<dyn CredentialStore> = match directory(name) {
         Ok(directory) => Arc::new(CredentialFiles::new_ambient(directory)),
-        // Checking a configuration needs no store of tokens.
+        // Checking a configuration needs no credential store.
         Err(_) if reader.values() == Values::Leave => Arc::new(MemoryCredentials::default()),
         Err(error) => return Err(error),
     };
@@ -54,7 +54,7 @@ pub(super) fn settings(
     Ok(OAuthSettings { client, scopes: table.scopes.clone(), store, allows_private_addresses })
 }
 
-/// Tokens of each server are in a directory of their own.
+/// Returns the directory for tokens of one server.
 fn directory(name: &str) -> crate::Result<PathBuf> {
     let directory = directories::state().context("there is no directory to keep tokens in")?;
     Ok(directory.join("servers").join(name))
@@ -74,7 +74,7 @@ fn browser(file: &ConfigFile, name: &str, operator: &Operator) -> Arc<dyn Browse
     })
 }
 
-/// Prompter without an operator.
+/// Browser for hosts whose operator cannot log in. Returns instructions as an error.
 struct Nobody {
     what_to_do: String,
 }

@@ -1,4 +1,4 @@
-//! Connecting to servers, several at the same time.
+//! Connects to servers, several at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use super::{ServerPins, ServerSpec};
 use crate::Operator;
 
-/// Servers that are connected to at the same time: each may be a process that starts.
+/// Maximum number of servers to connect to at the same time. Each may be a process that starts.
 pub(super) const CONNECTING_MAX: usize = 8;
-/// Most characters of what is shown of a server's own words.
+/// Maximum characters of an error message that a server may have written.
 const REASON_CHARS_MAX: usize = 500;
 
-/// A server that is not there, and why.
+/// A server that cannot be reached, with the reason.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the server `{name}` cannot be reached: {reason}")]
 pub struct Unreachable {
@@ -24,10 +24,10 @@ pub struct Unreachable {
     pub(crate) reason: String,
 }
 
-/// Result of connecting, in the order of the configuration.
+/// Outcome of connecting, in the order of the configuration.
 #[derive(Default)]
 pub struct ConnectOutcome {
-    /// Servers that are connected.
+    /// Connected servers.
     pub servers: Vec<Arc<RemoteServer>>,
     /// Servers that cannot be reached.
     pub unreachable: Vec<Unreachable>,
@@ -36,15 +36,15 @@ pub struct ConnectOutcome {
 }
 
 impl ConnectOutcome {
-    /// Tells the operator who is missing.
+    /// Notes the servers that cannot be reached.
     pub(crate) fn note_unreachable(&self, operator: &Operator) {
         for server in &self.unreachable {
             operator.note(&format!("warning: {server}"));
         }
     }
 
-    /// Asks at the terminal about servers that have changed since they were accepted; elsewhere
-    /// tells what is left out.
+    /// Asks the operator about servers that have changed since they were accepted. If the operator
+    /// cannot be asked, notes what is left out.
     pub(crate) async fn settle_changes(&self, operator: &Operator) {
         for (server, pins) in &self.pins {
             let Some(change) = pins.change() else { continue };
@@ -76,21 +76,21 @@ impl ConnectOutcome {
         }
     }
 
-    /// The servers of which something is left out, because it has changed.
+    /// Returns the servers of which something is left out because it has changed.
     pub fn changed(&self) -> Vec<String> {
         let changed = self.pins.iter().filter(|(_, pins)| pins.change().is_some());
         changed.map(|(server, _)| server.name().to_owned()).collect()
     }
 }
 
-/// Connects to all of them. A server that cannot be reached does not affect the others.
+/// Connects to all servers. One that cannot be reached does not affect the others.
 pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     let places = Arc::new(Semaphore::new(CONNECTING_MAX));
     let mut connecting = JoinSet::new();
     for (index, spec) in specs.into_iter().enumerate() {
         let places = Arc::clone(&places);
         connecting.spawn(async move {
-            // The semaphore is never closed; without a place it would only be slower.
+            // The semaphore is never closed.
             let _place = places.acquire().await.ok();
             (index, (connect(&spec).await, spec.pins))
         });
@@ -114,9 +114,10 @@ pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     connected
 }
 
-/// Connects to one. Who has to wait for the operator waits for as long as the authorization takes.
+/// Connects to one server. With OAuth there is no time limit, because the user may have to log in
+/// first.
 pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
-    // A handshake is a large future that is needed once.
+    // The future of a handshake is large and needed only once.
     let connecting = Box::pin(RemoteServer::connect(spec.settings.clone()));
     let connected = if spec.table.oauth.is_some() {
         connecting.await.map_err(|error| reason(spec, &error))
@@ -124,12 +125,13 @@ pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
         let wait = spec.settings.connect_wait;
         match tokio::time::timeout(wait, connecting).await {
             Ok(connected) => connected.map_err(|error| reason(spec, &error)),
-            // The handshake has the same time; whichever notices first says the same.
+            // The handshake has the same time limit. Both return the same error, whichever expires
+            // first.
             Err(_) => Err(ConnectError::TooLate(wait).to_string()),
         }
     };
     connected.map_err(|reason| {
-        // A server that refuses a secret may show it.
+        // The error message of a server may contain a secret.
         let reason = match &spec.settings.redactor {
             Some(redactor) => redactor.text(&reason).into_owned(),
             None => reason,

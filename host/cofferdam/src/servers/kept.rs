@@ -1,5 +1,5 @@
-//! Servers while `cofferdam serve` runs: one that is not there is tried again, and what changes is
-//! made known.
+//! Supervises servers while `cofferdam serve` runs: retries servers that cannot be reached, and
+//! announces changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,22 +15,24 @@ use super::{ServerPins, ServerSpec, connect};
 use crate::config::ServerTable;
 use crate::{Operator, text};
 
-/// Time that a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
+/// Maximum time that a start waits for servers. MCP clients wait about ten seconds for the complete
+/// start.
 const START_WAIT: Duration = Duration::from_secs(5);
-/// Attempts to connect. The server may come at any time.
+/// Pauses between attempts to connect, which never end: the server may start at any time.
 const ATTEMPTS: Backoff = Backoff {
     retries_max: u32::MAX,
     pause: Duration::from_secs(1),
     pause_max: Duration::from_secs(60),
 };
 
-/// Between two looks at whether a change of a server was accepted.
+/// Interval of checks whether a change of a server was accepted.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Fires when a server has come, or offers something else.
+/// Fires when a server has connected, or its offer has changed.
 pub type News = Arc<Notify>;
 
-/// A server that is kept. Dropping it ends the attempts; a connection ends with its last user.
+/// A supervised server. Dropping it ends the attempts to connect; a connection ends when its last
+/// user drops it.
 pub struct SupervisedServer {
     name: String,
     table: ServerTable,
@@ -62,23 +64,23 @@ impl SupervisedServer {
         *self.tried.borrow()
     }
 
-    /// The longest time that a call may take.
+    /// Returns the maximum time of a call.
     pub(crate) fn call_wait(&self) -> Duration {
         Duration::from_millis(self.table.limits.wall_ms_max)
     }
 
-    /// Returns whether something of the server is left out, because it has changed.
+    /// Returns whether parts of the server are left out because they have changed.
     pub(crate) fn has_changed(&self) -> bool {
         self.pins.as_ref().is_some_and(|pins| pins.change().is_some())
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     pub(crate) fn server(&self) -> Option<Arc<RemoteServer>> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are.
+/// Supervises all servers of `specs`. Servers of `before` with the same configuration are reused.
 pub fn start_all(
     specs: Vec<ServerSpec>,
     before: &[Arc<SupervisedServer>],
@@ -96,11 +98,12 @@ pub fn start_all(
     specs.into_iter().map(start).collect()
 }
 
-/// Waits until every server has been tried, or some seconds; then tells which ones are missing.
+/// Waits until the first attempt for every server has ended, or a few seconds. Notes the servers
+/// that are missing then.
 pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
     let all_tried = async {
         for kept in kept {
-            // An error means that the attempts have ended.
+            // An error means that the task has ended.
             let _ = kept.tried.clone().wait_for(|tried| *tried).await;
         }
     };
@@ -114,7 +117,7 @@ pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
     }
 }
 
-/// Connects, as often as it takes, and then tells of changes.
+/// Connects, retrying until it succeeds, and then announces changes until the connection ends.
 async fn keep(
     spec: ServerSpec,
     places: Arc<Semaphore>,
@@ -143,7 +146,7 @@ async fn keep(
             }
         }
         if !first.send_replace(true) {
-            // Nothing has to wait for it any longer.
+            // Calls need not wait for this server any longer.
             news.notify_one();
         }
         tokio::time::sleep(ATTEMPTS.pause_after(attempts).unwrap_or(ATTEMPTS.pause_max)).await;

@@ -1,5 +1,5 @@
-//! Consent to what a server of the configuration says: its first statements are remembered in
-//! `cofferdam.lock`, and what differs later is left out until a user accepts it.
+//! Consent to the statements of a server. The first statements are recorded in `cofferdam.lock`;
+//! anything that differs later is left out until the operator accepts it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::pins::{ComparedServer, Pins};
 /// Maximum number of names in one line.
 const NAMES_MAX: usize = 20;
 
-/// The pin of one server.
+/// Pin of one server.
 pub struct ServerPins {
     server: String,
     config: PathBuf,
@@ -26,19 +26,19 @@ pub struct ServerPins {
 struct PinState {
     /// Latest statements of the server, if they are not accepted.
     change: Option<ServerChange>,
-    /// When the lock file was last written, as of the last comparison.
+    /// Modification time of the lock file at the last comparison.
     seen: Option<SystemTime>,
-    /// True if the user was told of `change`.
+    /// True if the operator was notified of `change`.
     is_told: bool,
 }
 
-/// A change that was not accepted.
+/// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerChange {
     pub(crate) left_out: LeftOut,
-    /// Difference of the statements, for a user.
+    /// Difference of the statements, for the operator.
     pub difference: DefinitionDiff,
-    /// All that the server says now.
+    /// Current statements of the server.
     pub statements: Statements,
 }
 
@@ -48,7 +48,7 @@ impl ServerPins {
         Self { server, config, state: Mutex::default(), operator }
     }
 
-    /// The configuration that the server is of.
+    /// Returns the configuration that names the server.
     pub(crate) fn config(&self) -> &Path {
         &self.config
     }
@@ -57,12 +57,13 @@ impl ServerPins {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The change that waits for consent.
+    /// Returns the change that needs consent, if any.
     pub fn change(&self) -> Option<ServerChange> {
         self.state().change.clone()
     }
 
-    /// Accepts `statements`: those that the user has seen, whatever the server has said since.
+    /// Accepts `statements`, which are those that the operator has seen; the server may have
+    /// changed again since.
     pub fn accept(&self, statements: &Statements) -> crate::Result<PathBuf> {
         let mut pins = Pins::of_config_ambient(&self.config)?;
         pins.accept_server(&self.server, statements);
@@ -70,7 +71,7 @@ impl ServerPins {
         Ok(pins.path().to_owned())
     }
 
-    /// Tells the user of a change that is not accepted, once.
+    /// Notifies the operator once of a change that is not accepted.
     pub(crate) fn tell(&self) {
         let mut state = self.state();
         let Some(change) = state.change.clone().filter(|_| !state.is_told) else { return };
@@ -99,7 +100,7 @@ impl ServerPins {
                 let is_empty = statements.tools.is_empty()
                     && statements.prompts.is_empty()
                     && statements.resources.is_empty();
-                // A server that offers nothing yet has nothing to remember.
+                // A server without any offer has nothing to record yet.
                 if !is_empty && let Err(error) = self.accept(statements) {
                     self.operator.note(&format!(
                         "warning: a later change of the server `{}` will not be noticed: {error:#}",
@@ -116,7 +117,7 @@ impl Review for ServerPins {
     fn left_out(&self, statements: &Statements) -> LeftOut {
         let seen = written(&self.config);
         let change = self.compare(statements).unwrap_or_else(|error| {
-            // The accepted state is unknown.
+            // The accepted state is unknown, so everything is left out.
             let everything = LeftOut {
                 instructions: statements.instructions.is_some(),
                 tools: statements.tools.keys().cloned().collect(),
@@ -138,7 +139,7 @@ fn written(config: &Path) -> Option<SystemTime> {
     std::fs::metadata(Pins::path_of(config)).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Lists what is left out, in one line.
+/// Returns the names of everything that is left out, in one line.
 pub(crate) fn names(left_out: &LeftOut) -> String {
     let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
     let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));

@@ -1,5 +1,5 @@
-//! From `[servers.NAME]` to what a connection is made with. Every value and every reference is
-//! checked here.
+//! Converts `[servers.NAME]` to the settings of a connection. Checks every value and every
+//! reference.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::Operator;
 use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, Wrong};
 use crate::granting::{ValueReader, Values};
 
-/// A server that is to be used, before there is a connection.
+/// A selected server before it is connected.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// Settings of the connection.
     pub settings: ServerSettings,
-    /// Table of the configuration, to notice changes.
+    /// Table of the configuration, to detect changes.
     pub table: ServerTable,
     /// Pins of the server; `None` with `pin = false`.
     pub pins: Option<Arc<ServerPins>>,
@@ -39,7 +39,7 @@ impl ServerSpec {
     }
 }
 
-/// The servers of a configuration.
+/// Returns the servers of a configuration.
 pub fn of_config(
     file: &ConfigFile,
     values: Values,
@@ -51,7 +51,7 @@ pub fn of_config(
 /// Returns one server of a configuration.
 ///
 /// # Errors
-/// The configuration has no such server, or what it says of it is invalid.
+/// Returns an error if the configuration has no such server, or if its table is invalid.
 pub fn of_name(
     file: &ConfigFile,
     name: &str,
@@ -98,8 +98,7 @@ pub fn of_name(
     Ok(ServerSpec { settings, table: table.clone(), pins })
 }
 
-/// A program, with the variables that programs are found and started by and those that are
-/// configured.
+/// Returns the command of a server, with the inherited and the configured environment variables.
 fn command(
     file: &ConfigFile,
     table: &ServerTable,
@@ -132,7 +131,8 @@ fn command(
     })
 }
 
-/// A program with a `/` in its name is a path, relative to the file; any other is found by `PATH`.
+/// Returns the path of a program. A name with a `/` is relative to the file; any other is found
+/// through `PATH`.
 fn program_of(file: &ConfigFile, program: &str) -> String {
     if program.contains('/') {
         absolute(&file.resolve(Path::new(program))).display().to_string()
@@ -190,7 +190,8 @@ fn headers(
                 for secret in bound.value.secrets() {
                     reader.secret(secret)?;
                 }
-                // Secrets that were left are not in the reader, and empty.
+                // Secrets that were not read are missing in the reader, and replaced by an empty
+                // string.
                 let known = |name: &str| {
                     Some(reader.secrets().get(name).cloned().unwrap_or_else(|| SecretText::new("")))
                 };
@@ -200,7 +201,7 @@ fn headers(
                 (&bound.name, filled.map_err(unknown)?)
             }
         };
-        // The value may be a secret: the message says where it is and not what it is.
+        // The value may be a secret, so the message gives only its position.
         let wrong = || {
             file.error(
                 span.clone(),
@@ -215,8 +216,8 @@ fn headers(
     Ok(headers)
 }
 
-/// The files and directories that decide what the servers of a configuration do. Who may change one
-/// of them can run whatever it wants.
+/// Returns the files and directories that control what the servers of a configuration do. A plugin
+/// that can write one of them could run any program.
 pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for table in file.config.servers.values() {
@@ -238,7 +239,7 @@ pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
     files
 }
 
-/// An error about a server that is asked for and not there.
+/// Returns an error about a server that the configuration does not have.
 pub fn unknown(file: &ConfigFile, name: &str) -> ConfigError {
     let known: Vec<_> = file.config.servers.keys().map(|name| format!("`{name}`")).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

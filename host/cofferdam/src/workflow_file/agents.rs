@@ -1,4 +1,4 @@
-//! The agents of a workflow's file: their models, what they are told, and the tools that they have.
+//! Agents of a workflow file: their models, instructions and tools.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Parts that all agents of a workflow share.
 pub struct AgentParts<'a> {
-    /// Model of agents that name none: `PROVIDER:MODEL`, or one of the configuration.
+    /// Model of agents that name none: `PROVIDER:MODEL`, or the name of a configured model.
     pub model: Option<&'a str>,
     /// Configuration with the models that agents name.
     pub config: Option<&'a ConfigFile>,
     /// Tools that agents may name.
     pub toolset: &'a Toolset,
-    /// Calls that the user is asked about.
+    /// Calls that need the user's approval.
     pub approvals: Approvals,
-    /// Labels of the conversations.
+    /// Label policy of the conversations.
     pub labels: Option<LabelPolicy>,
-    /// Returns the layer around the calls of the agent with that id.
+    /// Function that returns the layer around the calls of the agent with that id.
     pub layer: &'a (dyn Fn(&str) -> Layer + Sync),
 }
 
 impl AgentParts<'_> {
-    /// Returns an agent that can be run.
+    /// Builds the agent with an id.
     pub(super) fn agent(&self, file: &WorkflowFile, id: &str) -> Result<Agent> {
         let Some(table) = file.definition.agents.get(id) else {
             return Err(file.error_anywhere(format!("there is no agent `{id}`")).into());
@@ -62,8 +62,8 @@ impl AgentParts<'_> {
             .map_err(|error| file.error_anywhere(format!("the agent `{id}`: {error}")).into())
     }
 
-    /// The model that the agent names, or the one of the command line, or the one of the
-    /// configuration.
+    /// Returns the model that the agent names, or else that of the command line, or else the
+    /// default of the configuration.
     fn model(
         &self,
         file: &WorkflowFile,
@@ -88,7 +88,7 @@ impl AgentParts<'_> {
         })
     }
 
-    /// The tools that the agent names: none unless it names some.
+    /// Returns the tools that the agent names; none by default.
     fn tools(&self, file: &WorkflowFile, table: &AgentDefinition) -> Result<Toolset> {
         let Some(named) = &table.tools else { return Ok(Toolset::new()) };
         if named.value == NameList::Word("all".to_owned()) {
@@ -112,7 +112,7 @@ impl AgentParts<'_> {
     }
 }
 
-/// Returns instructions, or the contents of the file that `@PATH` names.
+/// Returns `text`, or the content of the file if it is `@PATH`.
 fn text(file: &WorkflowFile, text: &str) -> Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let path = file.resolve(path);
@@ -120,7 +120,7 @@ fn text(file: &WorkflowFile, text: &str) -> Result<String> {
         .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
 }
 
-/// An agent that is there and cannot be run: what a graph is drawn with.
+/// Returns an agent that cannot be run, for checking or drawing a graph.
 pub(super) fn stand_in(id: &str) -> Result<Agent> {
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
     Agent::builder(model).name(id).build().map_err(|error| Error::invalid(error.to_string()))

@@ -1,4 +1,4 @@
-//! From a workflow's file to a workflow.
+//! Builds a workflow from a workflow file.
 
 use crate::Result;
 use cofferdam_agent::Agent;
@@ -15,10 +15,10 @@ use cofferdam_workflow::{
 use super::WorkflowFile;
 use super::person::Person;
 
-/// Supersteps that a workflow may have if the command line says so.
+/// Maximum number of supersteps, if the command line sets it.
 pub(super) type MaxIterations = Option<u64>;
 
-/// The workflow of a file. `agent` makes an agent of it.
+/// Builds the workflow of a file. `agent` returns the agent with an id.
 pub(super) fn workflow(
     file: &WorkflowFile,
     max_iterations: MaxIterations,
@@ -51,7 +51,8 @@ pub(super) fn workflow(
     }
 }
 
-/// An orchestration has its edges itself.
+/// Returns an error if the file has an orchestration and a graph of its own: an orchestration
+/// defines its edges itself.
 fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
     let definition = &file.definition;
     let has_graph = definition.start.is_some()
@@ -67,7 +68,7 @@ fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
     Ok(())
 }
 
-/// Agents that work together in one of the known ways.
+/// Builds an orchestration.
 struct OrchestrationBuilder<'f, A> {
     file: &'f WorkflowFile,
     table: &'f OrchestrationDefinition,
@@ -141,7 +142,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
         })
     }
 
-    /// Refuses options that belong to another kind of orchestration.
+    /// Rejects options that belong to another kind of orchestration.
     fn check_options(&self) -> Result<()> {
         let OrchestrationDefinition { kind, max_rounds, max_stalls, max_resets, .. } = self.table;
         let (is_chat, is_magentic) =
@@ -168,7 +169,8 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
         }
     }
 
-    /// Returns the participants: those that are named, or else every agent without another task.
+    /// Returns the participants: the listed agents, or else every agent that is neither selector
+    /// nor planner.
     fn participants(&self) -> Result<Vec<String>> {
         let ids = match &self.table.participants {
             Some(ids) => ids.clone(),
@@ -203,7 +205,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
     }
 }
 
-/// Everybody in turn: as many answers as there are decide who comes next.
+/// Selects participants in turn: the number of answers in the chat determines the next one.
 fn in_turn(count: usize) -> impl Fn(&[cofferdam_agent::Message], &[String]) -> Option<String> {
     move |chat, participants| {
         let answers =
@@ -219,7 +221,7 @@ fn known(file: &WorkflowFile) -> String {
     ids.join(", ")
 }
 
-/// A graph of edges.
+/// Builds a graph of edges.
 fn graph(
     file: &WorkflowFile,
     max_iterations: MaxIterations,
@@ -260,7 +262,7 @@ fn graph(
         None => builder,
     };
     builder = match &definition.intermediate_output_from {
-        // Words of the file have dashes.
+        // Keywords of the file use dashes, those of the builder underscores.
         Some(NameList::Word(word)) => {
             builder.intermediate_output_from(word.replace('-', "_").as_str())
         }
@@ -273,7 +275,7 @@ fn graph(
     Ok(builder.build().map_err(|error| file.error_anywhere(explained(&error)))?)
 }
 
-/// The texts are those of the library; what its words are called in a file is added where it helps.
+/// Returns the error's message, with a hint in terms of the file where that helps.
 fn explained(error: &InvalidWorkflow) -> String {
     match error {
         InvalidWorkflow::FewCases => {
@@ -359,7 +361,8 @@ fn switch_of(cases: &[SwitchCase]) -> std::result::Result<Switch, String> {
     Ok(switch)
 }
 
-/// Everybody whose condition holds, in order; who has none gets every message.
+/// Selects every target whose condition holds, in order. A target without a condition receives
+/// every message.
 fn selection_of(
     cases: &[SwitchCase],
 ) -> std::result::Result<(Vec<String>, TargetSelection), String> {

@@ -1,12 +1,11 @@
-//! The user at a node of the graph.
+//! The user as a node of a workflow's graph.
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 use cofferdam_workflow::definition::{PersonDefinition, PersonPasses};
 use cofferdam_workflow::{Executor, MessageType, Payload, Step, UserRequest};
 
-/// Asks the user about each message, and sends on what was answered, or the message if the answer
-/// is yes.
+/// Asks the user about each message. Sends on the answer, or the message if the answer is yes.
 pub(super) struct Person {
     id: String,
     table: PersonDefinition,
@@ -18,7 +17,7 @@ impl Person {
     }
 }
 
-/// Returns whether the user has said yes.
+/// Returns whether the answer of the user means yes.
 pub fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "true")
 }
@@ -57,7 +56,7 @@ impl Executor for Person {
             Payload::text(format!("{}\n\n{text}", self.table.prompt)),
             MessageType::Text,
         )?;
-        // By request: several messages may wait at a time.
+        // Messages by request id, because several requests may be open at the same time.
         let mut waiting = step.own().as_object().cloned().unwrap_or_default();
         waiting.insert(id, text.into());
         Ok(step.set_own(waiting)?)

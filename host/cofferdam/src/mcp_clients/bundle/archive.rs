@@ -1,4 +1,4 @@
-//! The file itself: a zip archive whose bytes depend on its contents only.
+//! Archive of a bundle: a zip file whose bytes depend only on its contents.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
@@ -8,7 +8,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::manifest::PROGRAM;
 
-/// Packs everything, in the order of the names.
+/// Packs all files, ordered by name.
 pub(super) fn zip(
     manifest: &str,
     program: &[u8],
@@ -18,7 +18,7 @@ pub(super) fn zip(
     let mut add = |name: &str, mode: u32, contents: &[u8]| -> zip::result::ZipResult<()> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
-            // The first time that the format can express, for each file.
+            // Earliest time that the format supports, for reproducible bytes.
             .last_modified_time(DateTime::default())
             .unix_permissions(mode);
         archive.start_file(name, options)?;

@@ -1,5 +1,5 @@
-//! Contents of a bundle beside the program: components, their manifests, and a configuration that
-//! names them.
+//! Contents of a bundle in addition to the program: components, their manifests, and a
+//! configuration that names them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::error::Context as _;
 use crate::pins::Pins;
 use crate::{Error, Result, Selection, StoreLocation};
 
-/// The files of a bundle by name, and the values that the client asks for.
+/// Files of a bundle by name, and the values that the client asks the user for.
 pub(super) struct BundleContents {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Arguments of the program.
@@ -35,17 +35,17 @@ pub(super) struct BundleContents {
 /// A directory that the user chooses.
 pub(super) struct ChosenDirectory {
     pub(super) name: String,
-    /// Access to it, in words.
+    /// Access of tools to it, in words.
     pub(super) may: &'static str,
 }
 
 /// Path of the configuration in a bundle.
 const CONFIG: &str = "cofferdam.toml";
-/// Folder that a client unpacks a bundle into.
+/// Placeholder for the folder into which a client unpacks a bundle.
 const BUNDLE: &str = "${__dirname}";
 
 impl BundleContents {
-    /// Returns the contents of a bundle of the plugins of a configuration.
+    /// Returns the contents of a bundle with the plugins of a configuration.
     pub(super) fn of_config(config: &Path, selection: &Selection) -> Result<Self> {
         if !selection.plugins.is_empty() || selection.files.is_some() {
             return Err(Error::invalid(
@@ -72,7 +72,7 @@ impl BundleContents {
         Ok(Self { files, arguments: line.arguments, variables, directories: Vec::new() })
     }
 
-    /// Returns the contents of a bundle of the component files of a selection.
+    /// Returns the contents of a bundle with the component files of a selection.
     pub(super) fn of_files(selection: &Selection) -> Result<Self> {
         let mut files = BTreeMap::new();
         let mut directories = Vec::new();
@@ -96,7 +96,7 @@ impl BundleContents {
         Ok(Self { files, arguments: line.arguments, variables: BTreeSet::new(), directories })
     }
 
-    /// Adds a lock file of the plugins. Where the bundle is installed, a changed plugin is not
+    /// Adds a lock file for the plugins. After installation, a plugin that was changed is not
     /// loaded.
     pub(super) fn pin(&mut self, plugins: &[Arc<Plugin>]) -> Result<()> {
         if !self.files.contains_key(CONFIG) {
@@ -111,7 +111,8 @@ impl BundleContents {
     }
 }
 
-/// Returns the location of a store in a bundle. The user who installs it chooses each directory.
+/// Returns the location of a store in a bundle. Directories become placeholders, because the user
+/// who installs the bundle chooses them.
 fn packed_location(
     name: &str,
     location: &StoreLocation,
@@ -152,7 +153,7 @@ fn add_component(files: &mut BTreeMap<String, Vec<u8>>, name: &str, path: &Path)
     Ok(packed)
 }
 
-/// Refuses a configuration that needs files or programs of this machine.
+/// Returns an error if a configuration needs files or programs of this machine.
 fn check_is_portable(file: &ConfigFile) -> Result<()> {
     for (name, secret) in &file.config.secrets {
         if let SecretSource::File(_) = secret.get_ref() {

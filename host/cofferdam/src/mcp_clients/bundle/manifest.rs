@@ -1,4 +1,4 @@
-//! `manifest.json` of a bundle: what a client shows, asks for and starts.
+//! `manifest.json` of a bundle: what a client displays, asks for and starts.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::contents::BundleContents;
 use crate::Result;
 use crate::error::Context as _;
 
-/// Version of the format.
+/// Version of the manifest format.
 const MANIFEST_VERSION: &str = "0.4";
 /// Path of the program in a bundle.
 pub(super) const PROGRAM: &str =
     if cfg!(windows) { "server/cofferdam.exe" } else { "server/cofferdam" };
-/// Platform of this program, in the words of the format.
+/// Platform of this program, in the terms of the format.
 pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
     "darwin"
 } else if cfg!(windows) {
@@ -90,7 +90,7 @@ fn user_config(contents: &BundleContents) -> Map<String, Value> {
     variables.chain(directories).collect()
 }
 
-/// Returns the placeholder of a value that the client asks for.
+/// Returns the placeholder for a value that the client asks for.
 pub(super) fn placeholder(name: &str) -> String {
     format!("${{user_config.{name}}}")
 }
