@@ -1,13 +1,15 @@
 //! WebAssembly components as scripts (`SKILL-20`).
 //!
-//! A script is a plugin: a component with a tool called `run`, or with exactly one tool. If all
-//! that this tool takes is `args`, it gets the `args` of the call as they are: as JSON text if it
-//! declares a string, as a value otherwise. If it takes anything else, `args` is the object of its
-//! arguments, decoded by its schema, which is then shown to the model.
+//! A script is a plugin: a component with a tool called `run`, or with exactly one tool.
 //!
-//! What runs components is not known here ([`LoadComponent`]). The file is read, and its digest
-//! compared, at each use; what was loaded is kept for the next use of the same content of the same
-//! folder.
+//! * If `args` is the only parameter of this tool, it receives the `args` of the call unchanged: as
+//!   a JSON string if it declares a string, and as a value otherwise.
+//! * Otherwise, `args` is the object of the tool's arguments. The tool's schema decodes it and is
+//!   shown to the model.
+//!
+//! The caller provides the loader of components ([`LoadComponent`]). The file is read, and its
+//! digest compared, at each use. A loaded script is cached for further uses of the same content in
+//! the same directory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,24 +26,24 @@ use sha2::{Digest, Sha256};
 use super::program::undecoded;
 use super::{ScriptFile, ScriptRunner};
 
-/// The tool that is a script, where a component has several.
+/// Name of the tool that is the script, if a component has several tools.
 const RUN: &str = "run";
-/// The argument that gets the `args` of a call as they are.
+/// Name of the parameter that receives the `args` of a call unchanged.
 const ARGS: &str = "args";
-/// Largest script in bytes: that of a component which the engine loads by default.
+/// Maximum bytes of a script, which is the engine's default for components.
 const SCRIPT_BYTES_MAX: u64 = 64 << 20;
-/// Scripts that stay loaded. Each holds its compiled code.
+/// Maximum number of cached scripts. Each holds its compiled code in memory.
 const KEPT_MAX: usize = 16;
 
-/// Makes a plugin of a component's bytes, for one script of one skill.
+/// Loads a component as a plugin, for one script of one skill.
 #[async_trait]
 pub trait LoadComponent: Send + Sync {
-    /// Loads a component as a source of tools whose calls each have a sandbox of their own, with
-    /// `script.folder` to read as `/skill` and with what else the operator has
-    /// granted to skills.
+    /// Loads a component as a source of tools. Each call runs in its own sandbox, in which
+    /// `script.folder` is mounted read-only as `/skill`, with the other permissions that the
+    /// operator grants to skills.
     ///
     /// # Errors
-    /// Any; it is for records and never shown to a model.
+    /// Any error; it is logged and never shown to a model.
     async fn load(
         &self,
         script: &ScriptFile,
@@ -49,17 +51,17 @@ pub trait LoadComponent: Send + Sync {
     ) -> Result<Arc<dyn ToolSource>, BoxError>;
 }
 
-/// The name of the mount under which a script finds the folder of its skill: `/skill`.
+/// Name of the mount at which a script finds the directory of its skill: `/skill`.
 pub const SCRIPT_FOLDER: &str = "skill";
 
-/// Runs `.wasm` files as scripts.
+/// Runner of `.wasm` files as scripts.
 pub struct ComponentScripts {
     loader: Arc<dyn LoadComponent>,
-    /// The one that was used last is at the end.
+    /// Cached scripts, the most recently used one last.
     kept: Mutex<Vec<Arc<LoadedScript>>>,
 }
 
-/// A script that is loaded.
+/// Loaded script.
 struct LoadedScript {
     skill: String,
     name: String,
@@ -73,27 +75,27 @@ struct LoadedScript {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ScriptInterface {
-    /// The tool that is the script.
+    /// Tool that is the script.
     pub tool: Arc<ToolDefinition>,
-    /// Handling of `args`.
+    /// Form in which the tool receives `args`.
     pub passes: Passes,
 }
 
-/// Handling of the `args` of a call.
+/// Form in which a tool receives the `args` of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Passes {
-    /// They are the tool's argument `args`.
+    /// As the value of the parameter `args`.
     AsArgs,
-    /// They are that as JSON text.
+    /// As a JSON string in the parameter `args`.
     AsText,
-    /// They are the object of the tool's arguments.
+    /// As the object of the tool's arguments.
     AsArguments,
 }
 
 impl ScriptInterface {
-    /// The tool of `definitions` that is the script: the one called `run`, or the only one. `None`
-    /// if there is neither.
+    /// Returns the interface of the script among `definitions`: the tool called `run`, or the only
+    /// one. Returns `None` if there is neither.
     #[must_use]
     pub fn of(definitions: &[Arc<ToolDefinition>]) -> Option<Self> {
         let run = definitions.iter().find(|definition| definition.name.as_str() == RUN);
@@ -106,13 +108,13 @@ impl ScriptInterface {
         Some(Self { tool, passes })
     }
 
-    /// The schema that a model is shown, if the script takes something of its own.
+    /// Returns the schema to show to a model, unless `args` is the only parameter.
     #[must_use]
     pub fn parameters(&self) -> Option<&Value> {
         (self.passes == Passes::AsArguments).then(|| self.tool.input.published())
     }
 
-    /// The text of the tool's arguments.
+    /// Returns the JSON of the tool's arguments.
     fn arguments(&self, args: Value) -> String {
         let args = match self.passes {
             Passes::AsArguments => return args.to_string(),
@@ -137,15 +139,15 @@ fn passes(schema: &Value) -> Passes {
 }
 
 impl ComponentScripts {
-    /// Scripts that `loader` loads.
+    /// Creates a runner of the scripts that `loader` loads.
     pub fn new(loader: Arc<dyn LoadComponent>) -> Self {
         Self { loader, kept: Mutex::default() }
     }
 
-    /// Loads a script and says how it is called.
+    /// Loads a script and returns its interface.
     ///
     /// # Errors
-    /// What is wrong with it, for the operator.
+    /// The reason why the script cannot be loaded, for the operator.
     pub async fn interface(&self, script: &ScriptFile) -> Result<ScriptInterface, BoxError> {
         self.loaded(script).await.map(|loaded| loaded.interface.clone())
     }
@@ -192,8 +194,8 @@ impl ComponentScripts {
 }
 
 impl LoadedScript {
-    /// Returns whether it is this script of this folder. A folder that was found anew is another
-    /// one.
+    /// Returns whether this is the given script of the given directory. A directory that was
+    /// discovered again counts as another one.
     fn is_of(&self, script: &ScriptFile) -> bool {
         self.name == script.name
             && self.skill == script.skill

@@ -12,7 +12,7 @@ use super::{InvalidSkill, SKILL_FILE, SkillLimits};
 /// Maximum depth of a skill under its root.
 const DEPTH_MAX: u32 = 2;
 
-/// Root of skills: a directory of a file store.
+/// Directory of a file store in which skills are searched for.
 #[derive(Clone)]
 pub struct SkillRoot {
     store: Arc<dyn FileStore>,
@@ -25,70 +25,68 @@ pub struct SkillRoot {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Discovery {
-    /// The skills, in the order of the roots and then bytewise by path.
+    /// Skills, in the order of the roots and then bytewise by path.
     pub skills: Vec<Arc<FileSkill>>,
-    /// Candidates that are no skills, or that could not be read.
+    /// Candidates that are invalid or could not be read.
     pub skipped: Vec<SkippedEntry>,
 }
 
-/// Something that was passed over.
+/// Directory that was skipped, as a whole or in part.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SkippedEntry {
     /// Index of the root.
     pub root: usize,
-    /// Directory in its store.
+    /// Path of the directory in its store.
     pub directory: StorePath,
-    /// Reason.
+    /// Reason for skipping it.
     pub reason: SkipReason,
-    /// True if the directory is a skill all the same, or holds some: only a part of it was passed
-    /// over.
+    /// True if only a part of the directory was skipped: it is a skill, or contains skills.
     pub is_partial: bool,
 }
 
-/// Reason why a candidate was skipped.
+/// Reason for skipping a directory.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// It breaks a rule.
+    /// The skill is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidSkill),
-    /// There is a skill of that name before it.
+    /// An earlier skill has the same name.
     #[error("there is a skill `{name}` before it, in `{kept}`")]
     Duplicate {
-        /// The name.
+        /// Name of both skills.
         name: String,
-        /// Location of the one that is used.
+        /// Directory of the earlier skill.
         kept: String,
     },
-    /// The store does not give the file or the directory out. The text holds nothing of the host.
+    /// The store cannot read the file or directory. The message contains no paths of the host.
     #[error("it cannot be read: {0}")]
     Unreadable(Arc<FileError>),
-    /// Some of it was not looked at.
+    /// A limit was exceeded, so a part was not searched.
     #[error("there are more than {count_max} {what}; the rest is left out")]
     TooMany {
-        /// Kind of the excess.
+        /// Things that there are too many of, such as `skills`.
         what: &'static str,
-        /// The limit.
+        /// Limit that was exceeded.
         count_max: usize,
     },
 }
 
 impl SkillRoot {
-    /// The root of `store`. Its own name is not known: it is not a skill itself unless it is
-    /// [`named`](Self::named).
+    /// Creates a root at the root of `store`, which has no name. Without a name
+    /// ([`named`](Self::named)) it cannot be a skill itself.
     pub fn new(store: Arc<dyn FileStore>) -> Self {
         Self { store, directory: StorePath::ROOT, name: None }
     }
 
-    /// A directory of `store`.
+    /// Creates a root at a directory of `store`.
     pub fn in_directory(store: Arc<dyn FileStore>, directory: StorePath) -> Self {
         let name = (!directory.is_root()).then(|| directory.name().to_owned());
         Self { store, directory, name }
     }
 
-    /// Says what the directory is called, which is what a skill in the root itself has to be called
-    /// (`SKILL-2`).
+    /// Sets the name of the directory. A skill in the root itself must have this name (`SKILL-2`).
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -96,8 +94,8 @@ impl SkillRoot {
     }
 }
 
-/// Looks for the skills under `roots`, of which scripts with one of `extensions` can be run.
-/// Nothing that is found or not found is an error (`SKILL-6`).
+/// Searches for skills under `roots`. Scripts with one of `extensions` can be run. Nothing that the
+/// search meets is an error (`SKILL-6`).
 pub async fn discover(
     roots: &[SkillRoot],
     extensions: &[String],
@@ -115,7 +113,7 @@ struct Search<'a> {
     extensions: &'a [String],
     limits: &'a SkillLimits,
     found: Discovery,
-    /// The names that are taken, in lower case, and where.
+    /// Directory of each skill that was found, by its name in lower case.
     known: HashMap<String, String>,
 }
 
@@ -136,7 +134,7 @@ impl Search<'_> {
         }
     }
 
-    /// The directories with a `SKILL.md`, none of them inside of another one.
+    /// Returns the directories with a `SKILL.md`. Directories in a skill are not searched.
     async fn candidates(&mut self, number: usize, root: &SkillRoot) -> Vec<StorePath> {
         let (mut candidates, mut looked_at) = (Vec::new(), 0_usize);
         let mut waiting = vec![(root.directory.clone(), 0)];
@@ -173,7 +171,8 @@ impl Search<'_> {
                 let reason = SkipReason::TooMany { what: "directories", count_max };
                 self.skip(number, directory, reason, true);
             }
-            // The last one is looked at first: what is left out is at the end.
+            // The last one is searched first, so reverse the order: a limit leaves out the last
+            // names.
             waiting.extend(children.into_iter().take(room).map(|child| (child, depth + 1)).rev());
         }
         candidates

@@ -1,4 +1,4 @@
-//! A skill that is a directory of a file store (`SKILL-8` to `SKILL-10`).
+//! Skills in a directory of a file store (`SKILL-8` to `SKILL-10`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use cofferdam_files::{EntryKind, FileError, FileStore, ReadOnly, Scope, StorePat
 use super::discover::SkipReason;
 use super::{FrontMatter, InvalidSkill, SKILL_FILE, ScriptFile, SkillLimits};
 
-/// Endings of resources (`SKILL-8`).
+/// Extensions of resources (`SKILL-8`).
 const RESOURCE_EXTENSIONS: [&str; 7] = ["md", "json", "yaml", "yml", "csv", "xml", "txt"];
-/// Endings of files that are scripts, whether they can be run or not (`SKILL-9`).
+/// Extensions of script files, with or without a runner (`SKILL-9`).
 const SCRIPT_EXTENSIONS: [&str; 11] =
     ["wasm", "py", "js", "ts", "sh", "ps1", "bat", "cmd", "rb", "pl", "exe"];
 
-/// A skill that is a directory of a file store, as it was when it was found. Its files are read at
-/// each use.
+/// Skill in a directory of a file store. The lists of its files are those at the time of discovery;
+/// the files themselves are read at each use.
 pub struct FileSkill {
     /// Index of the root.
     root: usize,
     folder: Folder,
     front: FrontMatter,
-    /// Sorted bytewise, like the other two.
+    /// Resources. All three lists are sorted bytewise by name.
     resources: Vec<NamedFile>,
     scripts: Vec<NamedFile>,
     without_runner: Vec<NamedFile>,
@@ -29,28 +29,28 @@ pub struct FileSkill {
     resource_bytes_max: u64,
 }
 
-/// A file under the name that a model calls it by.
+/// File and the name by which a model refers to it.
 struct NamedFile {
     name: String,
     path: StorePath,
 }
 
-/// The directory of a skill, for reading alone.
+/// Directory of a skill, read-only.
 pub(super) struct Folder {
     store: Arc<dyn FileStore>,
-    /// Directory, for users.
+    /// Path of the directory in its store.
     directory: StorePath,
-    /// Name.
+    /// Name of the directory.
     name: String,
 }
 
-/// A `SKILL.md`.
+/// Content of a `SKILL.md`.
 pub(super) struct SkillFile {
     pub(super) front: FrontMatter,
     pub(super) text: String,
 }
 
-/// Reason why a directory has no skill.
+/// Reason why a `SKILL.md` could not be read.
 pub(super) enum Read {
     Invalid(InvalidSkill),
     Failed(FileError),
@@ -66,7 +66,7 @@ impl Folder {
         Self { store: Arc::new(ReadOnly::new(below)), directory: directory.clone(), name }
     }
 
-    /// Reads the `SKILL.md` that is there now.
+    /// Reads the current `SKILL.md`.
     pub(super) async fn front_matter(&self, limits: &SkillLimits) -> Result<SkillFile, Read> {
         self.skill_file(limits.skill_bytes_max).await
     }
@@ -80,7 +80,7 @@ impl Folder {
     }
 }
 
-/// The files of a skill by what they are.
+/// Files of a skill by kind, and reasons for those that were skipped.
 #[derive(Default)]
 struct Files {
     resources: Vec<NamedFile>,
@@ -94,7 +94,7 @@ impl Files {
         if path.name() == SKILL_FILE {
             return;
         }
-        // A name that begins with its only dot has no extension.
+        // A name whose only dot is its first character has no extension.
         let Some((stem, extension)) = path.name().rsplit_once('.') else { return };
         if stem.is_empty() {
             return;
@@ -133,7 +133,8 @@ impl Files {
 }
 
 impl FileSkill {
-    /// The skill in `folder`, and what of it is left out.
+    /// Creates the skill in `folder` from its current files. Also returns the reasons for files
+    /// that were skipped.
     pub(super) async fn find(
         root: usize,
         folder: Folder,
@@ -163,7 +164,8 @@ impl FileSkill {
             }
             if is_top {
                 is_top = false;
-                // In the order of their names, so that a limit leaves out what comes last.
+                // Directories are taken from the end, so this is the order of names. A limit leaves
+                // out the last names.
                 directories.sort_unstable_by(|left, right| right.cmp(left));
                 if directories.len() > limits.directories_max {
                     files.too_many("directories", limits.directories_max);
@@ -205,32 +207,33 @@ impl FileSkill {
         &self.folder.directory
     }
 
-    /// Its resources by name (`SKILL-8`).
+    /// Returns the names of the resources (`SKILL-8`).
     pub fn resources(&self) -> impl ExactSizeIterator<Item = &str> {
         self.resources.iter().map(|named| named.name.as_str())
     }
 
-    /// The scripts that can be run (`SKILL-9`).
+    /// Returns the names of the scripts that can be run (`SKILL-9`).
     pub fn scripts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.scripts.iter().map(|named| named.name.as_str())
     }
 
-    /// The files that are scripts without a runner (`SKILL-19`).
+    /// Returns the names of the script files without a runner (`SKILL-19`).
     pub fn scripts_without_runner(&self) -> impl ExactSizeIterator<Item = &str> {
         self.without_runner.iter().map(|named| named.name.as_str())
     }
 
-    /// The whole `SKILL.md` as it is now; `None` if that is no longer this skill.
+    /// Reads the current `SKILL.md`. Returns `None` if it is unreadable, invalid or has another
+    /// name.
     pub(super) async fn text(&self) -> Option<String> {
         let file = self.folder.skill_file(self.skill_bytes_max).await.ok()?;
         (file.front.name == self.front.name).then_some(file.text)
     }
 
-    /// The text of a resource by its exact name.
+    /// Reads a resource by its exact name.
     ///
     /// # Errors
-    /// [`FileError::NotFound`] for what is no resource; those of the store, which opens no link
-    /// (`SKILL-10`); [`FileError::NotText`].
+    /// [`FileError::NotFound`] if there is no such resource, [`FileError::NotText`], and errors of
+    /// the store, which opens no links (`SKILL-10`).
     pub async fn read_resource(&self, name: &str) -> Result<String, FileError> {
         match self.resources.iter().find(|named| named.name == name) {
             Some(resource) => self.read(resource).await,
@@ -243,7 +246,7 @@ impl FileSkill {
         String::from_utf8(bytes).map_err(|_| FileError::not_text(&resource.path))
     }
 
-    /// A script for its runner.
+    /// Returns a script for its runner.
     #[must_use]
     pub fn script(&self, name: &str) -> Option<ScriptFile> {
         let named = self.scripts.iter().find(|named| named.name == name)?;

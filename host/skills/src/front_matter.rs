@@ -1,4 +1,4 @@
-//! The head of a `SKILL.md` (`SKILL-1` to `SKILL-5`).
+//! Front matter of a `SKILL.md` (`SKILL-1` to `SKILL-5`).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,27 +10,27 @@ use super::yaml::{self, YamlNode};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FrontMatter {
-    /// The name, which is that of its directory.
+    /// Name, which equals that of the directory.
     pub name: String,
     /// Purpose of the skill and when to use it, for the model.
     pub description: String,
-    /// Under which licence it may be used.
+    /// License of the skill.
     pub license: Option<String>,
     /// Requirements, in the author's words.
     pub compatibility: Option<String>,
-    /// Tools that its author expects, as one text. It is shown and grants nothing (`SKILL-22`).
+    /// Tools that the author expects to be allowed, as one string. It grants nothing (`SKILL-22`).
     pub allowed_tools: Option<String>,
-    /// Everything else that the author wanted to say; values that are no texts are left out.
+    /// Additional properties. Entries that are not strings are left out.
     pub metadata: Option<BTreeMap<String, String>>,
 }
 
 impl FrontMatter {
-    /// Reads the front matter of `text`, the whole of a `SKILL.md` that is in a directory called
+    /// Parses the front matter of `text`, the content of a `SKILL.md` in a directory called
     /// `directory`.
     ///
     /// # Errors
-    /// The first rule that it breaks. That ends in no error for a user: an invalid skill is passed
-    /// over (`SKILL-6`).
+    /// The first rule that the front matter breaks. Users never see this error, because discovery
+    /// skips invalid skills (`SKILL-6`).
     pub fn parse(text: &str, directory: &str) -> Result<Self, InvalidSkill> {
         let head = yaml::read(head(text)?)?;
         let entries = match &*head {
@@ -61,7 +61,7 @@ impl FrontMatter {
     }
 }
 
-/// The lines between the first two lines `---`.
+/// Returns the lines between the first two lines `---`.
 fn head(text: &str) -> Result<&str, InvalidSkill> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (first, rest) = text.split_once('\n').ok_or(InvalidSkill::NoFrontMatter)?;
@@ -78,14 +78,14 @@ fn head(text: &str) -> Result<&str, InvalidSkill> {
     Err(InvalidSkill::Unclosed)
 }
 
-/// Returns whether a line is `---`, with its end and with white space before that.
+/// Returns whether a line is `---`, ignoring white space at its end.
 fn is_fence(line: &str) -> bool {
     let line = line.strip_suffix('\n').unwrap_or(line);
     let line = line.strip_suffix('\r').unwrap_or(line);
     line.trim_end_matches([' ', '\t']) == "---"
 }
 
-/// A field that a check of its own finds missing.
+/// Returns the value of a field, or an empty string, which a later check rejects.
 fn required(value: Option<&YamlNode>, field: &'static str) -> Result<String, InvalidSkill> {
     optional(value, field).map(Option::unwrap_or_default)
 }
@@ -98,7 +98,8 @@ fn optional(value: Option<&YamlNode>, field: &'static str) -> Result<Option<Stri
     }
 }
 
-/// The texts of a map; anything else counts as absent (`SKILL-4`).
+/// Returns the strings of a map, without other values; `None` if the value is not a map
+/// (`SKILL-4`).
 fn metadata(value: &YamlNode) -> Option<BTreeMap<String, String>> {
     let YamlNode::Map(entries) = value else { return None };
     let text = |(key, value): &(Rc<YamlNode>, Rc<YamlNode>)| {

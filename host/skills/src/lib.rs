@@ -1,10 +1,10 @@
-//! Skills: folders of instructions, reference files and scripts that a model opens when a task
-//! needs them.
+//! Skills: directories of instructions, resources and scripts that a model loads when a task needs
+//! them.
 //!
-//! A skill is a directory with a `SKILL.md` in any file store ([`SkillRoot`]), or a part of the
-//! program ([`ProgramSkill`]). A model is told names and descriptions, and has three tools: it
-//! loads a skill, reads its files, runs its scripts ([`SkillTools`]). [`Skills`] puts both around
-//! an agent's runs.
+//! A skill is a directory with a `SKILL.md` in any file store ([`SkillRoot`]), or part of the
+//! embedding program ([`ProgramSkill`]). A model sees the names and descriptions of the skills, and
+//! has three tools: to load a skill, to read its resources, and to run its scripts
+//! ([`SkillTools`]). [`Skills`] adds both to the runs of an agent.
 //!
 //! ```
 //! use cofferdam_agent::{Agent, ScriptedClient};
@@ -29,20 +29,20 @@
 //! # }
 //! ```
 //!
-//! What holds:
+//! Security:
 //!
-//! * **A skill is untrusted.** Its content is text for a model and decides nothing: `allowed-tools`
-//!   grants nothing (`SKILL-22`), and all three tools need approval until the program frees them
-//!   (`SKILL-13`).
-//! * **No process of the host is started.** A script runs in whatever the program adds as a
-//!   [`ScriptRunner`]; [`ComponentScripts`] runs WebAssembly components, with the folder of their
-//!   own skill to read and nothing else (`SKILL-20`).
-//! * **Check and use are one step.** A file is opened by the store at each use, links are never
-//!   followed (`SKILL-10`).
-//! * **Everything is bounded** ([`SkillLimits`]). What is too much is left out and told
-//!   ([`SkippedEntry`]); it is never an error of a run (`SKILL-6`).
+//! * **A skill is untrusted.** Its content is text for a model and has no effect on permissions:
+//!   `allowed-tools` grants nothing (`SKILL-22`), and all three tools need approval unless the
+//!   embedding program lifts the requirement (`SKILL-13`).
+//! * **No host process is started.** A script runs in a [`ScriptRunner`] that the embedding program
+//!   adds. [`ComponentScripts`] runs WebAssembly components; by default they can read the directory
+//!   of their own skill and nothing else (`SKILL-20`).
+//! * **Check and use are one step.** The store opens a file at each use and never follows links
+//!   (`SKILL-10`).
+//! * **Everything is bounded** ([`SkillLimits`]). Anything over a limit is skipped and reported as
+//!   a [`SkippedEntry`]; it is never an error of a run (`SKILL-6`).
 //!
-//! The behaviour is fixed by numbered rules, cited as `SKILL-7`.
+//! Numbers such as `SKILL-7` refer to the rules for skills in the documentation.
 
 mod components;
 mod discover;
@@ -72,5 +72,5 @@ pub use runner::{ScriptFile, ScriptRunner};
 pub use skill::Skill;
 pub use tools::{SkillTool, SkillTools};
 
-/// The file that makes a directory a skill (`SKILL-1`).
+/// Name of the file that makes a directory a skill (`SKILL-1`).
 pub const SKILL_FILE: &str = "SKILL.md";

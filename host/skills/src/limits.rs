@@ -1,35 +1,34 @@
 //! Limits on content that untrusted authors write.
 
-/// Limits on skills. A limit is the largest value that still passes.
+/// Limits on skills, all inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillLimits {
-    /// Skills in one list. All of them are in each request to a model.
+    /// Maximum number of skills that discovery returns. Each request to a model lists all of them.
     pub skills_max: usize,
-    /// Directories that are looked into under one root.
+    /// Maximum number of directories that are searched under one root.
     pub directories_max: usize,
-    /// Bytes of a `SKILL.md`.
+    /// Maximum bytes of a `SKILL.md`.
     pub skill_bytes_max: u64,
-    /// Resources of one skill.
+    /// Maximum number of resources of one skill.
     pub resources_max: usize,
-    /// Bytes of a resource.
+    /// Maximum bytes of a resource.
     pub resource_bytes_max: u64,
-    /// Scripts of one skill, including those without a runner.
+    /// Maximum number of scripts of one skill, including those without a runner.
     pub scripts_max: usize,
 }
 
 impl Default for SkillLimits {
     fn default() -> Self {
         Self {
-            // More descriptions than this are more than a model reads with profit: 256 KiB at their
-            // longest.
+            // 256 descriptions of maximum length are 256 KiB in each request to a model.
             skills_max: 256,
-            // Two levels of a collection with hundreds of groups.
+            // Enough for two levels with hundreds of groups.
             directories_max: 4096,
-            // The format asks for less than 500 lines; the largest that are published have some 60
+            // The format recommends fewer than 500 lines; the largest published files have about 60
             // KiB.
             skill_bytes_max: 1 << 20,
             resources_max: 1024,
-            // As much as a plugin may return by default.
+            // Default maximum for results of plugins.
             resource_bytes_max: 1 << 20,
             scripts_max: 256,
         }

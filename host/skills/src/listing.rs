@@ -1,4 +1,4 @@
-//! The skills that there are, and what a model is told of them (`SKILL-12`).
+//! List of skills, and the instructions about them for a model (`SKILL-12`).
 
 use super::skill::{Skill, named};
 use super::xml::{escaped, list};
@@ -14,14 +14,14 @@ Of what it lists, read files with `read_skill_resource` and run scripts with `ru
 under the names exactly as they \
 are listed. Load what the task needs and nothing else.";
 
-/// Some skills, sorted by name. No two have names that are the same but for case.
+/// Skills sorted by name. No two names differ only in case.
 #[derive(Debug, Clone, Default)]
 pub struct SkillList {
     skills: Vec<Skill>,
 }
 
 impl SkillList {
-    /// Takes the first skill of each name (`SKILL-7`).
+    /// Creates a list with the first skill of each name (`SKILL-7`).
     #[must_use]
     pub fn new(skills: impl IntoIterator<Item = Skill>) -> Self {
         let mut list = Self::default();
@@ -34,27 +34,27 @@ impl SkillList {
         list
     }
 
-    /// The skills by name.
+    /// Returns the skills, sorted by name.
     #[must_use]
     pub fn skills(&self) -> &[Skill] {
         &self.skills
     }
 
-    /// Returns whether there are none: then a model is told nothing and offered nothing
+    /// Returns whether the list is empty. If so, a model gets no instructions and no tools
     /// (`SKILL-11`).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
 
-    /// The skill of a name, whatever its case (`SKILL-14`).
+    /// Returns the skill with this name, ignoring case (`SKILL-14`).
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Skill> {
         let name = named(name, self.skills.iter().map(Skill::name))?;
         self.skills.iter().find(|skill| skill.name() == name)
     }
 
-    /// `<available_skills>` with names and descriptions, which nothing in them can break out of.
+    /// Returns `<available_skills>` with escaped names and descriptions.
     #[must_use]
     pub fn advertised(&self) -> String {
         let entry = |skill: &Skill| {
@@ -67,7 +67,7 @@ impl SkillList {
         list("available_skills", &self.skills.iter().map(entry).collect::<Vec<_>>())
     }
 
-    /// All that a model is told beside the descriptions of the tools.
+    /// Returns the instructions for a model, which accompany the descriptions of the tools.
     #[must_use]
     pub fn instructions(&self) -> String {
         format!("{BEFORE}\n{}\n{AFTER}", self.advertised())

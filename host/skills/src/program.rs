@@ -1,4 +1,4 @@
-//! A skill that is a part of the program (`SKILL-17`, `SKILL-21`).
+//! In-program skills (`SKILL-17`, `SKILL-21`).
 
 use std::fmt;
 use std::future::Future;
@@ -17,17 +17,17 @@ use serde_json::Value;
 use super::xml::escaped;
 use super::{InvalidSkill, check_description, check_name};
 
-/// A skill that is a part of the program: its resources are texts or functions that make them, its
-/// scripts functions.
+/// Skill that is part of the embedding program. Its resources are strings or functions that return
+/// strings, and its scripts are functions.
 ///
-/// Scripts are not in a sandbox: they are the program's own.
+/// Scripts do not run in a sandbox, because they are code of the program.
 pub struct ProgramSkill {
     name: String,
     description: String,
     instructions: String,
-    /// In the order in which they were added.
+    /// Resources in the order in which they were added.
     resources: Vec<(String, Resource)>,
-    /// The scripts as a source, and as the one path on which their arguments are decoded.
+    /// Scripts. A toolset decodes their arguments.
     scripts: Toolset,
 }
 
@@ -39,10 +39,10 @@ enum Resource {
 type SkillFuture = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
 
 impl ProgramSkill {
-    /// A skill without resources and scripts yet.
+    /// Creates a skill without resources and scripts.
     ///
     /// # Errors
-    /// A name or a description that breaks `SKILL-2` or `SKILL-3`.
+    /// The name or the description breaks `SKILL-2` or `SKILL-3`.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -55,7 +55,7 @@ impl ProgramSkill {
         Ok(Self { name, description, instructions: instructions.into(), resources, scripts })
     }
 
-    /// Adds a text.
+    /// Adds a resource that is a string.
     ///
     /// # Errors
     /// [`InvalidSkill::Twice`].
@@ -67,8 +67,8 @@ impl ProgramSkill {
         self.with(name.into(), Resource::Text(text.into()))
     }
 
-    /// Adds a text that is made each time it is read. An error of `make` is logged, and no model is
-    /// told more than that there was one (`SKILL-18`).
+    /// Adds a resource that `make` generates at each use. An error of `make` is logged; the model
+    /// sees only that the resource could not be read (`SKILL-18`).
     ///
     /// # Errors
     /// [`InvalidSkill::Twice`].
@@ -89,11 +89,10 @@ impl ProgramSkill {
         Ok(self)
     }
 
-    /// Adds a script. Its arguments are decoded by the schema of its declaration before it is
-    /// called.
+    /// Adds a script. Its arguments are decoded by the schema of its declaration before the call.
     ///
     /// # Errors
-    /// The declaration is refused, as a plugin's would be; [`InvalidSkill::Twice`].
+    /// The declaration breaks the rules for declarations of tools, or [`InvalidSkill::Twice`].
     pub fn script<F, R>(
         mut self,
         declaration: Declaration,
@@ -111,13 +110,13 @@ impl ProgramSkill {
         Ok(self)
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The description.
+    /// Returns the description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -131,7 +130,7 @@ impl ProgramSkill {
         self.scripts.definitions().map(|script| script.name.as_str())
     }
 
-    /// The head of what a model loads (`SKILL-17`).
+    /// Returns the first part of the result of `load_skill` (`SKILL-17`).
     pub(super) fn text(&self) -> String {
         let Self { name, description, instructions, .. } = self;
         let (name, description) = (escaped(name), escaped(description));
@@ -140,7 +139,7 @@ impl ProgramSkill {
         )
     }
 
-    /// The schema of a script, as a model is shown it.
+    /// Returns the schema of a script for the model.
     pub(super) fn parameters(&self, script: &str) -> Option<&Value> {
         self.scripts.definition(script).ok().map(|definition| definition.input.published())
     }
@@ -178,8 +177,8 @@ impl ProgramSkill {
     }
 }
 
-/// Returns the failure of a script whose arguments do not decode, in the words of the rules for
-/// arguments.
+/// Returns the failure of a script whose arguments do not decode. The rules for arguments define
+/// its message.
 pub(super) fn undecoded(refused: &RefusedCall, context: &CallContext) -> Completion {
     match refused {
         RefusedCall::UnknownTool { .. } => {

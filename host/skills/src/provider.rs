@@ -1,4 +1,4 @@
-//! Skills around the runs of an agent (`SKILL-11`, `SKILL-13`, `SKILL-23`).
+//! Skills for the runs of an agent (`SKILL-11`, `SKILL-13`, `SKILL-23`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,11 +18,11 @@ use super::{
     SkippedEntry, discover,
 };
 
-/// The key of its part of a session's state, which stays empty.
+/// Key of the provider's part of a session's state, which stays empty.
 const SOURCE_ID: &str = "skills";
 
-/// Some skills, wherever they are: a [`ContextProvider`] that tells a model of them and adds their
-/// tools to each run, if there are any. Clones share everything.
+/// Collection of skills. As a [`ContextProvider`] it adds the skill tools and their instructions to
+/// each run, unless there are no skills. Clones share state.
 #[derive(Clone)]
 pub struct Skills {
     inner: Arc<SkillsState>,
@@ -31,7 +31,7 @@ pub struct Skills {
 struct SkillsState {
     parts: SkillsParts,
     definitions: Arc<[Arc<ToolDefinition>]>,
-    /// Held while the list is read: who comes meanwhile waits for it.
+    /// Cached list. The lock is held while the list is read, so concurrent callers wait for it.
     read: Mutex<Option<ListedSkill>>,
 }
 
@@ -47,13 +47,13 @@ struct ListedSkill {
     skipped: Arc<[SkippedEntry]>,
 }
 
-/// Puts [`Skills`] together.
+/// Builder of [`Skills`].
 #[must_use = "nothing is built yet"]
 pub struct SkillsBuilder {
     parts: SkillsParts,
 }
 
-/// Builder input of [`Skills`].
+/// Settings of [`Skills`].
 struct SkillsParts {
     sources: Vec<SkillSource>,
     runners: Runners,
@@ -64,7 +64,7 @@ struct SkillsParts {
 }
 
 impl Skills {
-    /// Without skills yet.
+    /// Returns a builder without skills.
     pub fn builder() -> SkillsBuilder {
         let parts = SkillsParts {
             sources: Vec::new(),
@@ -77,18 +77,18 @@ impl Skills {
         SkillsBuilder { parts }
     }
 
-    /// The skills that there are. They are discovered on first use, and again when they are older
-    /// than the refresh interval, if there is one (`SKILL-23`).
+    /// Returns the current skills. They are discovered at the first use, and again when the list is
+    /// older than the refresh interval, if one is set (`SKILL-23`).
     pub async fn list(&self) -> Arc<SkillList> {
         self.listed().await.skills
     }
 
-    /// Returns the candidates that were skipped when the list was read.
+    /// Returns the directories that discovery skipped for the current list.
     pub async fn skipped(&self) -> Arc<[SkippedEntry]> {
         self.listed().await.skipped
     }
 
-    /// The tools over the skills that there are now. They stay over these.
+    /// Returns the tools for the current skills. A later refresh does not change them.
     pub async fn tools(&self) -> SkillTools {
         let SkillsState { parts: SkillsParts { runners, freed, .. }, definitions, .. } =
             &*self.inner;
@@ -113,7 +113,7 @@ impl Skills {
 }
 
 impl SkillsParts {
-    /// Looks for skills, in the order in which they were added.
+    /// Discovers the skills, and returns them in the order in which their sources were added.
     async fn look(&self) -> (SkillList, Vec<SkippedEntry>) {
         let roots = self.sources.iter().filter_map(|source| match source {
             SkillSource::Root(root) => Some(root.clone()),
@@ -139,32 +139,33 @@ impl SkillsParts {
 }
 
 impl SkillsBuilder {
-    /// Adds the skills under a root, after those that are there.
+    /// Adds the skills under a root, after the existing ones.
     pub fn root(mut self, root: SkillRoot) -> Self {
         self.parts.sources.push(SkillSource::Root(root));
         self
     }
 
-    /// Adds a skill of the program, after those that are there.
+    /// Adds an in-program skill, after the existing ones.
     pub fn skill(mut self, skill: ProgramSkill) -> Self {
         self.parts.sources.push(SkillSource::Program(Arc::new(skill)));
         self
     }
 
-    /// Adds who runs scripts of some kinds. Of two that take the same ending the first does.
+    /// Adds a runner of scripts. If two runners have the same extension, the first one runs its
+    /// scripts.
     pub fn runner(mut self, runner: impl ScriptRunner + 'static) -> Self {
         self.parts.runners.push(Arc::new(runner));
         self
     }
 
-    /// Lets a model use some of the tools without asking the user. All of them need approval
-    /// otherwise (`SKILL-13`).
+    /// Lifts the approval requirement for some of the tools. All other tools need approval
+    /// (`SKILL-13`).
     pub fn free(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
         self.parts.freed.extend(tools);
         self
     }
 
-    /// Frees the two tools that only read.
+    /// Lifts the approval requirement for the two tools that only read.
     pub fn free_reading(self) -> Self {
         self.free(SkillTool::READING)
     }
@@ -175,8 +176,8 @@ impl SkillsBuilder {
         self
     }
 
-    /// Looks for skills again when the list is older than this. Without it the list is read once
-    /// (`SKILL-23`).
+    /// Sets the refresh interval: the age at which the list of skills is read again. By default the
+    /// list is read once (`SKILL-23`).
     pub fn refresh_every(mut self, interval: Duration) -> Self {
         self.parts.refresh_every = Some(interval);
         self
@@ -188,11 +189,10 @@ impl SkillsBuilder {
         self
     }
 
-    /// The skills. Nothing is looked for yet.
+    /// Builds the provider, without discovering skills.
     ///
     /// # Errors
-    /// None of the tools' own declarations is refused by the rules for declarations; that this is
-    /// so is tested.
+    /// The declaration of a tool is invalid. A test checks that this does not happen.
     pub fn build(self) -> Result<Skills, DeclarationError> {
         let inner =
             SkillsState { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
@@ -206,7 +206,7 @@ impl ContextProvider for Skills {
         SOURCE_ID
     }
 
-    /// Adds no instructions: they come with the tools, as those of their source.
+    /// Adds no instructions of its own, because the tools carry them.
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         let tools = self.tools().await;
         if !tools.skills().is_empty() {

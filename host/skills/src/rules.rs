@@ -1,95 +1,95 @@
-//! Rules for skills, and the errors of breaking them (`SKILL-1` to `SKILL-6`).
+//! Rules for skills, and the errors for breaking them (`SKILL-1` to `SKILL-6`).
 
-/// Longest name in characters (`SKILL-2`).
+/// Maximum characters of a name (`SKILL-2`).
 const NAME_CHARS_MAX: usize = 64;
-/// Longest description in characters (`SKILL-3`).
+/// Maximum characters of a description (`SKILL-3`).
 const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Longest `compatibility` in characters (`SKILL-3`).
+/// Maximum characters of `compatibility` (`SKILL-3`).
 const COMPATIBILITY_CHARS_MAX: usize = 500;
-/// Maximum characters of an author's text that are quoted in a message. The texts of `SKILL-2` and
-/// `SKILL-3` are fixed and quote a name as it is.
+/// Maximum characters of an author's text that a message quotes. The messages of `SKILL-2` and
+/// `SKILL-3` quote names in full.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// Error returned for an invalid skill. The texts are for the author; those of `SKILL-2` and
-/// `SKILL-3` are fixed.
+/// Error returned for an invalid skill. The messages are for the author of the skill; those of
+/// `SKILL-2` and `SKILL-3` are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSkill {
     /// The file is not UTF-8.
     #[error("`SKILL.md` is not UTF-8 text")]
     NotText,
-    /// The first line is something else than `---` (`SKILL-1`).
+    /// The first line is not `---` (`SKILL-1`).
     #[error("`SKILL.md` does not begin with a line `---`")]
     NoFrontMatter,
-    /// There is no second line `---` (`SKILL-1`).
+    /// The second line `---` is missing (`SKILL-1`).
     #[error("the front matter of `SKILL.md` has no line `---` at its end")]
     Unclosed,
     /// The front matter is not YAML.
     #[error("line {line} of `SKILL.md` is not YAML: {reason}")]
     Yaml {
-        /// Counted from 1, in the file.
+        /// Number of the line in the file, from 1.
         line: usize,
-        /// Message of the parser.
+        /// Error message of the parser.
         reason: String,
     },
-    /// The front matter is a text or a list.
+    /// The front matter is a scalar or a list.
     #[error("the front matter of `SKILL.md` is not a map of fields")]
     NotAMap,
-    /// A key stands twice in one map (`SKILL-5`).
+    /// A map contains a key twice (`SKILL-5`).
     #[error("line {line} of `SKILL.md`: the key `{key}` is there twice")]
     DuplicateKey {
-        /// Counted from 1, in the file.
+        /// Number of the line in the file, from 1.
         line: usize,
-        /// The key.
+        /// Key that occurs twice.
         key: String,
     },
-    /// A tag that is not one of YAML's own (`SKILL-5`).
+    /// The front matter contains a tag that is not a standard tag of YAML (`SKILL-5`).
     #[error("line {line} of `SKILL.md`: the tag `{tag}` is not allowed")]
     Tag {
-        /// Counted from 1, in the file.
+        /// Number of the line in the file, from 1.
         line: usize,
-        /// The tag as it is written.
+        /// The tag as written in the file.
         tag: String,
     },
-    /// An alias for what contains it, or for nothing.
+    /// An alias refers to a node that contains it, or to no node.
     #[error("line {line} of `SKILL.md`: the alias stands for nothing that is complete before it")]
     Alias {
-        /// Counted from 1, in the file.
+        /// Number of the line in the file, from 1.
         line: usize,
     },
     /// Aliases make the front matter too large (`SKILL-5`).
     #[error("aliases make the front matter of `SKILL.md` larger than {bytes_max} bytes")]
     AliasedTooMuch {
-        /// The limit.
+        /// Maximum bytes of the front matter, including the repetitions.
         bytes_max: usize,
     },
-    /// A list or map where a text is due (`SKILL-5`).
+    /// A field is a list or a map instead of a string (`SKILL-5`).
     #[error("the field `{field}` of `SKILL.md` is not a string")]
     NotAText {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
     },
-    /// There is no name (`SKILL-2`).
+    /// The name is missing or blank (`SKILL-2`).
     #[error("Skill name cannot be empty.")]
     NoName,
-    /// The name breaks a rule (`SKILL-2`).
+    /// The name is invalid (`SKILL-2`).
     #[error(
         "Invalid skill name '{name}': Must be {NAME_CHARS_MAX} characters or fewer, using only lowercase letters, numbers, \
          and hyphens, and must not start or end with a hyphen or contain consecutive hyphens."
     )]
     Name {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// The name is not the one of the directory (`SKILL-2`).
+    /// The name differs from that of the directory (`SKILL-2`).
     #[error("the skill `{name}` is in a directory called `{directory}`")]
     OtherDirectory {
-        /// The name in the front matter.
+        /// Name in the front matter.
         name: String,
-        /// The directory's name.
+        /// Name of the directory.
         directory: String,
     },
-    /// There is no description (`SKILL-3`).
+    /// The description is missing or blank (`SKILL-3`).
     #[error("Skill description cannot be empty.")]
     NoDescription,
     /// The description is too long (`SKILL-3`).
@@ -98,19 +98,19 @@ pub enum InvalidSkill {
          fewer."
     )]
     Description {
-        /// The skill.
+        /// Name of the skill.
         name: String,
     },
     /// `compatibility` is too long (`SKILL-3`).
     #[error("Skill compatibility must be {COMPATIBILITY_CHARS_MAX} characters or fewer.")]
     Compatibility,
-    /// Two resources or two scripts of a skill of the program have one name.
+    /// Two resources or two scripts of an in-program skill have the same name.
     #[error("`{name}` is there twice")]
     Twice {
-        /// The name.
+        /// Name of both resources or scripts.
         name: String,
     },
-    /// A script of the program cannot be declared.
+    /// The declaration of an in-program script is invalid.
     #[error(transparent)]
     Script(#[from] cofferdam_tool::declaration::DeclarationError),
 }
@@ -159,11 +159,11 @@ impl InvalidSkill {
     }
 }
 
-/// Checks a name (`SKILL-2`): groups of lower-case ASCII letters and digits with single hyphens
-/// between them, 64 characters at most.
+/// Checks a name (`SKILL-2`): at most 64 characters, which form groups of lower-case ASCII letters
+/// and digits separated by single hyphens.
 ///
 /// # Errors
-/// [`InvalidSkill::NoName`] for a blank one, [`InvalidSkill::Name`].
+/// [`InvalidSkill::NoName`] for a blank name, [`InvalidSkill::Name`] for an invalid one.
 pub fn check_name(name: &str) -> Result<(), InvalidSkill> {
     if name.trim().is_empty() {
         return Err(InvalidSkill::NoName);
@@ -172,7 +172,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidSkill> {
         !group.is_empty()
             && group.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    // All of it is ASCII by then, so that bytes are characters.
+    // The first check ensures that the name is ASCII, so its bytes are characters.
     if name.split('-').all(is_group) && name.len() <= NAME_CHARS_MAX {
         return Ok(());
     }
@@ -182,7 +182,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidSkill> {
 /// Checks the description of the skill `name` (`SKILL-3`).
 ///
 /// # Errors
-/// [`InvalidSkill::NoDescription`] for a blank one, [`InvalidSkill::Description`] for one of more
+/// [`InvalidSkill::NoDescription`] for a blank description, [`InvalidSkill::Description`] for more
 /// than 1024 characters.
 pub fn check_description(name: &str, description: &str) -> Result<(), InvalidSkill> {
     if description.trim().is_empty() {
@@ -197,7 +197,7 @@ pub fn check_description(name: &str, description: &str) -> Result<(), InvalidSki
 /// Checks `compatibility` (`SKILL-3`).
 ///
 /// # Errors
-/// [`InvalidSkill::Compatibility`] for one of more than 500 characters.
+/// [`InvalidSkill::Compatibility`] for more than 500 characters.
 pub fn check_compatibility(compatibility: &str) -> Result<(), InvalidSkill> {
     if compatibility.chars().nth(COMPATIBILITY_CHARS_MAX).is_some() {
         return Err(InvalidSkill::Compatibility);
@@ -205,7 +205,7 @@ pub fn check_compatibility(compatibility: &str) -> Result<(), InvalidSkill> {
     Ok(())
 }
 
-/// Returns a part of a message that an author has written: one line, of readable length.
+/// Returns an author's text for use in a message: escaped into one line and shortened.
 pub(super) fn quoted(text: &str) -> String {
     let mut line: String =
         text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();

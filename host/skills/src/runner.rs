@@ -1,4 +1,4 @@
-//! Runners of scripts that are files (`SKILL-9`, `SKILL-20`).
+//! Interface for running script files (`SKILL-9`, `SKILL-20`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,42 +8,42 @@ use cofferdam_files::{FileStore, StorePath};
 use cofferdam_tool::{CallContext, Completion};
 use serde_json::Value;
 
-/// Runs script files of some kinds. The program adds runners; no built-in one starts a process of
-/// the host.
+/// Runs script files with certain extensions. The embedding program adds runners; no built-in
+/// runner starts a process of the host.
 #[async_trait]
 pub trait ScriptRunner: Send + Sync {
-    /// The endings of the files that it runs, in lower case and without the dot.
+    /// Returns the extensions of the files that it runs, in lower case and without the dot.
     fn extensions(&self) -> &[&str];
 
-    /// The JSON Schema of what a script takes, if it takes something of its own. Asked when a model
+    /// Returns the JSON Schema of a script's parameters, if it declares any. Called when a model
     /// loads the skill.
     async fn parameters(&self, script: &ScriptFile) -> Option<Value> {
         let _ = script;
         None
     }
 
-    /// Runs a script to its end. `args` is an object, a list of texts or null, as the model wrote
+    /// Runs a script to its end. `args` is an object, a list of strings or null, as the model wrote
     /// it.
     ///
-    /// Every way to end is an [`Outcome`](cofferdam_tool::Outcome), as for a
-    /// [`ToolSource`](cofferdam_tool::ToolSource::invoke): when the context is cancelled the runner
-    /// stops the script and answers `Cancelled`.
+    /// Every result is an [`Outcome`](cofferdam_tool::Outcome), as for a
+    /// [`ToolSource`](cofferdam_tool::ToolSource::invoke). If the context is canceled, the runner
+    /// stops the script and returns `Cancelled`.
     async fn run(&self, script: &ScriptFile, args: Value, context: &CallContext) -> Completion;
 }
 
-/// A script file of one skill. The file may have changed since the skill was found: the runner
-/// reads it at each use, and through the store alone.
+/// Script file of a skill. The file may have changed since discovery, so the runner reads it at
+/// each use, and only through the store.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ScriptFile {
-    /// The skill.
+    /// Name of the skill.
     pub skill: String,
-    /// The script as the skill lists it.
+    /// Name of the script in the list of the skill.
     pub name: String,
     /// Path of the file in the folder.
     pub path: StorePath,
-    /// The folder of the skill, for reading alone. The same one for as long as the skill is the one
-    /// that was found.
+    /// Directory of the skill, read-only. It is the same object until the skill is discovered
+    /// again.
     pub folder: Arc<dyn FileStore>,
 }
 

@@ -1,4 +1,4 @@
-//! A skill of either kind, as the tools see it.
+//! Skills of both kinds, as the tools see them.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use serde_json::Value;
 use super::xml::{escaped, escaped_in_element, list};
 use super::{FileSkill, ProgramSkill, ScriptRunner};
 
-/// Scripts of one skill that are asked for their schema when it is loaded: each may have to be
-/// compiled for that.
+/// Maximum number of scripts of a skill whose schemas `load_skill` shows. A script may have to be
+/// compiled to get its schema.
 const DESCRIBED_MAX: usize = 16;
-/// Length of the schemas of one skill together, in bytes.
+/// Maximum bytes of all schemas of a skill together.
 const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 
-/// A skill: a directory of a file store, or a part of the program.
+/// Skill in a directory of a file store, or in the embedding program.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Skill {
-    /// A directory with a `SKILL.md`.
+    /// Directory with a `SKILL.md`.
     File(Arc<FileSkill>),
-    /// A part of the program.
+    /// Part of the embedding program.
     Program(Arc<ProgramSkill>),
 }
 
-/// Runners, in the order in which the program has added them. The first that takes an ending runs
-/// its scripts.
+/// Runners in the order in which they were added. The first one with the extension of a script runs
+/// it.
 #[derive(Clone, Default)]
 pub(super) struct Runners(Vec<Arc<dyn ScriptRunner>>);
 
@@ -33,7 +33,7 @@ pub(super) struct Runners(Vec<Arc<dyn ScriptRunner>>);
 pub(super) enum ScriptLookup {
     Nothing,
     WithoutRunner,
-    /// Index of the script.
+    /// Name of the script.
     Script(String),
 }
 
@@ -58,7 +58,7 @@ impl Runners {
 }
 
 impl Skill {
-    /// The name (`SKILL-2`).
+    /// Returns the name (`SKILL-2`).
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -76,7 +76,7 @@ impl Skill {
         }
     }
 
-    /// Tools that its author expects. It grants nothing (`SKILL-22`).
+    /// Returns the tools that the author expects to be allowed. They grant nothing (`SKILL-22`).
     #[must_use]
     pub fn allowed_tools(&self) -> Option<&str> {
         match self {
@@ -85,7 +85,8 @@ impl Skill {
         }
     }
 
-    /// The names of its resources, sorted bytewise.
+    /// Returns the names of the resources: sorted bytewise for a directory, and in the order in
+    /// which they were added for an in-program skill.
     #[must_use]
     pub fn resources(&self) -> Vec<&str> {
         match self {
@@ -94,7 +95,8 @@ impl Skill {
         }
     }
 
-    /// The names of the scripts that can be run, sorted bytewise.
+    /// Returns the names of the scripts that can be run, in the order of
+    /// [`resources`](Self::resources).
     #[must_use]
     pub fn scripts(&self) -> Vec<&str> {
         match self {
@@ -103,8 +105,8 @@ impl Skill {
         }
     }
 
-    /// Returns the result of `load_skill` (`SKILL-16`, `SKILL-17`); `None` if the skill does not
-    /// exist any more.
+    /// Returns the result of `load_skill` (`SKILL-16`, `SKILL-17`); `None` if the skill no longer
+    /// exists.
     pub(super) async fn loaded(&self, runners: &Runners) -> Option<String> {
         let head = match self {
             Self::File(skill) => skill.text().await?,
@@ -116,7 +118,7 @@ impl Skill {
         for (number, name) in self.scripts().into_iter().enumerate() {
             let parameters =
                 if number < DESCRIBED_MAX { self.parameters(name, runners).await } else { None };
-            // Of what does not fit the model is told when it calls.
+            // Leave out schemas that are too long. The model sees the errors of its calls instead.
             let schema =
                 parameters.map(|schema| schema.to_string()).filter(|schema| schema.len() <= room);
             room = room.saturating_sub(schema.as_ref().map_or(0, String::len));
@@ -127,7 +129,7 @@ impl Skill {
         Some(format!("{head}\n\n{resources}\n\n{scripts}"))
     }
 
-    /// The schema of what a script takes, if it takes something of its own.
+    /// Returns the schema of a script's parameters, if it declares any.
     async fn parameters(&self, script: &str, runners: &Runners) -> Option<Value> {
         match self {
             Self::File(skill) => runners.of(script)?.parameters(&skill.script(script)?).await,
@@ -135,13 +137,13 @@ impl Skill {
         }
     }
 
-    /// The name of the resource that `given` stands for, which is the same but for case
+    /// Returns the name of the resource that the model refers to as `given`, ignoring case
     /// (`SKILL-14`).
     pub(super) fn resource_named(&self, given: &str) -> Option<String> {
         named(given, self.resources().into_iter()).map(str::to_owned)
     }
 
-    /// The text of a resource by its own name; `None` if it cannot be read (`SKILL-18`).
+    /// Reads a resource by its exact name; returns `None` if it cannot be read (`SKILL-18`).
     pub(super) async fn read(&self, resource: &str) -> Option<String> {
         match self {
             Self::File(skill) => match skill.read_resource(resource).await {
@@ -156,7 +158,7 @@ impl Skill {
         }
     }
 
-    /// Looks up the script that a model named.
+    /// Looks up a script by the name that the model has used, ignoring case.
     pub(super) fn script_named(&self, given: &str) -> ScriptLookup {
         if let Some(name) = named(given, self.scripts().into_iter()) {
             return ScriptLookup::Script(name.to_owned());
@@ -169,8 +171,8 @@ impl Skill {
         }
     }
 
-    /// Runs a script by its own name. `given` is how the model has written it. `None` if there is
-    /// no runner.
+    /// Runs a script by its exact name. `given` is the name that the model has used, for messages.
+    /// Returns `None` if there is no runner.
     pub(super) async fn run(
         &self,
         script: &str,
@@ -188,7 +190,7 @@ impl Skill {
     }
 }
 
-/// Returns the name that is written like `given`; or else the first that differs in case only.
+/// Returns the name that equals `given`, or else the first one that differs only in case.
 pub(super) fn named<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let folded = given.to_lowercase();
     let mut found = None;

@@ -1,4 +1,4 @@
-//! The three tools over a list of skills (`SKILL-11` to `SKILL-19`).
+//! Tools for a list of skills (`SKILL-11` to `SKILL-19`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::SkillList;
 use super::skill::{Runners, ScriptLookup, Skill};
 
-/// The tools, in the order in which they are offered.
+/// Tool for skills. The variants have the order in which the tools are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SkillTool {
@@ -29,12 +29,12 @@ pub enum SkillTool {
 }
 
 impl SkillTool {
-    /// All of them.
+    /// All tools.
     pub const ALL: [Self; 3] = [Self::Load, Self::ReadResource, Self::RunScript];
-    /// Those that run nothing.
+    /// Tools that run no code.
     pub const READING: [Self; 2] = [Self::Load, Self::ReadResource];
 
-    /// The name that a model calls it by.
+    /// Returns the name of the tool for a model.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl SkillTool {
         }
     }
 
-    /// The tool of a name.
+    /// Returns the tool with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -106,7 +106,8 @@ impl SkillTool {
     }
 }
 
-/// The three tools over a list of skills. Without skills it offers none (`SKILL-11`).
+/// Source of the three tools for a list of skills. If the list is empty, the source has no tools
+/// (`SKILL-11`).
 pub struct SkillTools {
     skills: Arc<SkillList>,
     runners: Runners,
@@ -130,20 +131,20 @@ impl SkillTools {
         Self { skills, runners, freed, definitions, instructions }
     }
 
-    /// The skills that it is over.
+    /// Returns the list of skills.
     #[must_use]
     pub fn skills(&self) -> &SkillList {
         &self.skills
     }
 
-    /// Returns the result of `load_skill` for users and clients that choose the skill themselves;
-    /// `None` if it does not exist.
+    /// Returns the result of `load_skill`, for users and clients that choose the skill themselves;
+    /// `None` if the skill does not exist.
     pub async fn loaded(&self, skill_name: &str) -> Option<String> {
         self.skills.find(skill_name)?.loaded(&self.runners).await
     }
 
-    /// Returns the result of `read_skill_resource` for users and clients that choose it themselves;
-    /// `None` if it does not exist or cannot be read.
+    /// Returns the result of `read_skill_resource`, for users and clients that choose the resource
+    /// themselves; `None` if it does not exist or cannot be read.
     pub async fn resource(&self, skill_name: &str, resource_name: &str) -> Option<String> {
         let skill = self.skills.find(skill_name)?;
         skill.read(&skill.resource_named(resource_name)?).await
@@ -172,7 +173,7 @@ impl SkillTools {
         Ok(Completion::ended(Outcome::Ok(Output::Value(text.into())), context))
     }
 
-    /// The skill is looked at before anything else (`SKILL-15`).
+    /// Looks up the skill, before the resource or script is checked (`SKILL-15`).
     fn skill(&self, arguments: &Map<String, Value>) -> Result<&Skill, String> {
         let given = text(arguments, "skill_name");
         if given.trim().is_empty() {
@@ -226,10 +227,10 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The definitions of the tools.
+/// Returns the definitions of the tools.
 ///
 /// # Errors
-/// None of them breaks the rules for declarations; that this is so is tested.
+/// A declaration is invalid. A test checks that this does not happen.
 pub(super) fn definitions() -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
     let declarations = SkillTool::ALL.map(SkillTool::declaration);
     Ok(check_declarations(&declarations)?.into_iter().map(Arc::new).collect())
@@ -245,7 +246,8 @@ impl ToolSource for SkillTools {
         Arc::clone(&self.definitions)
     }
 
-    /// A script may be a function of this program, which does what it does.
+    /// Returns false for scripts: one may be a function of the embedding program, whose changes the
+    /// host cannot drop.
     fn supports_dry_run(&self, tool: &ToolName) -> bool {
         tool.as_str() != SkillTool::RunScript.name()
     }
@@ -262,7 +264,7 @@ impl ToolSource for SkillTools {
         let started = Instant::now();
         let is_script = call.tool.name.as_str() == SkillTool::RunScript.name();
         let answered = if is_script {
-            // A script is stopped by its runner, which also says what became of it.
+            // The runner of a script handles cancellation and reports the outcome.
             self.answer(&call, context).await
         } else {
             tokio::select! {

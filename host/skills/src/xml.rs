@@ -1,7 +1,6 @@
-//! Text that stands in the markup which a model is shown (`SKILL-12`, `SKILL-16`). There is no
-//! other writer of markup here.
+//! Escaping and lists for the markup that a model reads (`SKILL-12`, `SKILL-16`).
 
-/// `text` where an attribute or an element can hold it: nothing in it can be taken for markup.
+/// Escapes `text` for an attribute or an element.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -17,13 +16,13 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The same for an element alone, where quotes may stay: JSON is unreadable without them.
+/// Escapes `text` for an element only. Quotes stay, because they make JSON readable.
 pub(super) fn escaped_in_element(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// `entries` between the tags of `element`, on lines of their own; the empty element if there are
-/// none.
+/// Returns `entries` between the tags of `element`, on separate lines; the empty element if there
+/// are none.
 pub(super) fn list(element: &str, entries: &[String]) -> String {
     if entries.is_empty() {
         return format!("<{element} />");

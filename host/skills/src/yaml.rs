@@ -1,8 +1,8 @@
-//! The YAML of a front matter as a tree of texts (`SKILL-5`).
+//! YAML parser for front matter, which keeps scalars as strings (`SKILL-5`).
 //!
-//! A typed reader would have turned `1.0` into a number before its text could be read, so the tree
-//! is built from the parser's events. Nodes are shared with their aliases: what an alias repeats is
-//! counted and never copied. The parser limits how deep values are nested, which bounds the
+//! A typed reader would turn `1.0` into a number and lose its spelling, so this module builds the
+//! tree from the parser's events. Aliases share the node that they refer to: their size is counted,
+//! but the node is not copied. The parser limits the nesting of values, which also bounds the
 //! recursion here.
 
 use std::collections::{HashMap, HashSet};
@@ -12,42 +12,44 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 
 use super::rules::{InvalidSkill, quoted};
 
-/// Maximum bytes that aliases may add to a front matter (`SKILL-5`).
+/// Maximum bytes of a front matter with everything that its aliases repeat. A front matter without
+/// aliases may be larger (`SKILL-5`).
 const ALIASED_BYTES_MAX: usize = 64 * 1024;
-/// Maximum nesting of values. A front matter has three levels.
+/// Maximum nesting of values. A valid front matter has three levels.
 const LEVELS_MAX: usize = 32;
 
-/// A value.
+/// Node of the tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum YamlNode {
-    /// Null, or nothing.
+    /// Null or an empty value.
     Null,
-    /// The text of a scalar, whatever type it looks like.
+    /// Text of a scalar, regardless of its type.
     Text(String),
-    /// Its items do not matter: nothing in a front matter is a list.
+    /// List. Its items are dropped, because no field of a front matter is a list.
     List,
-    /// In the order in which it is written.
+    /// Entries in the order of the file.
     Map(Vec<(Rc<YamlNode>, Rc<YamlNode>)>),
 }
 
-/// A node and how large it is with everything in it.
+/// Node with its total size and its canonical form.
 #[derive(Clone)]
 struct SizedNode {
     node: Rc<YamlNode>,
     bytes: usize,
-    /// Canonical form that identifies a key of the map.
+    /// Canonical form, which identifies the node as the key of a map.
     key: Rc<str>,
 }
 
 struct YamlReader<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, SizedNode>,
-    /// The text itself and everything that aliases repeat of it.
+    /// Bytes of the text and of everything that aliases repeat.
     bytes: usize,
     line: usize,
 }
 
-/// Reads one document; nothing is null. Lines in errors are counted from the one before the text.
+/// Parses one document; an empty document is null. Line numbers in errors include the line `---`
+/// before the text.
 pub(super) fn read(text: &str) -> Result<Rc<YamlNode>, InvalidSkill> {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -74,7 +76,7 @@ pub(super) fn read(text: &str) -> Result<Rc<YamlNode>, InvalidSkill> {
 }
 
 impl<'t> YamlReader<'t> {
-    /// The next event. Comments are not among them.
+    /// Returns the next event. Comments are not events.
     fn event(&mut self) -> Result<Event<'t>, InvalidSkill> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => {
@@ -130,7 +132,7 @@ impl<'t> YamlReader<'t> {
         let is_empty_word = matches!(text, "" | "~" | "null" | "Null" | "NULL");
         let is_null = match tag {
             None => style == ScalarStyle::Plain && is_empty_word,
-            // What has only `!` is a text (YAML 1.2.2, 6.9.1).
+            // A scalar with the non-specific tag `!` is a string (YAML 1.2.2, 6.9.1).
             Some(tag) if is_non_specific(tag) => false,
             Some(tag) => match tag.core_suffix() {
                 Some("null") if is_empty_word => true,
@@ -182,8 +184,8 @@ impl<'t> YamlReader<'t> {
         }
     }
 
-    /// Adds what tells one key apart from another to what tells the whole apart. Lengths keep it
-    /// from being read in two ways.
+    /// Appends the canonical form of `part` to that of the node that contains it. The length prefix
+    /// makes the result unambiguous.
     fn join(&self, whole: &mut String, part: &SizedNode) -> Result<(), InvalidSkill> {
         use std::fmt::Write as _;
         write!(whole, " {}:{}", part.key.len(), part.key)

@@ -1,11 +1,14 @@
-//! An agent as an executor.
+//! Agents as executors.
 //!
-//! Calls that the user has to approve become requests of the workflow, one each; the agent goes on
-//! when all of them are answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with
-//! `against` where the label policy has something against the call. An answer approves if it is
-//! `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`). What waits is
-//! kept in the executor's own state and so in checkpoints, the session with the recorded calls
-//! included.
+//! Each call that needs approval becomes one request of the workflow. The agent continues when all
+//! of its requests are answered.
+//!
+//! * The prompt is `{"kind": "approval", "tool", "arguments"}`, with `against` if the label policy
+//!   has objections to the call.
+//! * An answer approves if it is `true`, or an object with `"approved": true`; everything else
+//!   refuses (`LOOP-38`).
+//! * Pending calls and the session that records them are in the executor's private state, and
+//!   therefore in checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -23,41 +26,41 @@ use super::message::{MessageType, Payload};
 use super::snapshot::UserRequest;
 use super::step::Step;
 
-/// An agent as an executor.
+/// Executor that runs an agent.
 pub struct AgentExecutor {
     id: String,
     agent: Agent,
     passes: Passes,
     remembers: bool,
     names_speakers: bool,
-    /// Agents to hand off to, by the tool that does it; then an answer without a handoff is for the
-    /// user.
+    /// Agents to hand off to, by the name of the tool. If this is set, an answer without a handoff
+    /// becomes a request to the user.
     handoffs: Option<BTreeMap<String, String>>,
 }
 
-/// Output of an agent to the next executor.
+/// Message that an agent sends to the next executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Passes {
-    /// Its answer as a text.
+    /// Its answer as a string.
     Text,
     /// Its answer as a message.
     Answer,
-    /// The input and the answer: a conversation that grows.
+    /// The input and the answer: a growing conversation.
     Conversation,
 }
 
-/// State of an agent between two messages.
+/// Private state of an agent between two messages.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct AgentState {
-    /// The turns so far, if it remembers them, or while calls wait.
+    /// Session of the agent, if it remembers its turns or has pending calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<Session>,
-    /// Message that it is answering while a request is open.
+    /// Turn that waits for answers to requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     open: Option<OpenCall>,
-    /// Messages that have come meanwhile.
+    /// Messages that arrived while a turn was open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held: Vec<Payload>,
 }
@@ -66,13 +69,13 @@ struct AgentState {
 #[serde(default)]
 struct OpenCall {
     conversation: Vec<Message>,
-    /// Calls that wait, by the request of the workflow.
+    /// Pending calls, by the id of the workflow's request.
     approvals: BTreeMap<String, ApprovalRequest>,
-    /// Answers to other requests.
+    /// Decisions about calls whose requests are answered.
     answers: Vec<MessageContent>,
 }
 
-/// An agent cannot do in a workflow what it does elsewhere.
+/// Error returned if an agent needs something that a workflow does not support.
 #[derive(Debug, thiserror::Error)]
 enum NotHere {
     #[error("the agent declares `{0}` for its caller to run, which a workflow does not support")]
@@ -82,8 +85,8 @@ enum NotHere {
 }
 
 impl AgentExecutor {
-    /// An agent that takes texts and messages, remembers its turns, and sends and yields its
-    /// answers as texts.
+    /// Creates an executor that takes strings and messages, remembers its turns, and sends and
+    /// yields its answers as strings.
     pub fn new(id: impl Into<String>, agent: Agent) -> Self {
         let passes = Passes::Text;
         Self {
@@ -96,35 +99,36 @@ impl AgentExecutor {
         }
     }
 
-    /// Sets the output; yields are strings with [`Passes::Text`] and messages otherwise.
+    /// Sets what the agent sends. It yields strings with [`Passes::Text`] and messages otherwise.
     #[must_use]
     pub fn passing(mut self, passes: Passes) -> Self {
         self.passes = passes;
         self
     }
 
-    /// It begins each time anew: a sender passes everything that it needs.
+    /// Makes the agent forget each turn; a message then has to contain everything that the agent
+    /// needs.
     #[must_use]
     pub fn forgetting(mut self) -> Self {
         self.remembers = false;
         self
     }
 
-    /// It is told who has said what.
+    /// Adds the name of the speaker to messages of other agents.
     #[must_use]
     pub(super) fn naming_speakers(mut self) -> Self {
         self.names_speakers = true;
         self
     }
 
-    /// It talks to the user, and hands off with these tools.
+    /// Lets the agent talk to the user and hand off with these tools.
     #[must_use]
     pub(super) fn handing_off(mut self, handoffs: BTreeMap<String, String>) -> Self {
         self.handoffs = Some(handoffs);
         self
     }
 
-    /// Takes a turn with what it was sent.
+    /// Runs a turn of the agent with a conversation.
     async fn turn(
         &self,
         conversation: Vec<Message>,
@@ -157,7 +161,7 @@ impl AgentExecutor {
         self.done(&response, own.open.take().unwrap_or_default(), own, step)
     }
 
-    /// Passes on what the agent has answered.
+    /// Yields and sends the agent's answer.
     fn done(
         &self,
         response: &Response,
@@ -199,7 +203,7 @@ impl AgentExecutor {
         Ok(step.send_payload(sent, None)?)
     }
 
-    /// Handles the messages that arrived while a request was open.
+    /// Handles the messages that arrived while a turn was open.
     async fn held(&self, own: &mut AgentState, step: &Step) -> Result<(), BoxError> {
         while own.open.is_none() && !own.held.is_empty() {
             let next = own.held.remove(0);
@@ -209,8 +213,8 @@ impl AgentExecutor {
     }
 }
 
-/// A turn of an agent that knows the label of what others may have told it, and tells that of what
-/// it has learned.
+/// Runs a turn of an agent. The session starts with the label of the run, and its label is added to
+/// the run afterwards.
 async fn turn_of(
     agent: &Agent,
     messages: impl IntoMessages,
@@ -224,7 +228,7 @@ async fn turn_of(
     Ok(response)
 }
 
-/// A turn of an agent that keeps nothing of it.
+/// Runs a turn of an agent in a session of its own, which is dropped.
 pub(super) async fn turn_apart(
     agent: &Agent,
     messages: impl IntoMessages,
@@ -233,7 +237,7 @@ pub(super) async fn turn_apart(
     turn_of(agent, messages, &Session::new(), step).await
 }
 
-/// Asks for approvals, one request each.
+/// Makes one request for each approval.
 fn ask(requests: Vec<ApprovalRequest>, own: &mut AgentState, step: &Step) -> Result<(), BoxError> {
     let open = own.open.get_or_insert_default();
     open.approvals.clear();
@@ -253,7 +257,8 @@ fn ask(requests: Vec<ApprovalRequest>, own: &mut AgentState, step: &Step) -> Res
     Ok(())
 }
 
-/// Returns the agent that the response hands off to: that of the first handoff tool that succeeded.
+/// Returns the agent that the response hands off to: the target of the first handoff tool that
+/// succeeded.
 fn handoff<'h>(response: &Response, handoffs: &'h BTreeMap<String, String>) -> Option<&'h str> {
     let answered = Pairing::of(&response.messages).answered(&response.messages);
     let mut done = answered.into_iter().filter(|(_, result)| !result.is_error);
@@ -323,7 +328,7 @@ impl Executor for AgentExecutor {
             None if self.handoffs.is_some() => {
                 let mut conversation = own.open.take().unwrap_or_default().conversation;
                 let text = answer.read::<String>()?;
-                // An empty answer ends the conversation: nothing is left to do.
+                // An empty answer ends the conversation.
                 if !text.is_empty() {
                     conversation.push(Message::user(text));
                     self.turn(conversation, &mut own, step).await?;

@@ -1,4 +1,4 @@
-//! From executors and edges to a workflow.
+//! Builder of workflows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,28 +14,28 @@ use super::run::WorkflowRun;
 use super::snapshot::Snapshot;
 use super::{check, mermaid, structure};
 
-/// Executors and the edges between them. Clones are the same workflow; runs have nothing in common.
+/// Executors and the edges between them. Clones share the graph; runs share no state.
 #[derive(Clone)]
 pub struct Workflow {
     pub(super) graph: Arc<Graph>,
 }
 
-/// Checked graph of a workflow. Everything in here was checked.
+/// Checked graph of a workflow.
 pub(super) struct Graph {
     pub(super) name: String,
     pub(super) start: String,
-    /// In the order in which they were added.
+    /// Executors in the order in which they were added.
     pub(super) executors: Vec<Arc<dyn Executor>>,
     /// Index of each id in `executors`.
     pub(super) places: HashMap<String, usize>,
     pub(super) edges: Vec<EdgeGroup>,
     pub(super) designated: OutputExecutors,
     pub(super) limits: WorkflowLimits,
-    /// Digest that checkpoints are compared by.
+    /// Digest that identifies the structure in checkpoints.
     pub(super) structure: String,
 }
 
-/// Puts a workflow together. What is wrong shows in [`build`](Self::build).
+/// Builder of a [`Workflow`]. [`build`](Self::build) reports all mistakes.
 #[must_use = "nothing is built yet"]
 pub struct WorkflowBuilder {
     name: String,
@@ -50,7 +50,7 @@ pub struct WorkflowBuilder {
 }
 
 impl Workflow {
-    /// A workflow without anything in it. The name is what its checkpoints are kept under.
+    /// Returns the builder of a workflow without executors. Checkpoints are stored under its name.
     pub fn builder(name: impl Into<String>) -> WorkflowBuilder {
         WorkflowBuilder {
             name: name.into(),
@@ -70,7 +70,7 @@ impl Workflow {
         &self.graph.name
     }
 
-    /// The ids of the executors in the order in which they were added.
+    /// Returns the ids of the executors in the order in which they were added.
     pub fn executors(&self) -> impl Iterator<Item = &str> {
         self.graph.executors.iter().map(|executor| executor.id())
     }
@@ -81,24 +81,25 @@ impl Workflow {
         self.graph.limits
     }
 
-    /// A run from an input. Nothing happens until it is awaited or its stream is read; an input
-    /// that the start executor does not take is refused then (`WF-8`).
+    /// Returns a run that begins with `input`. Nothing happens until it is awaited or its stream is
+    /// read. Only then does it reject an input that the start executor does not take (`WF-8`).
     pub fn run(&self, input: impl Into<Payload>) -> WorkflowRun {
         WorkflowRun::beginning(self.clone(), input.into())
     }
 
-    /// A run from where another one was: from what it ended with, to answer its requests, or from a
-    /// checkpoint.
+    /// Returns a run that continues from a snapshot: the result of another run whose requests the
+    /// caller answers, or a checkpoint.
     ///
     /// # Errors
-    /// [`WorkflowError::Structure`] if the snapshot is of a workflow with another structure
-    /// (`WF-12`), [`WorkflowError::Version`] if it was written by another version of this program.
+    /// [`WorkflowError::Structure`] if the snapshot belongs to a workflow with another structure
+    /// (`WF-12`), [`WorkflowError::Version`] if its format has another version,
+    /// [`WorkflowError::TooMuch`] if it exceeds the limits.
     pub fn resume(&self, snapshot: Snapshot) -> Result<WorkflowRun, WorkflowError> {
         snapshot.check(&self.graph)?;
         Ok(WorkflowRun::resumed(self.clone(), snapshot))
     }
 
-    /// The graph as a Mermaid flowchart.
+    /// Returns the graph as a Mermaid flowchart.
     #[must_use]
     pub fn mermaid(&self) -> String {
         mermaid::flowchart(&self.graph)
@@ -124,24 +125,24 @@ impl WorkflowBuilder {
         self.shared_executor(Arc::new(executor))
     }
 
-    /// Adds an executor that others have, too.
+    /// Adds an executor that the caller shares with other workflows.
     pub fn shared_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executors.push(executor);
         self
     }
 
-    /// Sets the executor that runs start with.
+    /// Sets the start executor, which receives the input of a run.
     pub fn start(mut self, id: impl Into<String>) -> Self {
         self.start = Some(id.into());
         self
     }
 
-    /// An edge that every message takes that its end takes.
+    /// Adds an edge for all messages whose type the target takes.
     pub fn edge(self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.with(EdgeGroup::Single { from: from.into(), to: to.into(), condition: None })
     }
 
-    /// An edge that a message takes if a condition holds for it.
+    /// Adds an edge for the messages that fulfill a condition.
     pub fn edge_if(
         self,
         from: impl Into<String>,
@@ -155,7 +156,7 @@ impl WorkflowBuilder {
         })
     }
 
-    /// An edge from each executor to the next one.
+    /// Adds an edge from each executor to the next one.
     pub fn chain<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
         let ids: Vec<String> = ids.into_iter().map(Into::into).collect();
         if ids.len() < 2 {
@@ -168,7 +169,7 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Edges to several executors, each of which gets every message.
+    /// Adds edges to several executors, which all receive every message.
     pub fn fan_out<I: Into<String>>(
         self,
         from: impl Into<String>,
@@ -181,7 +182,8 @@ impl WorkflowBuilder {
         self.with(EdgeGroup::FanOut { from: from.into(), to })
     }
 
-    /// Edges to several executors, of which a function says who gets a message (`WF-4`).
+    /// Adds edges to several executors; for each message, a function selects the ones that receive
+    /// it (`WF-4`).
     pub fn select<I: Into<String>>(
         self,
         from: impl Into<String>,
@@ -195,8 +197,8 @@ impl WorkflowBuilder {
         self.with(EdgeGroup::Select { from: from.into(), to, selection })
     }
 
-    /// Edges of which a message takes the first whose condition holds, or else the default
-    /// (`WF-3`).
+    /// Adds edges to several executors. A message takes the first edge whose condition holds, or
+    /// else the default (`WF-3`).
     pub fn switch(self, from: impl Into<String>, switch: Switch) -> Self {
         match switch {
             Switch { cases, default: Some(default) } if !cases.is_empty() => {
@@ -206,8 +208,8 @@ impl WorkflowBuilder {
         }
     }
 
-    /// Edges from several executors, over which one list comes when each of them has sent something
-    /// (`WF-2`).
+    /// Adds edges from several executors to one. When each source has sent a message, the target
+    /// receives one list of them (`WF-2`).
     pub fn fan_in<I: Into<String>>(
         self,
         from: impl IntoIterator<Item = I>,
@@ -226,13 +228,13 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Sets the executors whose yields are shown as intermediate: a list, or `all_other` (`WF-9`).
+    /// Sets the executors whose yields are intermediate output: a list, or `all_other` (`WF-9`).
     pub fn intermediate_output_from(mut self, intermediate: impl Into<IntermediateFrom>) -> Self {
         self.intermediate = Some(intermediate.into());
         self
     }
 
-    /// Most supersteps of one run (`WF-6`).
+    /// Sets the maximum number of supersteps of one run (`WF-6`).
     pub fn max_iterations(mut self, max_iterations: u64) -> Self {
         self.limits.max_iterations = max_iterations;
         self
@@ -244,11 +246,11 @@ impl WorkflowBuilder {
         self
     }
 
-    /// The workflow.
+    /// Builds the workflow.
     ///
     /// # Errors
-    /// The first thing that is wrong, in the order of [`InvalidWorkflow`]'s variants: ids, edges by
-    /// themselves, edges together, types, reachability, output selection.
+    /// The first mistake. Checks run in this order: ids, edge declarations, limit of supersteps,
+    /// start, names and repetitions in edges, types, reachability, output selection.
     pub fn build(self) -> Result<Workflow, InvalidWorkflow> {
         let ids: Vec<String> =
             self.executors.iter().map(|executor| executor.id().to_owned()).collect();

@@ -8,8 +8,8 @@ use super::error::InvalidWorkflow;
 use super::executor::Executor;
 use super::message::MessageType;
 
-/// Checks that every name is known, no edge is there twice, types fit, and every executor can be
-/// reached.
+/// Checks that all names are known, no edge occurs twice, types fit, and all executors are
+/// reachable.
 pub(super) fn graph(
     start: &str,
     executors: &[Arc<dyn Executor>],
@@ -41,7 +41,7 @@ pub(super) fn graph(
     reachable(start, executors, edges)
 }
 
-/// Returns whether something that `from` sends is something that `to` takes.
+/// Checks that `to` takes at least one type that `from` sends.
 fn fitting(from: &dyn Executor, to: &dyn Executor, is_fan_in: bool) -> Result<(), InvalidWorkflow> {
     let mut sends = from.sends();
     if is_fan_in {

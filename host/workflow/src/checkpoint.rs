@@ -1,9 +1,9 @@
-//! Checkpoints: where a run was after each superstep, in a file store (`WF-12`).
+//! Checkpoints: snapshots of a run after each superstep, in a file store (`WF-12`).
 //!
-//! A checkpoint is one file, written whole or not at all. Every run has an id of its own, and so
-//! has one that goes on from a checkpoint: what was kept before is never changed. They hold what
-//! was said in plain text, and decide what a workflow does when it is resumed; no tool may write
-//! where they are.
+//! A checkpoint is one file, written in one step. Every run has its own id, also one that is
+//! resumed from a checkpoint, so existing checkpoints are never overwritten. A checkpoint contains
+//! conversations in plain text and determines what a resumed workflow does: no tool may have write
+//! access to it.
 
 use data_encoding::HEXLOWER;
 use std::fmt;
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::Snapshot;
 
-/// Largest checkpoint that is read, in bytes: that of a run at the limit of what it may hold, with
-/// room for escapes.
+/// Maximum size of a checkpoint in bytes: that of a run at its limits, with room for escape
+/// sequences.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const ENDING: &str = ".json";
-/// Digits of a run's id: 12 of the time in milliseconds, 8 random ones.
+/// Hexadecimal digits of a run's id: 12 of the time in milliseconds and 8 random ones.
 const RUN_DIGITS: usize = 20;
 
-/// Store of checkpoints: a directory per workflow, by its name. Clones are the same place.
+/// Store of checkpoints, with one directory for each workflow name. Clones share the store.
 #[derive(Clone)]
 pub struct Checkpoints {
     store: Arc<dyn FileStore>,
 }
 
-/// Id of a checkpoint: its run, and the number of its superstep. The text form is
-/// `0193c0ffee00a1b2c3d4-000002`; in order of text they are in order of time.
+/// Id of a checkpoint: its run and the number of its superstep. The string form is
+/// `0193c0ffee00a1b2c3d4-000002`. The order of ids is their order in time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointId {
     run: String,
@@ -55,24 +55,24 @@ enum CheckpointRecordType {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// The store fails.
+    /// The store returned an error.
     #[error("checkpoints cannot be kept: {0}")]
     Store(#[from] FileError),
-    /// No path can be made of an id.
+    /// An id cannot be part of a path.
     #[error("checkpoints cannot be kept: {0}")]
     Path(#[from] PathError),
-    /// There is no such checkpoint.
+    /// The checkpoint does not exist.
     #[error("there is no checkpoint `{id}` of the workflow `{workflow}`")]
     Missing {
-        /// The workflow.
+        /// Name of the workflow.
         workflow: String,
-        /// The checkpoint.
+        /// Id of the checkpoint.
         id: CheckpointId,
     },
-    /// The file is not a checkpoint.
+    /// The file is not a valid checkpoint.
     #[error("the checkpoint `{id}` cannot be read: {source}")]
     Unreadable {
-        /// The checkpoint.
+        /// Id of the checkpoint.
         id: CheckpointId,
         /// Cause.
         source: serde_json::Error,
@@ -80,24 +80,24 @@ pub enum CheckpointError {
     /// A snapshot cannot be written as JSON.
     #[error("a checkpoint cannot be written: {0}")]
     Unwritable(serde_json::Error),
-    /// A text is no id.
+    /// A string is not a valid id.
     #[error("`{text}` is no checkpoint; ids are written like 0193c0ffee00a1b2c3d4-000002")]
     Id {
-        /// The text.
+        /// The string.
         text: String,
     },
-    /// There is no randomness for ids.
+    /// The operating system provides no random numbers for an id.
     #[error("a run cannot be given an id: {0}")]
     Random(getrandom::Error),
 }
 
 impl Checkpoints {
-    /// Checkpoints in a store. Nothing else is to be in it.
+    /// Creates a store of checkpoints. The file store must not contain anything else.
     pub fn new(store: Arc<dyn FileStore>) -> Self {
         Self { store }
     }
 
-    /// The checkpoints of a workflow, by its name, in order of time.
+    /// Lists the checkpoints of a workflow in order of time.
     ///
     /// # Errors
     /// The store fails.
@@ -109,7 +109,7 @@ impl Checkpoints {
         Ok(ids)
     }
 
-    /// The checkpoint that was taken last.
+    /// Returns the most recent checkpoint of a workflow.
     ///
     /// # Errors
     /// The store fails.
@@ -140,10 +140,10 @@ impl Checkpoints {
         Ok(record.snapshot)
     }
 
-    /// Takes a checkpoint away.
+    /// Deletes a checkpoint.
     ///
     /// # Errors
-    /// There is none, or the store fails.
+    /// [`CheckpointError::Missing`], or an error of the store.
     pub async fn delete(&self, workflow: &str, id: &CheckpointId) -> Result<(), CheckpointError> {
         match self.store.delete(&path(workflow, id)?).await {
             Err(FileError::NotFound) => {
@@ -163,7 +163,7 @@ impl Checkpoints {
     }
 }
 
-/// Keeps the checkpoints of one run.
+/// Saves the checkpoints of one run.
 pub(super) struct Keeper {
     checkpoints: Checkpoints,
     run: String,
@@ -174,7 +174,7 @@ impl Keeper {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(CheckpointError::Random)?;
-        // 48 bits last for ten thousand years.
+        // 48 bits suffice for 8,900 years.
         let millis = since.as_millis() & 0xffff_ffff_ffff;
         Ok(Self { checkpoints, run: format!("{millis:012x}{}", HEXLOWER.encode(&random)) })
     }
@@ -201,14 +201,14 @@ impl fmt::Display for CheckpointId {
 }
 
 impl CheckpointId {
-    /// The superstep after which it was taken.
+    /// Returns the number of the superstep after which the checkpoint was taken.
     #[must_use]
     pub fn superstep(&self) -> u64 {
         self.superstep
     }
 }
 
-/// Nothing but digits gets through: an id is a part of a path.
+/// Accepts only digits and one hyphen, because an id is a part of a path.
 impl FromStr for CheckpointId {
     type Err = CheckpointError;
 

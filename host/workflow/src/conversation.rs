@@ -1,14 +1,14 @@
-//! Agent messages as executors pass them on.
+//! Conversations in messages between executors.
 
 use cofferdam_agent::{BoxError, Message, MessageContent, Response, Role};
 use serde_json::Value;
 
 use super::message::{MessageType, Payload};
 
-/// Under this key of a message stands which executor said it.
+/// Key of a message's `extra` that holds the id of the executor that wrote it.
 const AUTHOR: &str = "author_name";
 
-/// Returns the message types of an executor that takes a conversation.
+/// Returns the message types that an executor of conversations takes.
 pub(super) fn taken() -> Vec<MessageType> {
     let message = MessageType::named("message");
     vec![
@@ -20,7 +20,7 @@ pub(super) fn taken() -> Vec<MessageType> {
     ]
 }
 
-/// A payload as messages: texts are the user's, and lists of lists are one after another.
+/// Parses a payload as messages: strings become user messages, and nested lists are flattened.
 pub(super) fn read(payload: &Payload) -> Result<Vec<Message>, BoxError> {
     let mut messages = Vec::new();
     read_value(&payload.value, &mut messages, 2)?;
@@ -39,8 +39,8 @@ fn read_value(value: &Value, messages: &mut Vec<Message>, depth: u32) -> Result<
     Ok(())
 }
 
-/// Returns the answer of an agent: the last of its messages with content, without calls. Empty if
-/// it said nothing.
+/// Returns the answer of an agent: its last message with content, without calls. The answer is
+/// empty if the agent said nothing.
 pub(super) fn answer(response: &Response, author: &str) -> Message {
     let said = response.messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let contents =
@@ -57,19 +57,20 @@ fn is_said(content: &&MessageContent) -> bool {
     }
 }
 
-/// A message with its author.
+/// Sets the author of a message.
 pub(super) fn by(mut message: Message, author: &str) -> Message {
     message.extra.insert(AUTHOR.to_owned(), author.into());
     message
 }
 
-/// Returns the executor that wrote a message, if one did.
+/// Returns the id of the executor that wrote a message, if an executor did.
 pub(super) fn author(message: &Message) -> Option<&str> {
     message.extra.get(AUTHOR).and_then(Value::as_str)
 }
 
-/// A conversation as one agent hears it: what others have said is said to it. A model takes what
-/// the assistant says for its own words, and some refuse a conversation that ends with them.
+/// Returns a conversation from the point of view of one agent: messages of other agents become user
+/// messages. A model takes assistant messages for its own, and some APIs reject a conversation that
+/// ends with one.
 pub(super) fn heard_by(messages: &[Message], listener: &str, names_speakers: bool) -> Vec<Message> {
     let heard = messages.iter().map(|message| match author(message) {
         Some(speaker) if speaker != listener => {
@@ -85,7 +86,7 @@ pub(super) fn heard_by(messages: &[Message], listener: &str, names_speakers: boo
     heard.collect()
 }
 
-/// A conversation as a text, for a prompt.
+/// Returns a conversation as a string, for a prompt.
 pub(super) fn transcript(messages: &[Message]) -> String {
     let lines = messages.iter().map(|message| {
         let speaker = author(message).unwrap_or(match message.role {

@@ -1,4 +1,4 @@
-//! Workflows as YAML: the form of the file, and positions of mistakes in it.
+//! Workflows in YAML: the form of the file, and the positions of mistakes in it.
 
 mod condition;
 
@@ -9,16 +9,16 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 pub use serde_saphyr::{Location, Spanned};
 
-/// Maximum number of the parser's events that aliases may repeat.
+/// Maximum number of parser events that aliases may repeat.
 const REPEATED_EVENTS_MAX: usize = 10_000;
 
-/// A workflow as a file describes it.
+/// Content of a workflow file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkflowDefinition {
-    /// Name of the workflow; that of the file unless it is given.
+    /// Name of the workflow. The default is the name of the file.
     pub name: Option<String>,
-    /// For users only.
+    /// Description for readers of the file; the host ignores it.
     #[serde(rename = "description")]
     _description: Option<String>,
     /// Agents by id.
@@ -27,89 +27,89 @@ pub struct WorkflowDefinition {
     /// Questions to users by id.
     #[serde(default)]
     pub people: OrderedMap<PersonDefinition>,
-    /// Pattern that the agents work in, in place of edges.
+    /// Pattern of the agents, instead of edges.
     pub orchestration: Option<Spanned<Orchestration>>,
-    /// Id of the node that gets the input.
+    /// Id of the node that receives the input.
     pub start: Option<Spanned<String>>,
     /// Edges of the graph.
     #[serde(default)]
     pub edges: Vec<Spanned<EdgeDefinition>>,
-    /// Nodes whose output is the output of the workflow.
+    /// Nodes whose yields are the output of the workflow.
     pub output_from: Option<NameList>,
-    /// Nodes whose output is shown as intermediate.
+    /// Nodes whose yields are intermediate output.
     pub intermediate_output_from: Option<NameList>,
     /// Maximum number of supersteps.
     pub max_iterations: Option<Spanned<u64>>,
 }
 
-/// An agent.
+/// Agent of a workflow file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AgentDefinition {
-    /// Model, in the form of `--model`; a script's file is relative to the workflow's.
+    /// Model, in the form of `--model`. The path of a script is relative to the workflow file.
     pub model: Option<Spanned<String>>,
-    /// Instructions as text, or `@FILE` relative to the workflow's file.
+    /// Instructions as a string, or `@FILE` relative to the workflow file.
     pub instructions: Option<Spanned<String>>,
     /// Description for other agents.
     pub description: Option<String>,
-    /// Names of its tools; `all` is all that the command line offers.
+    /// Names of its tools. `all` means all tools that the command line provides.
     pub tools: Option<Spanned<NameList>>,
     /// Maximum number of rounds of tool calls in one turn.
     pub max_tool_rounds: Option<std::num::NonZeroU32>,
 }
 
-/// A question to the user, at a node of the graph.
+/// Node that asks the user a question.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PersonDefinition {
-    /// Question; the message that has arrived is shown below it.
+    /// Question. The user sees the incoming message below it.
     pub prompt: String,
-    /// Message that is sent on.
+    /// Message that the node sends.
     #[serde(default)]
     pub passes: PersonPasses,
 }
 
-/// Message that is sent on when the user has answered.
+/// Message that a node sends when the user has answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersonPasses {
-    /// The answer.
+    /// The answer of the user.
     #[default]
     Answer,
-    /// The message that has arrived, if the answer is yes; otherwise nothing.
+    /// The incoming message if the answer is yes; otherwise nothing.
     Message,
 }
 
-/// Pattern in which the agents work together, where there are no edges.
+/// Pattern of the agents and its settings.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OrchestrationDefinition {
-    /// Pattern.
+    /// Kind of the pattern.
     pub kind: OrchestrationKind,
-    /// Participants in order; all agents unless they are given.
+    /// Participants in order. The default is all agents.
     pub participants: Option<Vec<String>>,
-    /// True if an agent gets only the answer of the one before it, without the conversation.
+    /// True if an agent receives only the answer of the previous one, without the conversation.
     #[serde(default)]
     pub chain_only_responses: bool,
-    /// True if answers of participants are shown as intermediate.
+    /// True if answers of participants are intermediate output.
     #[serde(default)]
     pub intermediate: bool,
     /// Maximum number of rounds.
     pub max_rounds: Option<u64>,
     /// Maximum number of rounds without progress before a new plan is made.
     pub max_stalls: Option<u64>,
-    /// Maximum number of new plans.
+    /// Maximum number of new plans of the planner.
     pub max_resets: Option<u64>,
-    /// Agent that selects the next speaker; all take turns unless it is given.
+    /// Agent that selects the next speaker. By default all agents speak in turn.
     pub selector: Option<String>,
     /// Agent that plans.
     pub planner: Option<String>,
-    /// Agents that each agent may hand off to.
+    /// Agents that each agent may hand off to, by its id.
     #[serde(default)]
     pub routes: OrderedMap<Vec<String>>,
 }
 
-/// Pattern in which agents work together.
+/// Kind of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrchestrationKind {
@@ -121,11 +121,12 @@ pub enum OrchestrationKind {
     GroupChat,
     /// Agents that pass the conversation to each other.
     Handoff,
-    /// A planner that gives work to the others.
+    /// A planner that assigns work to the other agents.
     Magentic,
 }
 
-/// `orchestration: sequential`, or a table with `kind`.
+/// Value of `orchestration`: the name of a pattern, as in `orchestration: sequential`, or a map
+/// with `kind`.
 #[derive(Debug)]
 pub struct Orchestration(pub OrchestrationDefinition);
 
@@ -133,21 +134,21 @@ pub struct Orchestration(pub OrchestrationDefinition);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EdgeDefinition {
-    /// Nodes that follow each other.
+    /// Nodes to connect one after another.
     pub chain: Option<Vec<String>>,
-    /// Source of the edge; several wait for each other.
+    /// Source of the edge; several sources form a fan-in.
     pub from: Option<NameList>,
     /// Target of the edge.
     pub to: Option<NameList>,
     /// Condition on the message.
     pub when: Option<TextCondition>,
-    /// Cases of which the first that holds is taken.
+    /// Cases; a message takes the first one that holds.
     pub switch: Option<Vec<SwitchCase>>,
-    /// Cases of which all that hold are taken.
+    /// Cases; a message takes every one that holds.
     pub select: Option<Vec<SwitchCase>>,
 }
 
-/// One way of several.
+/// Case of `switch` or `select`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SwitchCase {
@@ -159,19 +160,19 @@ pub struct SwitchCase {
     pub otherwise: Option<String>,
 }
 
-/// A condition on a text.
+/// Condition on a string.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TextCondition {
-    /// The text contains this.
+    /// Substring that the string contains.
     pub contains: Option<String>,
-    /// The text equals this, white space at both ends apart.
+    /// String that equals the tested one, apart from white space at both ends.
     pub equals: Option<String>,
-    /// A regular expression matches the text.
+    /// Regular expression that matches the string.
     pub matches: Option<String>,
-    /// The inner condition does not hold.
+    /// Condition that does not hold.
     pub not: Option<Box<TextCondition>>,
-    /// True if upper and lower case are the same.
+    /// True if the case of letters is ignored.
     #[serde(default)]
     pub ignore_case: bool,
 }
@@ -185,11 +186,11 @@ pub enum NameList {
     List(Vec<String>),
 }
 
-/// A map in the order in which it is written.
+/// Map that preserves the order of the file.
 #[derive(Debug)]
 pub struct OrderedMap<T>(pub Vec<(String, T)>);
 
-/// Reason why a text is no workflow.
+/// Error returned for an invalid workflow file.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidDefinition {
@@ -200,11 +201,11 @@ pub struct InvalidDefinition {
 }
 
 impl WorkflowDefinition {
-    /// Reads YAML and checks its form. Names that agents, users and edges refer to are checked
+    /// Parses YAML and checks its form. Names that agents, users and edges refer to are checked
     /// when the workflow is built.
     ///
     /// # Errors
-    /// The first place where `text` is not YAML or not a workflow.
+    /// The first position at which `text` is invalid.
     pub fn parse(text: &str) -> Result<Self, InvalidDefinition> {
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_documents: 1 },
@@ -219,7 +220,7 @@ impl WorkflowDefinition {
     }
 }
 
-/// Returns the first line of a message without the position that ends it.
+/// Returns the first line of a message without the position at its end.
 fn without_place(message: &str) -> String {
     let line = message.lines().next().unwrap_or(message).trim();
     let cut = [" at line ", " (line "].iter().filter_map(|mark| line.rfind(mark)).min();
@@ -227,7 +228,7 @@ fn without_place(message: &str) -> String {
 }
 
 impl NameList {
-    /// Returns the names; a word is one.
+    /// Returns the names; a single word is one name.
     pub fn ids(&self) -> &[String] {
         match self {
             Self::Word(word) => std::slice::from_ref(word),
@@ -237,7 +238,7 @@ impl NameList {
 }
 
 impl<T> OrderedMap<T> {
-    /// Returns the value of a name.
+    /// Returns the value with this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

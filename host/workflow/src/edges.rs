@@ -1,20 +1,20 @@
-//! The kinds of edges (`WF-1`).
+//! Kinds of edges (`WF-1`).
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// True if a message takes an edge. The name stands for it in graphs and in the structure that
-/// checkpoints are compared by: who changes what it decides gives it another one.
+/// Condition that a message has to fulfill to take an edge. The name identifies it in charts and in
+/// the structure that checkpoints are compared by: change the name when the condition changes.
 #[derive(Clone)]
 pub struct Condition {
     name: String,
     holds: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
 }
 
-/// Targets of a message, as a list of their ids (`WF-4`). The name is used as that of a
-/// [`Condition`] is.
+/// Function that selects the targets of a message by their ids (`WF-4`). The name has the same use
+/// as that of a [`Condition`].
 #[derive(Clone)]
 pub struct TargetSelection {
     name: String,
@@ -23,7 +23,7 @@ pub struct TargetSelection {
 
 type Select = Arc<dyn Fn(&Value, &[String]) -> Vec<String> + Send + Sync>;
 
-/// The cases of a switch, in order, and what happens if none holds (`WF-3`).
+/// Cases of a switch in order, and the target if none of them holds (`WF-3`).
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Switch {
@@ -31,7 +31,7 @@ pub struct Switch {
     pub(super) default: Option<String>,
 }
 
-/// Edges that belong together, as they were declared.
+/// Edges that were declared together.
 #[derive(Debug, Clone)]
 pub(super) enum EdgeGroup {
     Single { from: String, to: String, condition: Option<Condition> },
@@ -42,7 +42,7 @@ pub(super) enum EdgeGroup {
 }
 
 impl Condition {
-    /// A condition with a name.
+    /// Creates a condition.
     pub fn new(
         name: impl Into<String>,
         holds: impl Fn(&Value) -> bool + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Condition {
         &self.name
     }
 
-    /// Returns whether it holds for a value.
+    /// Returns whether the condition holds for a value.
     #[must_use]
     pub fn holds(&self, value: &Value) -> bool {
         (self.holds)(value)
@@ -64,7 +64,7 @@ impl Condition {
 }
 
 impl TargetSelection {
-    /// A selection with a name. It is given the value and the ids of all targets.
+    /// Creates a selection. The function receives the value and the ids of all targets.
     pub fn new(
         name: impl Into<String>,
         select: impl Fn(&Value, &[String]) -> Vec<String> + Send + Sync + 'static,
@@ -84,12 +84,12 @@ impl TargetSelection {
 }
 
 impl Switch {
-    /// A switch without cases yet.
+    /// Creates a switch without cases.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a case after those that are there.
+    /// Adds a case after the existing ones.
     pub fn case(mut self, condition: Condition, target: impl Into<String>) -> Self {
         self.cases.push((condition, target.into()));
         self
@@ -103,7 +103,7 @@ impl Switch {
 }
 
 impl EdgeGroup {
-    /// The edges, each as where it begins and where it ends, in declared order.
+    /// Returns the source and the target of each edge, in declared order.
     pub(super) fn edges(&self) -> Vec<(&str, &str)> {
         match self {
             Self::Single { from, to, .. } => vec![(from, to)],
@@ -120,7 +120,7 @@ impl EdgeGroup {
         }
     }
 
-    /// Returns whether messages of `source` take these edges.
+    /// Returns whether `source` is a source of these edges.
     pub(super) fn begins_at(&self, source: &str) -> bool {
         match self {
             Self::Single { from, .. }

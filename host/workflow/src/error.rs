@@ -1,4 +1,4 @@
-//! Errors of building and of running workflows.
+//! Errors of building and running workflows.
 
 use cofferdam_agent::BoxError;
 
@@ -6,85 +6,85 @@ use super::checkpoint::CheckpointError;
 use super::message::MessageType;
 use super::step::StepError;
 
-/// Error of building a workflow. The texts are those of the contract.
+/// Error of building a workflow. The rules fix the messages (`WF-3`, `WF-7`, `WF-10`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidWorkflow {
-    /// Two executors have one id (`WF-7`).
+    /// Two executors have the same id (`WF-7`).
     #[error("Duplicate executor ID '{id}' detected in workflow.")]
     DuplicateExecutor {
-        /// The id.
+        /// Id of both executors.
         id: String,
     },
-    /// An executor has no id.
+    /// The id of an executor is empty.
     #[error("an executor has an empty id; give it one")]
     EmptyId,
-    /// No start executor is named.
+    /// The start executor is missing.
     #[error("the workflow has no start executor; call `start` with an id")]
     NoStart,
-    /// Something names an executor that is not there.
+    /// `start` or an edge names an executor that is not in the workflow.
     #[error("[GRAPH_CONNECTIVITY] {what} names the executor '{id}', which is not in the workflow.")]
     UnknownExecutor {
-        /// Subject.
+        /// Place of the name: `start` or an edge.
         what: String,
-        /// The id.
+        /// The unknown id.
         id: String,
     },
-    /// A chain of one.
+    /// A chain has fewer than two executors.
     #[error("At least two executors are required to form a chain.")]
     ShortChain,
-    /// A fan-out that is a single edge.
+    /// A fan-out or multi-selection has fewer than two targets.
     #[error("FanOutEdgeGroup must contain at least two targets.")]
     FewTargets,
-    /// A fan-in that is a single edge.
+    /// A fan-in has fewer than two sources.
     #[error("FanInEdgeGroup must contain at least two sources.")]
     FewSources,
-    /// A switch without a case or without a default (`WF-3`).
+    /// A switch has no case or no default (`WF-3`).
     #[error("SwitchCaseEdgeGroup must contain at least two cases (including the default case).")]
     FewCases,
-    /// An edge that is there twice (`WF-7`).
+    /// An edge occurs twice (`WF-7`).
     #[error(
         "[EDGE_DUPLICATION] Duplicate edge detected: {from}->{to}. Each edge in the workflow must \
          be unique."
     )]
     DuplicateEdge {
-        /// Source.
+        /// Id of the source.
         from: String,
-        /// Target.
+        /// Id of the target.
         to: String,
     },
-    /// An executor sends a type that its target does not take (`WF-7`).
+    /// An executor sends no type that its target takes (`WF-7`).
     #[error(
         "[TYPE_COMPATIBILITY] Type incompatibility between executors '{from}' -> '{to}'. Source executor outputs types \
          [{}] but target executor can only handle types [{}].", listed(.sends), listed(.takes)
     )]
     Types {
-        /// Source.
+        /// Id of the source.
         from: String,
-        /// Target.
+        /// Id of the target.
         to: String,
-        /// Types that are sent; lists of them if the edge is a fan-in.
+        /// Types that the source sends; lists of them if the edge is a fan-in.
         sends: Vec<MessageType>,
-        /// Types that are taken.
+        /// Types that the target takes.
         takes: Vec<MessageType>,
     },
-    /// No way leads to some executors (`WF-7`).
+    /// No path leads from the start executor to some executors (`WF-7`).
     #[error(
         "[GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor \
          '{start}': [{}].",
         quoted(.ids)
     )]
     Unreachable {
-        /// Start executor.
+        /// Id of the start executor.
         start: String,
-        /// The executors, sorted.
+        /// Ids of these executors, sorted.
         ids: Vec<String>,
     },
-    /// Executors are designated for both (`WF-10`).
+    /// Executors are designated both as output and as intermediate (`WF-10`).
     #[error("[OUTPUT_VALIDATION] Executors cannot be both output and intermediate designated: \
         [{}]", quoted(.ids))]
     Overlap {
-        /// The executors, sorted.
+        /// Ids of these executors, sorted.
         ids: Vec<String>,
     },
     /// Executors are designated more than once (`WF-10`).
@@ -92,128 +92,128 @@ pub enum InvalidWorkflow {
     DuplicateDesignation {
         /// `output` or `intermediate`.
         kind: &'static str,
-        /// The executors, each once.
+        /// Ids of these executors, each once.
         ids: Vec<String>,
     },
-    /// A designation names no executor (`WF-10`).
+    /// The designations contain no executor (`WF-10`).
     #[error(
         "[OUTPUT_VALIDATION] Explicit workflow output designation must include at least one \
          output or intermediate executor."
     )]
     EmptyDesignation,
-    /// A designated executor is not there.
+    /// A designated executor is not in the workflow.
     #[error("[OUTPUT_VALIDATION] {kind} executor '{id}' is not present in the workflow graph")]
     UnknownDesignation {
         /// `Output` or `Intermediate`.
         kind: &'static str,
-        /// The id.
+        /// The unknown id.
         id: String,
     },
-    /// A word that designates nothing (`WF-10`).
+    /// `output_from` is an unknown word (`WF-10`).
     #[error("Unsupported output_from literal '{word}'; use 'all' or a list of executors.")]
     OutputWord {
-        /// The word.
+        /// The unknown word.
         word: String,
     },
-    /// A word that designates nothing (`WF-10`).
+    /// `intermediate_output_from` is an unknown word (`WF-10`).
     #[error(
         "Unsupported intermediate_output_from literal '{word}'; use 'all_other' or a list of \
          executors."
     )]
     IntermediateWord {
-        /// The word.
+        /// The unknown word.
         word: String,
     },
-    /// A limit that lets nothing happen.
+    /// `max_iterations` is 0.
     #[error("`max_iterations` is 0, and no run could do anything; pass at least 1")]
     NoIterations,
 }
 
-/// Error of a run. Texts are for the operator.
+/// Error of a run. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkflowError {
-    /// The start executor does not take what the run was to begin with (`WF-8`).
+    /// The start executor does not take the input of the run (`WF-8`).
     #[error("the start executor `{executor}` takes {}, and the input is {given}", joined(.takes))]
     Input {
-        /// The start executor.
+        /// Id of the start executor.
         executor: String,
         /// Types that it takes.
         takes: Vec<MessageType>,
-        /// The input's type.
+        /// Type of the input.
         given: MessageType,
     },
-    /// An executor has failed (`WF-8`).
+    /// An executor returned an error (`WF-8`).
     #[error("the executor `{executor}` failed: {source}")]
     Executor {
-        /// Executor.
+        /// Id of the executor.
         executor: String,
         /// Its error.
         source: BoxError,
     },
-    /// A multi-selection has chosen what is no target (`WF-4`).
+    /// A multi-selection returned an id that is not a target (`WF-4`).
     #[error(
         "Invalid selection result: [{}]. Expected selections to be a subset of valid target \
          executor IDs: [{}].",
         quoted(.selected), quoted(.targets)
     )]
     Selection {
-        /// Selected targets.
+        /// Ids that were selected.
         selected: Vec<String>,
-        /// Existing targets.
+        /// Targets of the multi-selection.
         targets: Vec<String>,
     },
-    /// The run goes on and on (`WF-6`).
+    /// The run has not ended after the maximum number of supersteps (`WF-6`).
     #[error("Runner did not converge after {max_iterations} iterations.")]
     NotConverged {
-        /// Number of supersteps.
+        /// Maximum number of supersteps.
         max_iterations: u64,
     },
-    /// More waits for the next step than may.
+    /// The run exceeds a limit on data between two supersteps.
     #[error("the run holds more than {max} {what} between two supersteps")]
     TooMuch {
-        /// Subject.
+        /// Unit of the limit: `messages` or `bytes`.
         what: &'static str,
         /// Maximum.
         max: usize,
     },
-    /// A run is taken up again by a workflow that is another one (`WF-12`).
+    /// The snapshot belongs to a workflow with another structure (`WF-12`).
     #[error(
         "the checkpoint is of a workflow with another structure; executors, edges, types and output selection have to be what \
          they were when it was taken"
     )]
     Structure,
-    /// A snapshot is of a version that is not known here.
+    /// The snapshot has a version that this program does not read.
     #[error(
         "the checkpoint has the format {version}, and this program reads {}",
         super::snapshot::VERSION
     )]
     Version {
-        /// Its version.
+        /// Version of the snapshot.
         version: u32,
     },
-    /// An answer to nothing.
+    /// An answer belongs to no open request.
     #[error("there is no open request `{id}`; open: {}", if open.is_empty() { "none".to_owned() } else { open.join(", ") })]
     UnknownRequest {
-        /// The id that was answered.
+        /// Id of the answer.
         id: String,
-        /// The ids that could be.
+        /// Ids of the open requests.
         open: Vec<String>,
     },
-    /// An answer that is not of the type that was asked for.
+    /// An answer does not have the type that the request expects.
     #[error("the answer to `{id}` is to be {expected}, and is {given}")]
     Answer {
-        /// The request.
+        /// Id of the request.
         id: String,
         /// Expected type.
         expected: MessageType,
         /// Actual type.
         given: MessageType,
     },
-    /// A checkpoint cannot be written.
+    /// A checkpoint could not be saved.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The run was cancelled.
+    /// The run was canceled.
     #[error("cancelled")]
     Cancelled,
 }
@@ -228,7 +228,7 @@ impl From<StepError> for WorkflowError {
     }
 }
 
-/// Ids as the contract writes lists of them: JSON texts, joined by `, `.
+/// Returns ids in the form that the rules fix: JSON strings, joined by `, `.
 pub(super) fn quoted(ids: &[String]) -> String {
     let quoted: Vec<_> =
         ids.iter().map(|id| serde_json::Value::from(id.as_str()).to_string()).collect();

@@ -8,61 +8,60 @@ use super::checkpoint::CheckpointId;
 use super::message::Payload;
 use super::snapshot::UserRequest;
 
-/// Something that has happened in a run. The text form is `executor_invoked:a`, or
-/// `superstep_started#1`.
+/// Event of a run. The string form is `executor_invoked:a`, or `superstep_started#1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WorkflowEvent {
-    /// A superstep has begun.
+    /// A superstep starts.
     SuperstepStarted {
-        /// Its number, from 1.
+        /// Number of the superstep, from 1.
         superstep: u64,
     },
-    /// A superstep is done, and its checkpoint is written if there is one.
+    /// A superstep is complete, and its checkpoint is saved if the run has checkpoints.
     SuperstepCompleted {
-        /// Its number.
+        /// Number of the superstep.
         superstep: u64,
-        /// The checkpoint.
+        /// Id of the checkpoint.
         #[serde(skip_serializing_if = "Option::is_none")]
         checkpoint: Option<CheckpointId>,
     },
-    /// An executor is given a message.
+    /// An executor receives a message.
     ExecutorInvoked {
-        /// Executor.
+        /// Id of the executor.
         executor: String,
     },
-    /// It is done with the message.
+    /// An executor has handled a message.
     ExecutorCompleted {
-        /// Executor.
+        /// Id of the executor.
         executor: String,
     },
-    /// It has failed, and with it the run.
+    /// An executor failed, which ends the run.
     ExecutorFailed {
-        /// Executor.
+        /// Id of the executor.
         executor: String,
-        /// Its error, for the operator.
+        /// Error message, for the operator.
         error: String,
     },
-    /// Output of the workflow (`WF-9`).
+    /// An executor yielded output (`WF-9`).
     Output(ProducedOutput),
-    /// A yield that is designated as intermediate (`WF-9`).
+    /// An executor yielded intermediate output (`WF-9`).
     Intermediate(ProducedOutput),
-    /// The user is asked (`WF-12`).
+    /// An executor made a request to the user (`WF-12`).
     Request(UserRequest),
 }
 
-/// Yield of an executor.
+/// Value that an executor yielded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProducedOutput {
-    /// Executor.
+    /// Id of the executor.
     pub executor: String,
     /// Value.
     pub value: Payload,
 }
 
 impl ProducedOutput {
-    /// The value as the user reads it.
+    /// Returns the value as the user reads it.
     #[must_use]
     pub fn text(&self) -> String {
         self.value.shown()

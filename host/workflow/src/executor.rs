@@ -7,51 +7,51 @@ use super::message::{MessageType, Payload};
 use super::snapshot::UserRequest;
 use super::step::Step;
 
-/// Does something with a message: sends others, yields output, writes state, asks.
+/// Handles messages: sends others, yields output, writes state, asks the user.
 ///
-/// * **Calls.** One message at a time within a run, in the order in which they were sent; several
-///   runs may use one executor at a time.
-/// * **State.** An executor keeps nothing between two messages but what it gives to
-///   [`Step::set_own`] and [`Step::set_state`]: only that is in a checkpoint.
-/// * **Effects.** What it did is published when its part of the superstep is done. If it fails,
-///   nothing of the superstep happened.
-/// * **Cancellation.** The future is dropped some time after [`Step::cancellation`] is cancelled.
+/// * **Calls.** In one run, an executor handles one message at a time, in the order in which they
+///   were sent. Several runs may use an executor concurrently.
+/// * **State.** Between two messages, state must be stored with [`Step::set_own`] or
+///   [`Step::set_state`]; a checkpoint contains nothing else.
+/// * **Effects.** Messages, state and requests take effect at the end of the superstep. If an
+///   executor of the superstep fails, none of them do.
+/// * **Cancellation.** The future is dropped some time after [`Step::cancellation`] is canceled.
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// Returns the id in the workflow.
     fn id(&self) -> &str;
 
-    /// Returns the kind of executor. A checkpoint is restored only where every executor is of the
-    /// kind that it was of.
+    /// Returns the kind of executor. A checkpoint can be restored only if every executor has the
+    /// same kind as before.
     fn kind(&self) -> &str {
         "executor"
     }
 
-    /// Returns the types that it takes.
+    /// Returns the types of messages that the executor takes.
     fn takes(&self) -> Vec<MessageType>;
 
-    /// Returns the types that it sends.
+    /// Returns the types of messages that the executor sends.
     fn sends(&self) -> Vec<MessageType> {
         Vec::new()
     }
 
-    /// Returns the types that it yields as output of the workflow.
+    /// Returns the types of output that the executor yields.
     fn yields(&self) -> Vec<MessageType> {
         Vec::new()
     }
 
-    /// Handles one message of a type that it takes.
+    /// Handles one message of a type that the executor takes.
     ///
     /// # Errors
-    /// Any; the run ends with it (`WF-8`).
+    /// Any error; it ends the run (`WF-8`).
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError>;
 
-    /// Goes on after the user has answered a request of this executor (`WF-12`). The answer is of
-    /// the type that was asked for.
+    /// Continues after the user has answered a request of this executor (`WF-12`). The answer has
+    /// the type that the request expects.
     ///
     /// # Errors
-    /// Any; the run ends with it. Executors that ask nothing need no more than this default, which
-    /// is one.
+    /// Any error; it ends the run. The default implementation returns one, which suits executors
+    /// that make no requests.
     async fn answered(
         &self,
         request: UserRequest,
@@ -63,7 +63,7 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// An executor that asks nothing was given an answer.
+/// Error returned by executors that make no requests.
 #[derive(Debug, thiserror::Error)]
 #[error("the request `{request}` belongs to an executor that takes no answers")]
 struct NoAnswers {

@@ -16,8 +16,9 @@ use super::step::Step;
 type StepFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type AnswerHandler = Arc<dyn Fn(UserRequest, Payload, Step) -> StepFuture + Send + Sync>;
 
-/// A function as an executor. What it sends and yields has to be said; what it takes is the type of
-/// its argument.
+/// Executor that calls a function. Its sent and yielded types are declared with
+/// [`sending`](Self::sending) and [`yielding`](Self::yielding); the type that it takes is that of
+/// the function's argument.
 pub struct FunctionExecutor<T> {
     id: String,
     sends: Vec<MessageType>,
@@ -27,7 +28,7 @@ pub struct FunctionExecutor<T> {
     argument: PhantomData<fn(T)>,
 }
 
-/// A function as an executor called `id`.
+/// Creates an executor with this id from a function.
 pub fn executor_fn<T, F, R>(id: impl Into<String>, function: F) -> FunctionExecutor<T>
 where
     T: TypedMessage,
@@ -45,21 +46,21 @@ where
 }
 
 impl<T: TypedMessage> FunctionExecutor<T> {
-    /// It also sends messages of this type.
+    /// Declares that the executor sends messages of this type.
     #[must_use]
     pub fn sending<M: TypedMessage>(mut self) -> Self {
         self.sends.push(M::message_type());
         self
     }
 
-    /// It also yields output of this type.
+    /// Declares that the executor yields output of this type.
     #[must_use]
     pub fn yielding<M: TypedMessage>(mut self) -> Self {
         self.yields.push(M::message_type());
         self
     }
 
-    /// Sets the handler of answers to its requests.
+    /// Sets the handler of answers to requests of the executor.
     #[must_use]
     pub fn answered<F, R>(mut self, function: F) -> Self
     where

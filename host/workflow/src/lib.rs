@@ -1,21 +1,19 @@
-//! Workflows: executors, the edges between them, and runs that can be stopped, kept and taken up
-//! again.
-//!
-//! What is decided here (`WF-1` to `WF-12`):
+//! Workflows: graphs of executors, and runs that can be paused, saved and resumed (`WF-1` to
+//! `WF-12`).
 //!
 //! * **Graphs.** A [`WorkflowBuilder`] collects executors and edges;
-//!   [`build`](WorkflowBuilder::build) refuses what cannot work, with the first problem there is.
-//! * **Supersteps.** A run goes in steps. What is sent in one step arrives in the next, and so does
-//!   what is written into the state. Executors of one step run side by side, and what they did is
-//!   published in the order in which their first message was sent: two runs with the same answers
-//!   have the same events.
-//! * **Plain data.** Messages are JSON with a [`MessageType`]. Everything that a run knows between
-//!   two steps is in its [`Snapshot`], which [`Checkpoints`] keep in a file store; executors keep
-//!   nothing of their own.
-//! * **Limits.** [`WorkflowLimits`] bound steps, waiting messages and their bytes. There is no way
-//!   to run without them.
+//!   [`build`](WorkflowBuilder::build) returns the first error that it finds.
+//! * **Supersteps.** A run is a sequence of supersteps. Messages and state written in one superstep
+//!   are visible in the next one. The executors of a superstep run concurrently, but their effects
+//!   are published in the order in which their first messages were sent. Two runs with the same
+//!   answers therefore have the same events.
+//! * **Plain data.** Messages are JSON with a [`MessageType`]. Everything that a run holds between
+//!   two supersteps is in its [`Snapshot`], which [`Checkpoints`] save in a file store. Executors
+//!   hold no state of their own.
+//! * **Limits.** [`WorkflowLimits`] bound the supersteps, the waiting messages and their bytes. A
+//!   run without limits is not possible.
 //!
-//! Nothing of a workflow runs by itself: a run does nothing unless it is awaited or its stream is
+//! There are no background tasks: a run makes progress only while it is awaited or its stream is
 //! read.
 //!
 //! ```

@@ -1,20 +1,21 @@
 //! Limits of a run.
 
-/// Default number of supersteps of one run (`WF-6`).
+/// Default maximum number of supersteps of one run (`WF-6`).
 pub const MAX_ITERATIONS: u64 = 100;
 
-/// Limits of a run. What is over a limit ends the run with an error.
+/// Limits of a run. Exceeding one ends the run with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkflowLimits {
-    /// Supersteps (`WF-6`), counted anew when a user has answered: a run that waits for users takes
-    /// long.
+    /// Maximum number of supersteps (`WF-6`). The count starts again when the user answers a
+    /// request, because runs with requests can be long.
     pub max_iterations: u64,
-    /// Messages that wait for the next step, those of fan-ins and open requests included. A step
-    /// that sends each of a thousand lines of a file is fine.
+    /// Maximum number of messages between two supersteps, including those that fan-ins hold and
+    /// open requests. The default allows an executor to send one message for each line of a file
+    /// with a thousand lines.
     pub messages_max: usize,
-    /// Bytes of everything that a run knows between two steps. A checkpoint holds it, and so does
-    /// memory.
+    /// Maximum bytes of the state of a run between two supersteps, which is kept in memory and in
+    /// each checkpoint.
     pub bytes_max: usize,
 }
 

@@ -1,12 +1,12 @@
-//! Graphs as Mermaid draws them.
+//! Mermaid flowcharts of graphs.
 
 use std::fmt::Write as _;
 
 use super::builder::Graph;
 use super::edges::EdgeGroup;
 
-/// The flowchart of a graph. Nodes have names of their own (`n0`, `n1`, …): an id may be a word of
-/// Mermaid, or hold anything.
+/// Returns the flowchart of a graph. Nodes are named `n0`, `n1`, …, because an id may be a keyword
+/// of Mermaid or contain any character.
 pub(super) fn flowchart(graph: &Graph) -> String {
     let mut chart = Chart { graph, text: "flowchart TD\n".to_owned(), joins: 0 };
     for (place, executor) in graph.executors.iter().enumerate() {
@@ -29,7 +29,7 @@ struct Chart<'g> {
 
 impl Chart<'_> {
     fn line(&mut self, line: &str) {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "    {line}");
     }
 
@@ -51,7 +51,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The sources meet in a point of their own: what leaves it is one list.
+    /// Draws a fan-in as a node that joins its sources.
     fn fan_in(&mut self, from: &[String], to: &str) {
         let join = format!("j{}", self.joins);
         self.joins += 1;
@@ -78,7 +78,7 @@ impl Chart<'_> {
     }
 }
 
-/// A text in quotes: what would end it, or begin a tag, is written as a number.
+/// Escapes a quoted string: characters that could end it or begin a tag become numeric entities.
 fn label(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '<' | '>' | '&' | '#' | '`' | '\\' => format!("#{};", u32::from(c)),

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The name of the type of agent messages.
+/// Name of the type of agent messages.
 const MESSAGE: &str = "message";
 
 /// Type of a message. Edges connect executors whose types fit (`WF-7`).
@@ -16,10 +16,10 @@ const MESSAGE: &str = "message";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageType {
-    /// Every value. It fits everything, and everything fits it; the value itself is looked at when
-    /// it arrives.
+    /// Every value. This type fits every other type and every other type fits it; the value itself
+    /// is checked when it arrives.
     Any,
-    /// A text.
+    /// A string.
     Text,
     /// A number without a fraction.
     Integer,
@@ -29,61 +29,62 @@ pub enum MessageType {
     Boolean,
     /// Any JSON object.
     Object,
-    /// A list whose elements are all of one type.
+    /// A list whose elements all have one type.
     List(Box<MessageType>),
-    /// A type of the program, known by its name: two are the same if their names are. What the JSON
-    /// looks like is up to the type.
+    /// A type of the embedding program, identified by its name. Its JSON is not checked.
     Named(String),
 }
 
 /// A value with its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Payload {
-    /// The type.
+    /// Type of the value.
     #[serde(rename = "type")]
     pub message_type: MessageType,
-    /// The value.
+    /// Value as JSON.
     pub value: Value,
 }
 
-/// A value is not of the type that it was to have.
+/// Error returned if a value does not have the expected type.
 #[derive(Debug, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
 pub struct NotOfType {
-    /// The type.
+    /// Expected type.
     pub expected: MessageType,
     /// Actual type.
     pub found: &'static str,
 }
 
-/// A Rust type that can be sent: JSON with a type that is known without a value.
+/// A Rust type that executors can send: it is serialized as JSON, and its message type is known
+/// without a value.
 ///
-/// A type of one's own is `Named`:
-/// `fn message_type() -> MessageType { MessageType::named("order") }`.
+/// A type of the embedding program is `Named`: `fn message_type() -> MessageType {
+/// MessageType::named("order") }`.
 pub trait TypedMessage: Serialize + DeserializeOwned + Send + 'static {
-    /// The type.
+    /// Returns the message type.
     fn message_type() -> MessageType;
 }
 
 impl MessageType {
-    /// A list.
+    /// Returns the type of lists of `of`.
     #[must_use]
     pub fn list(of: Self) -> Self {
         Self::List(Box::new(of))
     }
 
-    /// A type of the program.
+    /// Returns a type of the embedding program.
     pub fn named(name: impl Into<String>) -> Self {
         Self::Named(name.into())
     }
 
-    /// A list of agent messages: a conversation, or a part of one.
+    /// Returns the type of lists of agent messages: a conversation or a part of one.
     #[must_use]
     pub fn messages() -> Self {
         Self::list(Self::named(MESSAGE))
     }
 
-    /// Returns whether a message of this type may go where `wanted` is taken (`WF-7`).
+    /// Returns whether a message of this type can be sent to an executor that takes `wanted`
+    /// (`WF-7`).
     #[must_use]
     pub fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
@@ -93,8 +94,8 @@ impl MessageType {
         }
     }
 
-    /// Returns whether a value is of this type. Of a named type every value is, for only the
-    /// program knows it.
+    /// Returns whether a value has this type. A named type admits every value, because only the
+    /// embedding program knows its form.
     #[must_use]
     pub fn admits(&self, value: &Value) -> bool {
         match self {
@@ -127,10 +128,10 @@ impl fmt::Display for MessageType {
 }
 
 impl Payload {
-    /// A value of a type.
+    /// Creates a value of a type.
     ///
     /// # Errors
-    /// [`NotOfType`] if it is not.
+    /// [`NotOfType`] if the value does not have the type.
     pub fn new(message_type: MessageType, value: Value) -> Result<Self, NotOfType> {
         if message_type.admits(&value) {
             return Ok(Self { message_type, value });
@@ -138,12 +139,12 @@ impl Payload {
         Err(NotOfType { found: kind(&value), expected: message_type })
     }
 
-    /// A text.
+    /// Creates a string.
     pub fn text(text: impl Into<String>) -> Self {
         Self { message_type: MessageType::Text, value: Value::String(text.into()) }
     }
 
-    /// Any JSON, with the narrowest type that it has by itself.
+    /// Creates a value with the narrowest type that fits it.
     #[must_use]
     pub fn json(value: Value) -> Self {
         let message_type = match &value {
@@ -161,15 +162,15 @@ impl Payload {
         Self { message_type, value }
     }
 
-    /// Agent messages.
+    /// Creates a list of agent messages.
     #[must_use]
     pub fn messages(messages: &[Message]) -> Self {
-        // Texts, maps and numbers alone: writing them as JSON cannot fail.
+        // Cannot fail: messages contain only strings, maps and numbers.
         let value = serde_json::to_value(messages).unwrap_or_default();
         Self { message_type: MessageType::messages(), value }
     }
 
-    /// A value of the program.
+    /// Serializes a value of a Rust type.
     ///
     /// # Errors
     /// The value cannot be written as JSON.
@@ -177,23 +178,23 @@ impl Payload {
         Ok(Self { message_type: T::message_type(), value: serde_json::to_value(value)? })
     }
 
-    /// The value as one of the program's own.
+    /// Parses the value as a Rust type.
     ///
     /// # Errors
-    /// The JSON is not what the type is written as.
+    /// The JSON does not have the form of the type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         T::deserialize(&self.value)
     }
 
-    /// Returns whether an executor that takes `wanted` takes this one: the type fits, and so does
-    /// the value.
+    /// Returns whether an executor that takes `wanted` takes this message: both the type and the
+    /// value have to fit.
     #[must_use]
     pub fn is_taken_as(&self, wanted: &MessageType) -> bool {
         self.message_type.fits(wanted) && wanted.admits(&self.value)
     }
 
-    /// The value as the user reads it: a text as it is, messages as their texts, everything else as
-    /// JSON.
+    /// Returns the value as the user reads it: a string as it is, messages as their text,
+    /// everything else as JSON.
     #[must_use]
     pub fn shown(&self) -> String {
         if let Value::String(text) = &self.value {
@@ -239,7 +240,7 @@ impl From<Message> for Payload {
     }
 }
 
-/// Returns the type of a value, for messages.
+/// Returns the type of a value, for error messages.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

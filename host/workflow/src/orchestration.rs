@@ -1,8 +1,8 @@
-//! Ways in which several agents work on one thing, as workflows (`WF-13`, `WF-14`).
+//! Ready-made workflows of several agents (`WF-13`, `WF-14`).
 //!
-//! All of them are one builder, [`Orchestration`], with a pattern of its own each. It builds a
-//! [`Workflow`] like any other, with events, requests and checkpoints. Participants are known by
-//! the names of their agents.
+//! They share one builder, [`Orchestration`], which is generic over the pattern. It builds an
+//! ordinary [`Workflow`] with events, requests and checkpoints. Participants are identified by the
+//! names of their agents.
 
 mod concurrent;
 mod group_chat;
@@ -33,35 +33,34 @@ pub use sequential::Sequential;
 pub struct Orchestration<P> {
     name: String,
     agents: Vec<Agent>,
-    /// Participants whose answers are shown as intermediate.
+    /// Selects the participants whose answers are intermediate output.
     others: Option<Others>,
     max_iterations: Option<u64>,
     pattern: P,
 }
 
-/// Returns some of the participants.
+/// Function that selects some of the participants.
 type Others = fn(&[String]) -> &[String];
 type OrchestrationResult<T> = Result<T, InvalidOrchestration>;
 
 /// Pattern in which agents work together.
 pub trait Pattern {
-    /// Name of the workflow unless it is given one.
+    /// Default name of the workflow.
     const NAME: &'static str;
-    /// True if each agent is told the names of the others with their answers.
+    /// True if agents see the name of the speaker before each answer of another agent.
     const NAMES_SPEAKERS: bool = false;
 
     /// Adds everything but the agents: start, outputs, other executors, edges.
     ///
     /// # Errors
-    /// Settings that cannot work with these participants.
+    /// The settings are invalid for these participants.
     fn graph(
         &self,
         builder: WorkflowBuilder,
         names: &[String],
     ) -> OrchestrationResult<WorkflowBuilder>;
 
-    /// Makes the executor of one agent, which passes on its answer and begins each time anew unless
-    /// the pattern differs.
+    /// Creates the executor of one agent. By default it sends its answer and forgets each turn.
     ///
     /// # Errors
     /// The agent cannot take part.
@@ -71,9 +70,9 @@ pub trait Pattern {
     }
 }
 
-/// Pattern in which answers of some participants are not the output.
+/// Pattern in which answers of some participants are not output.
 pub trait Intermediate: Pattern {
-    /// Returns the participants whose answers are not the output.
+    /// Returns the participants whose answers are not output.
     fn others(names: &[String]) -> &[String] {
         names
     }
@@ -91,8 +90,8 @@ impl<P: Pattern> Orchestration<P> {
         self
     }
 
-    /// Limits the supersteps of one run. Patterns with rounds have a limit that all of their rounds
-    /// fit in.
+    /// Sets the maximum number of supersteps of one run. By default, patterns with rounds allow as
+    /// many supersteps as their rounds need.
     pub fn max_iterations(mut self, max_iterations: u64) -> Self {
         self.max_iterations = Some(max_iterations);
         self
@@ -101,7 +100,8 @@ impl<P: Pattern> Orchestration<P> {
     /// Builds the workflow.
     ///
     /// # Errors
-    /// No participants, two with one name, or settings of the pattern that cannot work.
+    /// There are no participants, two of them have the same name, or settings of the pattern are
+    /// invalid.
     pub fn build(self) -> Result<Workflow, InvalidOrchestration> {
         let names = names(&self.agents)?;
         let mut builder = self.pattern.graph(Workflow::builder(self.name), &names)?;
@@ -121,7 +121,7 @@ impl<P: Pattern> Orchestration<P> {
 }
 
 impl<P: Intermediate> Orchestration<P> {
-    /// Shows answers that are not the output as intermediate, at once.
+    /// Makes the answers that are not output intermediate output.
     pub fn intermediate_outputs(mut self, shown: bool) -> Self {
         self.others = shown.then_some(P::others);
         self
@@ -132,57 +132,57 @@ impl<P: Intermediate> Orchestration<P> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOrchestration {
-    /// There is no participant (`WF-13`).
+    /// There are no participants (`WF-13`).
     #[error("an orchestration needs at least one participant")]
     Empty,
-    /// Two agents have one name (`WF-13`).
+    /// Two agents have the same name (`WF-13`).
     #[error("two participants are called `{name}`; give each agent a name of its own")]
     DuplicateName {
-        /// The name.
+        /// Name of both agents.
         name: String,
     },
-    /// A name is not a participant.
+    /// A setting names an agent that is not a participant.
     #[error("`{name}` is not a participant; participants: {}", known.join(", "))]
     Unknown {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// Participants.
+        /// Names of the participants.
         known: Vec<String>,
     },
-    /// No tool can be called `handoff_to_` and this name.
+    /// `handoff_to_` with this name is not a valid tool name.
     #[error("no tool can be called `handoff_to_{name}`: {source}")]
     HandoffName {
-        /// The name.
+        /// Name of the target.
         name: String,
         /// Cause.
         source: Box<DeclarationError>,
     },
-    /// A participant has a tool that is called like one of the handoffs.
+    /// A participant already has a tool with the name of one of its handoffs.
     #[error("`{name}` cannot be given its handoffs: {source}")]
     HandoffTaken {
-        /// The name.
+        /// Name of the participant.
         name: String,
         /// Cause.
         source: Box<DuplicateTool>,
     },
-    /// A limit that lets nothing happen.
+    /// A limit is 0.
     #[error("`{limit}` is 0, so no agent could speak; pass at least 1")]
     ZeroLimit {
-        /// Limit.
+        /// Name of the limit.
         limit: &'static str,
     },
-    /// The workflow cannot be built.
+    /// The resulting workflow is invalid.
     #[error(transparent)]
     Workflow(#[from] InvalidWorkflow),
 }
 
-/// Makes an executor of an agent that begins each time anew.
+/// Creates an executor of an agent that forgets each turn.
 fn participant(agent: Agent, passes: Passes, names_speakers: bool) -> AgentExecutor {
     let executor = AgentExecutor::new(agent.name().to_owned(), agent).passing(passes).forgetting();
     if names_speakers { executor.naming_speakers() } else { executor }
 }
 
-/// The names of the participants, each of which has its own (`WF-13`).
+/// Returns the names of the participants and checks that they are unique (`WF-13`).
 fn names(agents: &[Agent]) -> Result<Vec<String>, InvalidOrchestration> {
     if agents.is_empty() {
         return Err(InvalidOrchestration::Empty);

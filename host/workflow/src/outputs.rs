@@ -1,34 +1,34 @@
-//! Outputs of a workflow (`WF-9`, `WF-10`).
+//! Output selection of a workflow (`WF-9`, `WF-10`).
 
 use std::collections::BTreeSet;
 
 use super::error::InvalidWorkflow;
 
-/// Executors whose yields are the output of a workflow.
+/// Executors whose yields are output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputFrom {
-    /// Everybody's.
+    /// All executors.
     All,
-    /// Those of these executors.
+    /// These executors.
     List(Vec<String>),
-    /// A word as it was written; only `all` has a meaning.
+    /// A word as it is written; only `all` is valid.
     Word(String),
 }
 
-/// Executors whose yields are shown as intermediate.
+/// Executors whose yields are intermediate output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IntermediateFrom {
-    /// Those of every executor that is not selected for output.
+    /// All executors that are not selected for output.
     AllOther,
-    /// Those of these executors.
+    /// These executors.
     List(Vec<String>),
-    /// A word as it was written; only `all_other` has a meaning.
+    /// A word as it is written; only `all_other` is valid.
     Word(String),
 }
 
-/// Use of a yield.
+/// Use of an executor's yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum YieldUse {
     Output,
@@ -36,7 +36,7 @@ pub(super) enum YieldUse {
     Hidden,
 }
 
-/// The executors that are designated. `None` for both means that there are no designations.
+/// Designated executors. If both fields are `None`, all yields are output.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutputExecutors {
     output: Option<BTreeSet<String>>,
@@ -44,7 +44,7 @@ pub(super) struct OutputExecutors {
 }
 
 impl OutputExecutors {
-    /// Resolves the designations for a workflow of these executors.
+    /// Resolves the designations for a workflow with these executors.
     pub(super) fn resolve(
         output: Option<OutputFrom>,
         intermediate: Option<IntermediateFrom>,
@@ -53,8 +53,7 @@ impl OutputExecutors {
         if output.is_none() && intermediate.is_none() {
             return Ok(Self::default());
         }
-        // All words are looked at before any list: a word that means nothing says nothing about the
-        // rest.
+        // Check both words before the lists: an unknown word is reported first.
         let output = output.map(|output| output.known(ids)).transpose()?;
         let intermediate = intermediate.map(IntermediateFrom::known).transpose()?;
         let chosen = output.clone().unwrap_or_default();
@@ -80,7 +79,7 @@ impl OutputExecutors {
         Ok(Self { output: Some(outputs), intermediate: Some(intermediates) })
     }
 
-    /// Returns the use of a yield of this executor.
+    /// Returns the use of this executor's yields.
     pub(super) fn of(&self, executor: &str) -> YieldUse {
         let is_in =
             |set: &Option<BTreeSet<String>>| set.as_ref().is_some_and(|set| set.contains(executor));
@@ -92,7 +91,7 @@ impl OutputExecutors {
         }
     }
 
-    /// The ids, for the structure of the workflow; null for a missing designation.
+    /// Returns the ids for the digest of the structure; `None` for a missing designation.
     pub(super) fn listed(&self) -> [Option<Vec<&str>>; 2] {
         [listed(&self.output), listed(&self.intermediate)]
     }
@@ -103,7 +102,7 @@ fn listed(set: &Option<BTreeSet<String>>) -> Option<Vec<&str>> {
 }
 
 impl OutputFrom {
-    /// The ids, as often as they are written.
+    /// Returns the designated ids, with repetitions.
     fn known(self, ids: &[String]) -> Result<Vec<String>, InvalidWorkflow> {
         match self {
             Self::List(list) => Ok(list),
@@ -115,7 +114,7 @@ impl OutputFrom {
 }
 
 impl IntermediateFrom {
-    /// The ids, as often as they are written; `None` for all others.
+    /// Returns the designated ids, with repetitions; `None` for `all_other`.
     fn known(self) -> Result<Option<Vec<String>>, InvalidWorkflow> {
         match self {
             Self::List(list) => Ok(Some(list)),

@@ -8,8 +8,8 @@ use super::error::WorkflowError;
 use super::message::{MessageType, Payload};
 use super::snapshot::{Delivery, Snapshot};
 
-/// Puts a message that `source` has sent on its way: into the queue, or into what fan-ins hold. A
-/// message that no edge takes goes nowhere.
+/// Adds a message of `source` to the queue, or to the messages that fan-ins hold. A message that no
+/// edge takes is dropped.
 pub(super) fn send(
     graph: &Graph,
     snapshot: &mut Snapshot,
@@ -41,7 +41,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// The targets that a message goes to, in order.
+/// Returns the targets of a message, in order.
 fn chosen<'g>(group: &'g EdgeGroup, value: &Value) -> Result<Vec<&'g str>, WorkflowError> {
     Ok(match group {
         EdgeGroup::Single { to, condition, .. } => {
@@ -66,8 +66,7 @@ fn chosen<'g>(group: &'g EdgeGroup, value: &Value) -> Result<Vec<&'g str>, Workf
     })
 }
 
-/// Keeps a message until every source has delivered, then sends one list in declared order
-/// (`WF-2`).
+/// Holds a message until every source has sent one, then sends one list in declared order (`WF-2`).
 fn join(
     graph: &Graph,
     snapshot: &mut Snapshot,
@@ -93,7 +92,7 @@ fn join(
     });
 }
 
-/// Several messages as one list.
+/// Combines messages into one list.
 fn list<'m>(messages: impl IntoIterator<Item = &'m Payload>) -> Payload {
     let messages: Vec<_> = messages.into_iter().collect();
     let first = messages.first().map_or(MessageType::Any, |message| message.message_type.clone());

@@ -1,4 +1,4 @@
-//! A run, from outside: started, read, answered.
+//! Runs of a workflow: starting, reading events, answering requests.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -17,12 +17,12 @@ use super::routing;
 use super::snapshot::{Snapshot, UserRequest};
 use super::superstep::RunState;
 
-/// Events that may wait to be read before the run waits for its reader.
+/// Maximum number of unread events before the run waits for its reader.
 const EVENTS_AHEAD_MAX: usize = 1;
 
 type SnapshotFuture = Pin<Box<dyn Future<Output = Result<Snapshot, WorkflowError>> + Send>>;
 
-/// A run that has not begun. Await it for everything that came of it, or read its
+/// Run that has not started. Await it for its [`RunOutcome`], or read its
 /// [`stream`](WorkflowRun::stream).
 #[must_use = "a run does nothing unless it is awaited or its stream is read"]
 pub struct WorkflowRun {
@@ -38,17 +38,18 @@ enum StartPoint {
     Snapshot(Box<Snapshot>),
 }
 
-/// Result of a run: it is complete, or it waits for answers.
+/// Result of a run that is complete or waits for answers.
 #[derive(Debug, Clone)]
 #[must_use = "a run may wait for answers"]
 pub struct RunOutcome {
-    /// Everything that has happened, in order.
+    /// All events, in order.
     pub events: Vec<WorkflowEvent>,
     /// Snapshot to [resume](Workflow::resume) from.
     pub snapshot: Snapshot,
 }
 
-/// A run that is read while it goes on: nothing happens unless it is. Dropping it ends the run.
+/// Stream of the events of a run. The run progresses only while the stream is read, and ends when
+/// the stream is dropped.
 pub struct WorkflowStream {
     run: Option<SnapshotFuture>,
     events: mpsc::Receiver<WorkflowEvent>,
@@ -74,26 +75,26 @@ impl WorkflowRun {
         }
     }
 
-    /// Answers a request (`WF-12`). Requests that are not answered stay open.
+    /// Answers a request (`WF-12`). Unanswered requests stay open.
     pub fn answer(mut self, id: impl Into<String>, answer: impl Into<Payload>) -> Self {
         self.answers.push((id.into(), answer.into()));
         self
     }
 
-    /// Ends the run when it is cancelled: the superstep that is going on has no effect then, unless
-    /// its executors end in time.
+    /// Sets a token that cancels the run. The executors of the current superstep have a few seconds
+    /// to end by themselves; if they do not, the superstep has no effect.
     pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
     }
 
-    /// Keeps a checkpoint after each superstep (`WF-12`).
+    /// Saves a checkpoint after each superstep (`WF-12`).
     pub fn checkpoints(mut self, checkpoints: &Checkpoints) -> Self {
         self.checkpoints = Some(checkpoints.clone());
         self
     }
 
-    /// The run event by event.
+    /// Returns the events of the run as a stream.
     #[must_use]
     pub fn stream(self) -> WorkflowStream {
         let (sender, events) = mpsc::channel(EVENTS_AHEAD_MAX);
@@ -101,7 +102,7 @@ impl WorkflowRun {
         WorkflowStream { run: Some(run), events, ended: None }
     }
 
-    /// Checks the input and takes the answers: all of it before anything runs.
+    /// Checks the input and the answers before anything runs.
     fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
         let Self { workflow, from, answers, cancellation, checkpoints } = self;
         let mut snapshot = match from {
@@ -148,7 +149,7 @@ impl IntoFuture for WorkflowRun {
 }
 
 impl RunOutcome {
-    /// The outputs in order (`WF-9`).
+    /// Returns the outputs, in order (`WF-9`).
     pub fn outputs(&self) -> impl Iterator<Item = &ProducedOutput> {
         self.events.iter().filter_map(|event| match event {
             WorkflowEvent::Output(produced) => Some(produced),
@@ -156,7 +157,7 @@ impl RunOutcome {
         })
     }
 
-    /// Returns the intermediate yields, in order (`WF-9`).
+    /// Returns the intermediate outputs, in order (`WF-9`).
     pub fn intermediates(&self) -> impl Iterator<Item = &ProducedOutput> {
         self.events.iter().filter_map(|event| match event {
             WorkflowEvent::Intermediate(produced) => Some(produced),
@@ -164,14 +165,13 @@ impl RunOutcome {
         })
     }
 
-    /// Returns the requests to the user that have to be answered before the run can continue
-    /// (`WF-12`).
+    /// Returns the open requests to the user, whose answers the run needs to continue (`WF-12`).
     #[must_use]
     pub fn requests(&self) -> &[UserRequest] {
         self.snapshot.requests()
     }
 
-    /// The last output as the user reads it; empty if there is none.
+    /// Returns the last output as the user reads it; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {
         self.outputs().last().map(ProducedOutput::text).unwrap_or_default()
@@ -179,10 +179,10 @@ impl RunOutcome {
 }
 
 impl WorkflowStream {
-    /// Reads what is left, and gives what the run has come to.
+    /// Reads the remaining events and returns the final snapshot.
     ///
     /// # Errors
-    /// Why it is not through.
+    /// The error that ended the run.
     pub async fn finish(mut self) -> Result<Snapshot, WorkflowError> {
         while self.next().await.is_some() {}
         self.ended.unwrap_or(Err(WorkflowError::Cancelled))
@@ -203,7 +203,8 @@ impl Stream for WorkflowStream {
             match run.as_mut().poll(context) {
                 Poll::Ready(ended) => {
                     self.ended = Some(ended);
-                    // With it goes the sender: what is left to be read ends by itself.
+                    // Dropping the run drops the sender too, so the stream ends after the remaining
+                    // events.
                     self.run = None;
                 }
                 Poll::Pending => return self.events.poll_recv(context),

@@ -1,13 +1,13 @@
-//! Approximate size of a value: cheaper than serializing it.
+//! Approximate size of JSON values, which is cheaper to compute than serializing them.
 
 use serde_json::Value;
 
-/// Size of every value beside its characters.
+/// Bytes that each value and each key counts in addition to its characters.
 const NODE_BYTES: usize = 8;
 
-/// The bytes of a value, about as many as its JSON has.
+/// Returns the size of a value in bytes, which is roughly that of its JSON.
 pub(super) fn bytes(value: &Value) -> usize {
-    // A list of the remaining values, because values may be arbitrarily deep.
+    // Iterates with a list instead of recursion, because values can be arbitrarily deep.
     let mut left = vec![value];
     let mut bytes: usize = 0;
     while let Some(value) = left.pop() {

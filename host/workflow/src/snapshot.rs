@@ -1,4 +1,4 @@
-//! Everything that a run knows between two supersteps.
+//! State of a run between two supersteps.
 
 use std::collections::BTreeMap;
 
@@ -11,49 +11,50 @@ use super::error::WorkflowError;
 use super::message::{MessageType, Payload};
 use super::size;
 
-/// The format of snapshots that this program writes and reads.
+/// Version of the snapshot format that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// Everything that a run knows between two supersteps, as plain JSON: the messages that wait, the
-/// state, what is asked (`WF-12`).
+/// State of a run between two supersteps, as plain JSON: waiting messages, state, open requests
+/// (`WF-12`).
 ///
-/// It holds what was said in plain text. A writer of one decides what a workflow does next.
+/// It contains conversations in plain text. Write access to a snapshot gives control over what the
+/// workflow does next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub(super) version: u32,
-    /// The name of the workflow.
+    /// Name of the workflow.
     pub(super) workflow: String,
-    /// The digest of its structure.
+    /// Digest of the workflow's structure.
     pub(super) structure: String,
-    /// The supersteps that are done.
+    /// Number of completed supersteps.
     pub(super) superstep: u64,
-    /// The superstep from which on those of `max_iterations` are counted.
+    /// Number of completed supersteps from which `max_iterations` is counted.
     pub(super) counted_from: u64,
-    /// State that all executors see.
+    /// State that all executors share.
     #[serde(default)]
     pub(super) state: Map<String, Value>,
     /// Private state of each executor.
     #[serde(default)]
     pub(super) own: BTreeMap<String, Value>,
-    /// Number of requests of each executor.
+    /// Number of requests that each executor has made.
     #[serde(default)]
     pub(super) asked: BTreeMap<String, u64>,
     /// Deliveries of the next superstep, in the order in which they were sent.
     #[serde(default)]
     pub(super) queue: Vec<Delivery>,
-    /// Deliveries that fan-ins hold until every source has delivered: by the index of the edges,
-    /// then by source.
+    /// Messages that fan-ins hold until every source has sent one: by index of the edge group, then
+    /// by source.
     #[serde(default)]
     pub(super) joins: BTreeMap<usize, BTreeMap<String, Vec<Payload>>>,
-    /// Requests to the user.
+    /// Open requests to the user.
     #[serde(default)]
     pub(super) requests: Vec<UserRequest>,
-    /// Of everything that executors have learned.
+    /// Label of everything that executors have read.
     #[serde(default)]
     pub(super) label: Label,
 }
 
-/// A message on its way.
+/// Message that waits for the next superstep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Delivery {
     pub(super) to: String,
@@ -61,18 +62,18 @@ pub(super) struct Delivery {
     #[serde(default)]
     pub(super) from: Vec<String>,
     pub(super) message: Payload,
-    /// The request that it answers, if it does.
+    /// Request that the message answers, if it is an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<UserRequest>,
 }
 
-/// The user is asked for something (`WF-12`).
+/// Request to the user (`WF-12`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserRequest {
-    /// Id of the answer. Ids are counted per executor and the same in every run; nothing is secret
-    /// about them, for only the caller of a run gives answers.
+    /// Id for the answer. Ids are counted per executor and are the same in every run. They need not
+    /// be secret, because only the caller of a run answers requests.
     pub id: String,
-    /// Executor that asks.
+    /// Executor that made the request.
     pub executor: String,
     /// Question.
     pub prompt: Payload,
@@ -81,7 +82,7 @@ pub struct UserRequest {
 }
 
 impl Snapshot {
-    /// The beginning of a run.
+    /// Creates the snapshot at the start of a run.
     pub(super) fn beginning(graph: &Graph, input: Payload) -> Self {
         let input =
             Delivery { to: graph.start.clone(), from: Vec::new(), message: input, request: None };
@@ -101,7 +102,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether this workflow can go on from here (`WF-12`).
+    /// Checks that a run of this workflow can continue from the snapshot (`WF-12`).
     pub(super) fn check(&self, graph: &Graph) -> Result<(), WorkflowError> {
         if self.version != VERSION {
             return Err(WorkflowError::Version { version: self.version });
@@ -109,7 +110,8 @@ impl Snapshot {
         if self.structure != graph.structure {
             return Err(WorkflowError::Structure);
         }
-        // The digest is no secret: what a file names has to be there all the same.
+        // The digest is not secret, so a forged file can contain it. Check the executors that it
+        // names.
         let named = self.queue.iter().map(|delivery| &delivery.to);
         let asked = self.requests.iter().map(|request| &request.executor);
         if named.chain(asked).any(|id| graph.executor(id).is_none()) {
@@ -118,7 +120,7 @@ impl Snapshot {
         self.check_limits(graph)
     }
 
-    /// Returns whether it is within the limits.
+    /// Checks that the snapshot is within the limits.
     pub(super) fn check_limits(&self, graph: &Graph) -> Result<(), WorkflowError> {
         let joined = || self.joins.values().flat_map(BTreeMap::values).flatten();
         let messages = self.queue.len() + self.requests.len() + joined().count();
@@ -138,43 +140,43 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The name of the workflow.
+    /// Returns the name of the workflow.
     #[must_use]
     pub fn workflow(&self) -> &str {
         &self.workflow
     }
 
-    /// The supersteps that are done.
+    /// Returns the number of completed supersteps.
     #[must_use]
     pub fn superstep(&self) -> u64 {
         self.superstep
     }
 
-    /// Returns the requests to the user, in order.
+    /// Returns the open requests to the user, in order.
     #[must_use]
     pub fn requests(&self) -> &[UserRequest] {
         &self.requests
     }
 
-    /// Returns whether the run is complete: nothing waits, and no request is open.
+    /// Returns whether the run is complete: no messages wait, and no requests are open.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.requests.is_empty()
     }
 
-    /// Returns the shared state under a key; null if there is none.
+    /// Returns the value of a key of the shared state; null if the key is missing.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
         self.state.get(key).cloned().unwrap_or_default()
     }
 
-    /// The label of everything that the run has learned.
+    /// Returns the label of everything that the run has read.
     #[must_use]
     pub fn label(&self) -> &Label {
         &self.label
     }
 
-    /// Takes an answer: it arrives in the next superstep.
+    /// Accepts an answer; it arrives in the next superstep.
     pub(super) fn answer(&mut self, id: &str, answer: Payload) -> Result<(), WorkflowError> {
         let Some(place) = self.requests.iter().position(|request| request.id == id) else {
             let open = self.requests.iter().map(|request| request.id.clone()).collect();

@@ -1,4 +1,4 @@
-//! Actions of an executor while it handles a message.
+//! Actions of an executor while it handles messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,11 @@ use super::outputs::YieldUse;
 use super::size;
 use super::snapshot::UserRequest;
 
-/// One executor's part of one superstep. Clones are the same.
+/// Context of one executor in one superstep. Clones share state.
 ///
-/// What is done through it is published when the executor is done; what is done after that has no
-/// effect.
+/// Outputs and requests are reported as events at once. Messages, requests and state take effect at
+/// the end of the superstep. Later actions have no effect; most of them return
+/// [`StepError::Cancelled`].
 #[derive(Clone)]
 pub struct Step {
     inner: Arc<StepContext>,
@@ -32,22 +33,22 @@ struct StepContext {
     superstep: u64,
     sends: Vec<MessageType>,
     yields: Vec<MessageType>,
-    /// Executors that it has edges to.
+    /// Executors that this one has edges to.
     targets: Vec<String>,
     shown: YieldUse,
     limits: WorkflowLimits,
     cancellation: CancellationToken,
-    /// The state as it was when the superstep began.
+    /// Shared state at the start of the superstep.
     state: Arc<Map<String, Value>>,
-    /// That of the run when the superstep began.
+    /// Label of the run at the start of the superstep.
     label: Label,
     work: Mutex<StepState>,
 }
 
-/// State that changes while the executor works.
+/// State that changes while the executor runs.
 struct StepState {
     from: Vec<String>,
-    /// `None` when the executor is done.
+    /// `None` after the superstep has ended.
     events: Option<mpsc::UnboundedSender<WorkflowEvent>>,
     effects: Effects,
     bytes: usize,
@@ -56,19 +57,19 @@ struct StepState {
 /// Effects of an executor in a superstep.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Messages, with their target if it is not that of the edges.
+    /// Messages, each with its target if it was sent to only one.
     pub(super) sent: Vec<(Payload, Option<String>)>,
     /// Changes of the shared state; null removes a key.
     pub(super) state: BTreeMap<String, Value>,
-    /// Private state.
+    /// Private state of the executor.
     pub(super) own: Value,
     pub(super) asked: u64,
     pub(super) requests: Vec<UserRequest>,
-    /// Of what it has learned.
+    /// Label of the data that the executor has read.
     pub(super) label: Label,
 }
 
-/// Start of a step.
+/// Input of [`Step::new`].
 pub(super) struct StepStart {
     pub(super) executor: String,
     pub(super) superstep: u64,
@@ -85,45 +86,45 @@ pub(super) struct StepStart {
     pub(super) events: mpsc::UnboundedSender<WorkflowEvent>,
 }
 
-/// Error of an action.
+/// Error of an action in a step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
-    /// The executor did not say that it sends or yields such values.
+    /// The executor does not declare that it sends or yields values of this type.
     #[error("`{executor}` {does} {given}, and declares no such type")]
     Undeclared {
-        /// The executor.
+        /// Id of the executor.
         executor: String,
         /// `sends` or `yields`.
         does: &'static str,
-        /// The type.
+        /// Type of the value.
         given: MessageType,
     },
-    /// There is no edge to whom a message was to go.
+    /// The executor has no edge to the target of a message.
     #[error("`{executor}` has no edge to `{target}`")]
     NoEdge {
-        /// The executor.
+        /// Id of the executor.
         executor: String,
-        /// Target.
+        /// Id of the target.
         target: String,
     },
     /// A value cannot be written as JSON.
     #[error("`{executor}` has a value that cannot be written as JSON: {source}")]
     Json {
-        /// The executor.
+        /// Id of the executor.
         executor: String,
         /// Cause.
         source: serde_json::Error,
     },
-    /// More than a run may hold between two steps.
+    /// The executor exceeds a limit of the run.
     #[error("more than {max} {what} in one superstep")]
     TooMuch {
-        /// Subject.
+        /// Unit of the limit: `messages` or `bytes`.
         what: &'static str,
         /// Maximum.
         max: usize,
     },
-    /// The executor is done, or the run is cancelled.
+    /// The superstep has ended, for example because the run was canceled.
     #[error("the superstep is over")]
     Cancelled,
 }
@@ -161,13 +162,13 @@ impl Step {
         }
     }
 
-    /// The executor whose step it is.
+    /// Returns the id of the executor.
     #[must_use]
     pub fn executor(&self) -> &str {
         &self.inner.executor
     }
 
-    /// The number of the superstep, from 1.
+    /// Returns the number of the superstep, from 1.
     #[must_use]
     pub fn superstep(&self) -> u64 {
         self.inner.superstep
@@ -179,13 +180,13 @@ impl Step {
         self.work().from.clone()
     }
 
-    /// Returns the executors that the executor has edges to.
+    /// Returns the ids of the executors that this one has edges to.
     #[must_use]
     pub fn targets(&self) -> &[String] {
         &self.inner.targets
     }
 
-    /// Canceled when the run was abandoned.
+    /// Returns the token that is canceled with the run.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.inner.cancellation
@@ -194,23 +195,24 @@ impl Step {
     /// Sends a message along the executor's edges. It arrives in the next superstep.
     ///
     /// # Errors
-    /// The type is not declared, or there is too much.
+    /// [`StepError::Undeclared`] if the executor does not declare the type, [`StepError::TooMuch`],
+    /// [`StepError::Json`], [`StepError::Cancelled`].
     pub fn send<T: TypedMessage>(&self, message: &T) -> Result<(), StepError> {
         self.send_payload(self.payload(message)?, None)
     }
 
-    /// Sends a message to one of those whom the executor has edges to.
+    /// Sends a message to only one of the [`targets`](Self::targets).
     ///
     /// # Errors
-    /// Also if there is no such edge.
+    /// [`StepError::NoEdge`], and those of [`send`](Self::send).
     pub fn send_to<T: TypedMessage>(&self, target: &str, message: &T) -> Result<(), StepError> {
         self.send_payload(self.payload(message)?, Some(target))
     }
 
-    /// Sends a value whose type is known when the program runs.
+    /// Sends a value whose type is known only at run time, to `target` or along all edges.
     ///
     /// # Errors
-    /// As [`send`](Self::send) and [`send_to`](Self::send_to).
+    /// Those of [`send`](Self::send) and [`send_to`](Self::send_to).
     pub fn send_payload(&self, message: Payload, target: Option<&str>) -> Result<(), StepError> {
         self.check_declared("sends", &self.inner.sends, &message)?;
         if let Some(target) =
@@ -233,18 +235,19 @@ impl Step {
         Ok(())
     }
 
-    /// Yields output. Whether it is shown is up to the workflow (`WF-9`).
+    /// Yields output. The output selection of the workflow decides whether it is shown (`WF-9`).
     ///
     /// # Errors
-    /// The type is not declared, or there is too much.
+    /// [`StepError::Undeclared`] if the executor does not declare the type, [`StepError::TooMuch`],
+    /// [`StepError::Json`], [`StepError::Cancelled`].
     pub fn output<T: TypedMessage>(&self, value: &T) -> Result<(), StepError> {
         self.output_payload(self.payload(value)?)
     }
 
-    /// Yields a value whose type is known when the program runs.
+    /// Yields a value whose type is known only at run time.
     ///
     /// # Errors
-    /// As [`output`](Self::output).
+    /// Those of [`output`](Self::output).
     pub fn output_payload(&self, value: Payload) -> Result<(), StepError> {
         self.check_declared("yields", &self.inner.yields, &value)?;
         let mut work = self.open()?;
@@ -258,8 +261,9 @@ impl Step {
         Ok(())
     }
 
-    /// Returns the shared state under a key: that of the start of the superstep, or what this
-    /// executor has written since (`WF-5`). Null if nothing.
+    /// Returns the value of a key of the shared state: the one that this executor has written in
+    /// this superstep, or else the one at the start of the superstep (`WF-5`). Null if the key is
+    /// missing.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
         let work = self.work();
@@ -271,11 +275,11 @@ impl Step {
             .unwrap_or_default()
     }
 
-    /// Writes into the state; others see it in the next superstep (`WF-5`). Of several who write,
-    /// the last one in order counts. Null takes away.
+    /// Writes a value into the shared state. Other executors see it in the next superstep (`WF-5`).
+    /// If several executors write a key, the last one in order wins. Null removes the key.
     ///
     /// # Errors
-    /// There is too much.
+    /// [`StepError::TooMuch`], [`StepError::Cancelled`].
     pub fn set_state(
         &self,
         key: impl Into<String>,
@@ -294,10 +298,10 @@ impl Step {
         self.work().effects.own.clone()
     }
 
-    /// Keeps something for the executor itself.
+    /// Sets the private state of the executor.
     ///
     /// # Errors
-    /// There is too much.
+    /// [`StepError::TooMuch`], [`StepError::Cancelled`].
     pub fn set_own(&self, value: impl Into<Value>) -> Result<(), StepError> {
         let value = value.into();
         let mut work = self.open()?;
@@ -306,7 +310,7 @@ impl Step {
         Ok(())
     }
 
-    /// Reads what the executor keeps for itself; the default at first.
+    /// Parses the private state of the executor; returns the default at first.
     pub(super) fn read_own<T: Default + DeserializeOwned>(&self) -> Result<T, BoxError> {
         match self.own() {
             Value::Null => Ok(T::default()),
@@ -314,16 +318,16 @@ impl Step {
         }
     }
 
-    /// Keeps something for the executor itself.
+    /// Serializes a value into the private state of the executor.
     pub(super) fn write_own(&self, own: &impl Serialize) -> Result<(), BoxError> {
         Ok(self.set_own(serde_json::to_value(own)?)?)
     }
 
-    /// Asks the user for a value of type `answer`; the run pauses when nothing else is left to do
-    /// (`WF-12`). Gives the id of the request.
+    /// Asks the user for a value of type `answer`, and returns the id of the request. The run
+    /// pauses when no messages are left (`WF-12`).
     ///
     /// # Errors
-    /// There is too much.
+    /// [`StepError::TooMuch`], [`StepError::Cancelled`].
     pub fn request(&self, prompt: Payload, answer: MessageType) -> Result<String, StepError> {
         let mut work = self.open()?;
         work.count(&prompt.value, &self.inner.limits)?;
@@ -336,31 +340,31 @@ impl Step {
         Ok(id)
     }
 
-    /// The label of everything that the run has learned ([labels](cofferdam_labels)): of all
-    /// executors until this superstep, and of this one. What comes from one of them may be in any
-    /// message, so the whole run has one.
+    /// Returns the label of everything that the run has read ([labels](cofferdam_labels)): all
+    /// executors in earlier supersteps, and this one in this superstep. The whole run has one
+    /// label, because any message may contain what any executor has read.
     #[must_use]
     pub fn label(&self) -> Label {
         Label::combine([&self.inner.label, &self.work().effects.label])
     }
 
-    /// Says that the executor has learned something with this label. An agent's context counts by
-    /// itself; this is for executors that read something elsewhere.
+    /// Adds the label of data that the executor has read. An agent's context is added
+    /// automatically; this is for executors that read from other sources.
     pub fn taint(&self, label: &Label) {
         self.work().effects.label.add(label);
     }
 
-    /// Begins with the next message.
+    /// Sets the senders of the next message.
     pub(super) fn begin(&self, from: &[String]) {
         self.work().from = from.to_vec();
     }
 
-    /// Tells of something.
+    /// Reports an event.
     pub(super) fn tell(&self, event: WorkflowEvent) {
         self.work().tell(event);
     }
 
-    /// Ends the step: nothing more is told or done.
+    /// Ends the step and returns its effects; later actions and events are dropped.
     pub(super) fn end(&self) -> Effects {
         let mut work = self.work();
         work.events = None;
@@ -391,7 +395,7 @@ impl Step {
     }
 
     fn work(&self) -> MutexGuard<'_, StepState> {
-        // Lists that are only ever added to: what a panicking thread left is whole.
+        // A panic leaves the state consistent: changes only add to lists or replace values.
         self.inner.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -399,7 +403,7 @@ impl Step {
 impl StepState {
     fn tell(&self, event: WorkflowEvent) {
         if let Some(events) = &self.events {
-            // Who reads them may have gone away, and the run with it.
+            // The receiver is gone if the run was dropped.
             let _ = events.send(event);
         }
     }

@@ -1,4 +1,5 @@
-//! Compatibility of two workflows, if a run of one can continue in the other (`WF-12`).
+//! Structure of a workflow. A run can continue in another workflow with the same structure
+//! (`WF-12`).
 
 use data_encoding::HEXLOWER;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use super::edges::EdgeGroup;
 use super::executor::Executor;
 use super::outputs::OutputExecutors;
 
-/// A digest of executors, their kinds and types, edges in their order, and output selection. Limits
-/// are no part of it: they may be raised for a run that came to its end too early.
+/// Returns a digest of executors with their kinds and types, edges in their order, and output
+/// selection. Limits are not included, so that they can be raised for a run that has exceeded them.
 pub(super) fn digest(
     start: &str,
     executors: &[Arc<dyn Executor>],
@@ -19,7 +20,7 @@ pub(super) fn digest(
     designated: &OutputExecutors,
 ) -> String {
     let mut listed: Vec<_> = executors.iter().map(|executor| written(executor.as_ref())).collect();
-    // In which order executors are added means nothing.
+    // The order in which executors are added has no effect on a run.
     listed.sort_by_key(|executor| executor.to_string());
     let form = json!({
         "start": start,

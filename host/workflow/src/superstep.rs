@@ -16,11 +16,11 @@ use super::routing;
 use super::snapshot::{Delivery, Snapshot};
 use super::step::{Effects, Step, StepStart};
 
-/// Time for executors to end by themselves when a run is canceled: longer than an agent gives its
-/// tools.
+/// Time that executors have to end by themselves after a run is canceled. It is longer than the
+/// time that an agent allows its tools.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A run that is going on.
+/// Run in progress.
 pub(super) struct RunState {
     pub(super) workflow: Workflow,
     pub(super) snapshot: Snapshot,
@@ -29,7 +29,7 @@ pub(super) struct RunState {
     pub(super) events: mpsc::Sender<WorkflowEvent>,
 }
 
-/// One executor's messages in one superstep.
+/// Messages of one executor in one superstep.
 struct ExecutorTurn {
     executor: Arc<dyn Executor>,
     deliveries: Vec<Delivery>,
@@ -37,7 +37,7 @@ struct ExecutorTurn {
 }
 
 impl RunState {
-    /// Runs until no messages are left (`WF-5`).
+    /// Runs supersteps until no messages are left (`WF-5`).
     pub(super) async fn run(mut self) -> Result<Snapshot, WorkflowError> {
         let max_iterations = self.workflow.graph.limits.max_iterations;
         while !self.snapshot.queue.is_empty() {
@@ -65,7 +65,7 @@ impl RunState {
                 worked = try_join_all(turns.into_iter().map(ExecutorTurn::take)) => worked.map(drop),
                 () = long_cancelled(&self.cancellation) => Err(WorkflowError::Cancelled),
             };
-            // A step that is still held can do nothing, and its reports are dropped.
+            // Clones of a step that outlive the superstep have no effect any more.
             let effects: Vec<_> =
                 steps.iter().map(|step| (step.executor().to_owned(), step.end())).collect();
             worked.map(|()| effects)
@@ -86,8 +86,8 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the executors of the superstep, in the order in which the first message of each was
-    /// sent.
+    /// Returns the turns of the superstep, in the order in which the first message of each executor
+    /// was sent.
     fn turns(
         &mut self,
         graph: &Graph,
@@ -129,7 +129,8 @@ impl RunState {
     }
 
     async fn tell(&self, event: WorkflowEvent) {
-        // The reader of the events may have seen enough; the run ends with its stream and not here.
+        // Ignores a dropped receiver: the stream that holds it also holds the run, so both end
+        // together.
         let _ = self.events.send(event).await;
     }
 }
@@ -157,8 +158,8 @@ impl ExecutorTurn {
     }
 }
 
-/// Hands events on as they come, those of one executor after those of the one before it: what is
-/// told is the same however long each of them takes.
+/// Forwards events as they arrive, executor by executor, so that their order does not depend on the
+/// time that each executor takes.
 async fn forward(
     events: Vec<mpsc::UnboundedReceiver<WorkflowEvent>>,
     to: &mpsc::Sender<WorkflowEvent>,
@@ -170,7 +171,7 @@ async fn forward(
     }
 }
 
-/// Makes what the executors did visible: state, requests, messages, in their order.
+/// Publishes the effects of the executors in order: state, requests, messages.
 fn publish(
     graph: &Graph,
     snapshot: &mut Snapshot,

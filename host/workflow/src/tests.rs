@@ -1,5 +1,5 @@
-//! Workflows as a program builds and runs them. `graphs` are random ones, `orchestrations` are
-//! agents.
+//! Tests of workflows through the public interface. `graphs` contains random graphs,
+//! `orchestrations` contains agents.
 
 mod graphs;
 mod orchestrations;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// Appends its id and sends the text on; yields it as well.
+/// Appends its id to the text, and yields and sends the result.
 fn appends(id: &'static str) -> FunctionExecutor<String> {
     let executor = executor_fn(id, move |text: String, step: Step| async move {
         let text = format!("{text}>{id}");
@@ -137,7 +137,7 @@ async fn several_messages_are_handled_in_the_order_in_which_they_were_sent() {
 async fn executors_of_a_superstep_run_side_by_side_and_are_told_of_in_order() {
     let gate = Arc::new(tokio::sync::Notify::new());
     let opened = Arc::clone(&gate);
-    // It can only end when the one after it has: one after another they would never.
+    // Ends only after `fast` has run, so the test hangs unless the two run concurrently.
     let slow = executor_fn("slow", move |_: String, step: Step| {
         let gate = Arc::clone(&gate);
         async move {
@@ -232,7 +232,7 @@ async fn values_of_the_program_travel_as_json() {
         Workflow::builder("w").executor(takes.yielding::<u32>()).start("a").build().unwrap();
     let order = Payload::of(&Order { article: "tea".into(), pieces: 3 }).unwrap();
     assert_eq!(workflow.run(order).await.unwrap().text(), "3");
-    // Of the right name and the wrong form.
+    // The name of the type is right, but the form of the value is wrong.
     let broken = Payload::new(MessageType::named("order"), json!({"article": 5})).unwrap();
     assert!(
         workflow
@@ -309,7 +309,7 @@ async fn a_run_goes_on_from_each_of_its_checkpoints() {
         let rest = workflow.resume(snapshot).unwrap().checkpoints(&checkpoints).await.unwrap();
         assert_eq!(texts(&rest), texts(&whole)[place + 1..]);
     }
-    // Whoever goes on has an id of its own: nothing that was kept is overwritten.
+    // A resumed run has its own id, so it overwrites no checkpoint.
     assert_eq!(checkpoints.list("chain").await.unwrap().len(), 3 + 2 + 1);
     checkpoints.delete("chain", &ids[0]).await.unwrap();
     let missing = checkpoints.load("chain", &ids[0]).await.unwrap_err().to_string();
@@ -319,7 +319,7 @@ async fn a_run_goes_on_from_each_of_its_checkpoints() {
 #[tokio::test]
 async fn a_snapshot_is_taken_up_by_the_same_structure_alone() {
     let snapshot = chain().build().unwrap().run("x").await.unwrap().snapshot;
-    // Limits and the order of declaration are no part of it.
+    // Limits and the order of executors are not part of the structure.
     let same = Workflow::builder("other")
         .executor(appends("c"))
         .executor(appends("b"))
@@ -339,8 +339,7 @@ async fn a_snapshot_is_taken_up_by_the_same_structure_alone() {
     let other: Snapshot = serde_json::from_value(written.clone()).unwrap();
     let error = chain().build().unwrap().resume(other).err().unwrap().to_string();
     assert_eq!(error, "the checkpoint has the format 2, and this program reads 1");
-    // A file that names somebody who is not there is no snapshot of this workflow, whatever its
-    // digest says.
+    // A file that names an unknown executor is rejected even if its digest is right.
     written["version"] = json!(1);
     written["queue"] = json!([{"to": "nobody", "message": {"type": "text", "value": "x"}}]);
     let forged: Snapshot = serde_json::from_value(written).unwrap();
@@ -362,7 +361,7 @@ fn ids_of_checkpoints_are_never_paths() {
     assert_eq!("0193c0ffee00a1b2c3d4-000012".parse::<CheckpointId>().unwrap().superstep(), 12);
 }
 
-/// Asks for two things and yields the answers.
+/// Returns a workflow that makes two requests and yields the answers.
 fn asks() -> Workflow {
     let asks = executor_fn("a", async |text: String, step: Step| {
         step.request(Payload::text(format!("{text}?")), MessageType::Text)?;
@@ -391,7 +390,7 @@ async fn answers_go_to_whoever_has_asked_and_others_stay_open() {
     assert_eq!(error, "the answer to `a-2` is to be integer, and is text");
     let half = resume().answer("a-2", json!(2)).await.unwrap();
     assert_eq!(half.requests().len(), 1);
-    // Supersteps are counted anew: one was all that there might be.
+    // The count of supersteps starts again with each answer; the maximum is one.
     let whole = workflow.resume(half.snapshot.clone()).unwrap().answer("a-1", "x").await.unwrap();
     assert!(whole.snapshot.is_done() && !half.snapshot.is_done());
     assert_eq!(whole.outputs().next().unwrap().value.value, json!(["a-1", "x"]));

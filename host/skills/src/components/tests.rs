@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Makes a tool of what a file holds: the schema of what it takes. It returns what it got.
+/// Loads a file as tools: each line is a name and a schema. The tools return their arguments.
 #[derive(Default)]
 struct Loader {
     loads: AtomicUsize,
@@ -118,7 +118,7 @@ async fn the_content_is_looked_at_each_time_and_loaded_once() {
     scene.write(&format!("run {OWN}")).await;
     assert_eq!(scene.run(json!({"n": 1})).await, json!({"n": 1}));
     assert_eq!(scene.loader.loads.load(Ordering::Relaxed), 2);
-    // The same content in another folder is another script.
+    // The same content in another directory is another script.
     let folder: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
     folder.write(&scene.script.path, format!("run {OWN}").into(), WriteMode::Create).await.unwrap();
     let elsewhere = ScriptFile { folder, ..scene.script.clone() };

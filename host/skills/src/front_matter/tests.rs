@@ -122,7 +122,7 @@ fn aliases_repeat_a_little() {
         parse(&format!("description: d\na: &a {large}\nb: *a")),
         Err(InvalidSkill::AliasedTooMuch { .. })
     ));
-    // Without an alias it may be larger.
+    // A front matter without aliases may be larger.
     assert!(parse(&format!("description: d\na: {}", "x".repeat(70_000))).is_ok());
     assert!(matches!(parse("description: d\na: &a [*a]"), Err(InvalidSkill::Alias { .. })));
     assert!(parse("description: d\na: *nothing").is_err());

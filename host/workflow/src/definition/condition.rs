@@ -1,4 +1,4 @@
-//! Conditions on texts.
+//! Conditions on strings.
 
 use regex::RegexBuilder;
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::TextCondition;
 use crate::Condition;
 
-/// Maximum bytes of a compiled pattern, and maximum depth of a condition: a file must not take the
-/// memory of the machine.
+/// Maximum bytes of a compiled pattern and maximum depth of a condition. They bound the memory that
+/// a workflow file can use.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
 type Test = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 impl TextCondition {
-    /// Compiles the condition, which is named by its definition.
+    /// Compiles the condition. Its name is its definition.
     ///
     /// # Errors
     /// A description of the mistake, for the author of the workflow.
@@ -40,7 +40,7 @@ fn compiled(when: &TextCondition, depth: usize) -> Result<(String, Test), String
                 Box::new(move |text| folded(text).contains(&wanted)),
             ))
         }
-        // Models end their answers with a line feed as often as not.
+        // Models often end their answers with a line feed.
         (None, Some(whole), None, None) => {
             let wanted = folded(whole.trim());
             Ok((
@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn holds(yaml: &str, text: &str) -> bool {
-        // The only way to try a condition is a workflow; its parts are what is tested here.
+        // Calls the compiled test directly, because `Condition` needs a workflow to run.
         compiled(&serde_saphyr::from_str(yaml).unwrap(), DEPTH_MAX).unwrap().1(text)
     }
 

@@ -1,4 +1,4 @@
-//! Several agents at once (`WF-13`).
+//! Concurrent orchestration (`WF-13`).
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
 use super::{Intermediate, Orchestration, OrchestrationResult, Pattern};
 
-/// Executor that distributes the input. No agent is likely to be called so.
+/// Id of the executor that distributes the input; unlikely to be the name of an agent.
 const INPUT: &str = "concurrent:input";
-/// Executor that aggregates the answers.
+/// Id of the executor that aggregates the answers.
 const ANSWERS: &str = "concurrent:answers";
 
 type Aggregate = Arc<dyn Fn(Vec<Message>) -> Payload + Send + Sync>;
 
-/// Several agents at once: each sees the input, and the output is all answers in the order of the
-/// participants (`WF-13`).
+/// Concurrent orchestration: each agent sees the input, and the output is all answers in the order
+/// of the participants (`WF-13`).
 pub type Concurrent = Orchestration<AllAtOnce>;
 
 /// Pattern of [`Concurrent`].
@@ -30,12 +30,13 @@ pub struct AllAtOnce {
 }
 
 impl Concurrent {
-    /// Takes the agents.
+    /// Creates the orchestration of these agents.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
         Self::of(agents, AllAtOnce::default())
     }
 
-    /// Makes the output of the answers, which come in the order of the participants.
+    /// Sets the function that makes the output from the answers, which are in the order of the
+    /// participants.
     pub fn aggregate<P: Into<Payload>>(
         mut self,
         aggregate: impl Fn(Vec<Message>) -> P + Send + Sync + 'static,
@@ -65,7 +66,7 @@ impl Pattern for AllAtOnce {
 
 impl Intermediate for AllAtOnce {}
 
-/// Hands the input out as messages.
+/// Sends the input to all agents as messages.
 struct InputExecutor;
 
 #[async_trait]
@@ -87,7 +88,7 @@ impl Executor for InputExecutor {
     }
 }
 
-/// Puts the answers together.
+/// Aggregates the answers.
 struct Aggregator {
     aggregate: Option<Aggregate>,
 }

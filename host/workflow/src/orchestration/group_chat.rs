@@ -1,4 +1,4 @@
-//! Agents that talk to each other in turns (`WF-14`).
+//! Group chat: agents that speak one at a time (`WF-14`).
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::super::step::Step;
 use super::hub::{self, Lead};
 use super::{Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern};
 
-/// Default limit of rounds: with two supersteps each they are within the default limit of
-/// supersteps.
+/// Default maximum number of rounds. Each takes two supersteps, so they fit within the default
+/// limit of supersteps.
 const MAX_ROUNDS: u64 = 40;
 /// Maximum number of times that an agent is asked for the next speaker, when its answer is invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Says who speaks next.
+/// Selects the next speaker.
 #[async_trait]
 pub trait Selector: Send + Sync {
-    /// The name of who speaks next; `None` ends the chat. Asked before each turn, with everything
-    /// that was said, and within the step of the one who asks.
+    /// Returns the name of the next speaker; `None` ends the chat. It is called before each turn
+    /// with all messages so far, in the step of the group chat's central executor.
     ///
     /// # Errors
-    /// Any; the run ends with it.
+    /// Any error; it ends the run.
     async fn next(
         &self,
         chat: &[Message],
@@ -36,7 +36,7 @@ pub trait Selector: Send + Sync {
     ) -> Result<Option<String>, BoxError>;
 }
 
-/// A function that says who speaks next.
+/// Creates a selector from a function.
 pub fn selector_fn(
     next: impl Fn(&[Message], &[String]) -> Option<String> + Send + Sync + 'static,
 ) -> impl Selector + 'static {
@@ -60,13 +60,13 @@ where
     }
 }
 
-/// An agent that says who speaks next. It is told who takes part and what was said, and answers
-/// `{"next": NAME}`, or a name alone; `{"next": null}` ends the chat.
+/// Selector that asks an agent for the next speaker. The agent sees the participants and all
+/// messages so far. It answers `{"next": NAME}` or only a name; `{"next": null}` ends the chat.
 pub struct AgentSelector {
     agent: Agent,
 }
 
-/// An agent does not say who speaks next.
+/// Error returned if a selector names no participant.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the agent that chooses the next speaker named `{named}`, which is not a participant; \
@@ -78,7 +78,7 @@ struct NoSpeaker {
 }
 
 impl AgentSelector {
-    /// This agent.
+    /// Creates a selector that asks `agent`.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
         Self { agent }
@@ -114,7 +114,7 @@ impl Selector for AgentSelector {
     }
 }
 
-/// Parses an answer; the error is the name that is not a participant.
+/// Parses an answer. The error is the name that is not a participant.
 fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String> {
     let answer = answer.trim();
     let between =
@@ -131,9 +131,8 @@ fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String>
     }
 }
 
-/// Agents that talk to each other: a selector names the next speaker until it names none, or
-/// `max_rounds` is reached (`WF-14`). Everybody hears everything. The output is what the
-/// participants have said.
+/// Group chat: a selector names the next speaker until it names none, or `max_rounds` is reached
+/// (`WF-14`). All participants see all messages. The output is the messages of the participants.
 pub type GroupChat = Orchestration<Talk>;
 
 /// Pattern of [`GroupChat`].
@@ -143,12 +142,12 @@ pub struct Talk {
 }
 
 impl GroupChat {
-    /// Takes the agents, and the selector of the next speaker.
+    /// Creates a group chat of agents, with a selector of the next speaker.
     pub fn new(agents: impl IntoIterator<Item = Agent>, selector: impl Selector + 'static) -> Self {
         Self::of(agents, Talk { selector: Arc::new(selector), max_rounds: MAX_ROUNDS })
     }
 
-    /// Limits the turns of agents. The default is 40.
+    /// Sets the maximum number of turns of agents. The default is 40.
     pub fn max_rounds(mut self, max_rounds: u64) -> Self {
         self.pattern.max_rounds = max_rounds;
         self
@@ -175,18 +174,18 @@ impl Pattern for Talk {
 
 impl Intermediate for Talk {}
 
-/// Asks the selector, and sends the conversation to the speaker that it names.
+/// Central executor: asks the selector, and sends the conversation to the speaker that it names.
 struct Chair {
     selector: Arc<dyn Selector>,
     participants: Vec<String>,
     max_rounds: u64,
 }
 
-/// State of a conversation.
+/// State of a group chat.
 #[derive(Default, Serialize, Deserialize)]
 struct Chat {
     said: Vec<Message>,
-    /// Number of messages before the first speaker.
+    /// Number of messages before those of the first speaker.
     input: usize,
     rounds: u64,
 }

@@ -1,4 +1,4 @@
-//! Agents that pass the user on to each other (`WF-14`).
+//! Handoff orchestration: agents that pass the conversation with the user to each other (`WF-14`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use super::super::agent::{AgentExecutor, Passes};
 use super::super::builder::WorkflowBuilder;
 use super::{InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant};
 
-/// Begins the names of the tools.
+/// Prefix of the names of the tools.
 const TOOL: &str = "handoff_to_";
-/// Arguments that the tools take: none.
+/// Schema of the tools, which have no parameters.
 const SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
 
-/// Agents that pass the user on to each other: each has tools `handoff_to_<id>`. An answer without
-/// a handoff is output, and the run pauses for what the user says next (`WF-14`); an empty text
-/// ends it.
+/// Handoff orchestration: each agent has tools `handoff_to_<id>`. An answer without a handoff is
+/// output, and the run pauses for the next message of the user (`WF-14`). An empty message ends the
+/// conversation.
 pub type Handoff = Orchestration<Routes>;
 
 /// Pattern of [`Handoff`].
 #[derive(Default)]
 pub struct Routes {
-    /// To whom, from whom; everybody to everybody if there is nothing.
+    /// Targets of each agent. If the map is empty, every agent can hand off to every other one.
     routes: BTreeMap<String, Vec<String>>,
-    /// Description of each agent's strengths, for the others.
+    /// Description of each agent, for the others.
     descriptions: BTreeMap<String, String>,
 }
 
 impl Handoff {
-    /// Takes the agents; a run begins with the first.
+    /// Creates the orchestration of these agents; a run begins with the first one.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
         Self::of(agents, Routes::default())
     }
 
-    /// Lets `from` hand off to these. As soon as one agent is given a route, those without one hand
-    /// off to none.
+    /// Lets `from` hand off to these agents. As soon as one agent has a route, agents without a
+    /// route cannot hand off.
     pub fn route<I: Into<String>>(
         mut self,
         from: impl Into<String>,
@@ -113,7 +113,7 @@ impl Routes {
     }
 }
 
-/// Adds the tool that hands off to `target`. Calling it ends the agent's turn.
+/// Adds the tool that hands off to `target`. A call of it ends the agent's turn.
 fn tool(
     tools: Functions,
     target: &str,
@@ -124,7 +124,8 @@ fn tool(
         |description| format!("Hand the conversation off to `{target}`: {description}"),
     );
     let mut declaration = Declaration::new(format!("{TOOL}{target}"), about, SCHEMA);
-    // It does nothing by itself: approvals of calls that change something need not include it.
+    // The tool changes nothing itself, so approval rules for calls that change something can skip
+    // it.
     declaration.annotations = Annotations { read_only: Some(true), ..Annotations::default() };
     let told = json!(format!("Handed off to {target}."));
     let added = tools.with(declaration, move |_, context| {
@@ -140,7 +141,7 @@ fn tool(
         name: target.to_owned(),
         source: Box::new(source),
     })?;
-    // Nothing leaves by it: the next agent gets the label of the run.
+    // The call discloses nothing, because the next agent gets the label of the run.
     let labels = StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() };
     Ok(added.labelled(&format!("{TOOL}{target}"), labels))
 }

@@ -1,4 +1,4 @@
-//! An executor in the middle of the agents: it hears every answer, and says who speaks next.
+//! Central executor of patterns with rounds: receives every answer and selects the next speaker.
 
 use async_trait::async_trait;
 use cofferdam_agent::{BoxError, Message};
@@ -12,15 +12,15 @@ use super::super::limits::MAX_ITERATIONS;
 use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
 
-/// Decides about a conversation.
+/// Logic of a central executor.
 #[async_trait]
 pub(super) trait Lead: Send + Sync + 'static {
-    /// Id of the executor. No agent is likely to be called so.
+    /// Id of the executor; unlikely to be the name of an agent.
     const ID: &'static str;
     /// State between two answers.
     type State: Default + Serialize + DeserializeOwned + Send;
 
-    /// Hears the input or an answer, and sends the conversation to the next speaker or yields the
+    /// Handles the input or an answer: sends the conversation to the next speaker, or yields the
     /// output.
     async fn hear(
         &self,
@@ -30,8 +30,8 @@ pub(super) trait Lead: Send + Sync + 'static {
     ) -> Result<(), BoxError>;
 }
 
-/// Adds a lead, with edges from it to all participants and back. All of its rounds are within the
-/// limit of supersteps.
+/// Adds a central executor with edges to all participants and back. Raises the limit of supersteps
+/// to `supersteps` if that is higher than the default.
 pub(super) fn graph<L: Lead>(
     builder: WorkflowBuilder,
     lead: L,

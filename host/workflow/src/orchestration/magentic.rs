@@ -1,9 +1,9 @@
-//! Agents whose work is planned and watched by another one: Magentic.
+//! Magentic orchestration: a planner plans and supervises the work of the other agents.
 //!
-//! The planner writes down what is known and a plan, then asks itself after each turn how things
-//! stand (the progress ledger), and who does what next. When nothing moves for too long it writes
-//! facts and plan anew, and the talk begins again. When the request is satisfied, or a limit is
-//! reached, it writes the final answer.
+//! The planner writes down the known facts and a plan. After each turn it assesses the state of the
+//! work in the progress ledger and selects the next speaker with an instruction. If the work stalls
+//! for too long, it rewrites facts and plan, and the conversation starts again. When the request is
+//! satisfied or a limit is reached, it writes the final answer.
 
 mod ledger;
 mod prompts;
@@ -25,13 +25,13 @@ const PLANNER: &str = "magentic:planner";
 /// Maximum number of times that the planner is asked for its ledger, when it is invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Limits of the work.
+/// Limits of a [`Magentic`] orchestration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MagenticLimits {
-    /// Turns of participants in all. The default is 20.
+    /// Maximum number of turns of all participants together. The default is 20.
     pub rounds_max: u64,
-    /// Rounds without progress after which everything is planned anew; a round with progress takes
-    /// one off. The default is 3.
+    /// Maximum number of stalled rounds before the planner makes a new plan; a round with progress
+    /// reduces their number by one. The default is 3.
     pub stalls_max: u64,
     /// Maximum number of new plans. The default is 2.
     pub resets_max: u64,
@@ -43,8 +43,8 @@ impl Default for MagenticLimits {
     }
 }
 
-/// Agents whose work is planned and watched by another one (in the literature: the manager). The
-/// output is its final answer.
+/// Magentic orchestration: a planner (the manager in the literature) plans and supervises the work
+/// of the other agents. The output is its final answer.
 pub type Magentic = Orchestration<MagenticPattern>;
 
 /// Pattern of [`Magentic`].
@@ -55,7 +55,7 @@ pub struct MagenticPattern {
 }
 
 impl Magentic {
-    /// Takes the agents, and the one that plans.
+    /// Creates the orchestration of these agents and a planner.
     pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
         Self::of(
             agents,
@@ -73,7 +73,7 @@ impl Magentic {
         self
     }
 
-    /// Limits the work.
+    /// Sets the limits of the work.
     pub fn limits(mut self, limits: MagenticLimits) -> Self {
         self.pattern.limits = limits;
         self
@@ -115,7 +115,7 @@ impl Pattern for MagenticPattern {
 
 impl Intermediate for MagenticPattern {}
 
-/// Plans, watches, and answers in the end.
+/// Central executor: plans, supervises, and writes the final answer.
 struct Planner {
     agent: Agent,
     team: String,
@@ -137,7 +137,7 @@ struct WorkState {
 }
 
 impl Planner {
-    /// Asks the planner, which sees what was said before the question.
+    /// Asks the planner a question, with `said` as the conversation before it.
     async fn ask(
         &self,
         said: &[Message],
@@ -189,7 +189,7 @@ impl Planner {
         Err(wrong.map_or_else(|| "the planner was never asked".into(), BoxError::from))
     }
 
-    /// Continues until an agent has something to do, or everything is done.
+    /// Selects speakers and makes new plans until an agent has a turn, or yields the final answer.
     async fn advance(&self, work: &mut WorkState, step: &Step) -> Result<(), BoxError> {
         while work.rounds < self.limits.rounds_max {
             let ledger = self.ledger(work, step).await?;

@@ -1,4 +1,4 @@
-//! One agent after another (`WF-13`).
+//! Sequential orchestration (`WF-13`).
 
 use cofferdam_agent::Agent;
 
@@ -8,8 +8,8 @@ use super::{
     Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant,
 };
 
-/// One agent after another: each sees the input and the answers so far, and the output is the last
-/// answer (`WF-13`).
+/// Sequential orchestration: each agent sees the input and the answers so far, and the output is
+/// the last answer (`WF-13`).
 pub type Sequential = Orchestration<OneByOne>;
 
 /// Pattern of [`Sequential`].
@@ -19,12 +19,12 @@ pub struct OneByOne {
 }
 
 impl Sequential {
-    /// Takes the agents in their order.
+    /// Creates the orchestration of these agents, in their order.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
         Self::of(agents, OneByOne::default())
     }
 
-    /// Shows each agent only the last answer (`WF-13`).
+    /// Sets whether each agent sees only the last answer (`WF-13`).
     pub fn chain_only_responses(mut self, only: bool) -> Self {
         self.pattern.chain_only_responses = only;
         self

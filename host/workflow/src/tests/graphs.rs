@@ -1,4 +1,4 @@
-//! Random graphs: what is built runs, and runs the same wherever it was interrupted.
+//! Random graphs: a workflow that can be built gives the same result wherever a run is interrupted.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ struct Plan {
     nodes: usize,
     edges: Vec<Edge>,
     output: Option<Vec<usize>>,
-    /// Which nodes ask before they send on.
+    /// True for each node that makes a request before it sends.
     asking: Vec<bool>,
 }
 
@@ -57,8 +57,8 @@ fn ids(nodes: &[usize]) -> Vec<String> {
     nodes.iter().map(|node| id(*node)).collect()
 }
 
-/// Adds one to what it is sent, of lists to their sum, until a number is large enough; counts its
-/// calls in the state.
+/// Returns a node that adds one to its input (to the sum, if it is a list), until the number is
+/// large enough. It counts its calls in the state.
 fn node(node: usize, asks: bool) -> FunctionExecutor<Value> {
     fn done(node: usize, number: u64, step: &Step) -> Result<(), BoxError> {
         step.output(&format!("{}:{number}", id(node)))?;
@@ -128,8 +128,8 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
     builder.build()
 }
 
-/// Runs to the end, answering what is asked with what was asked; after each superstep from the
-/// checkpoint alone if `hops`.
+/// Runs to the end and answers each request with its prompt. If `hops`, continues from the stored
+/// checkpoint after each superstep.
 async fn outputs(workflow: &Workflow, hops: bool) -> (Vec<String>, Result<Snapshot, String>) {
     let mut outputs = Vec::new();
     let mut run = workflow.run(json!(0));
@@ -140,7 +140,7 @@ async fn outputs(workflow: &Workflow, hops: bool) -> (Vec<String>, Result<Snapsh
         while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
             match event {
                 WorkflowEvent::Output(produced) => outputs.push(produced.text()),
-                // The process is gone: only the file is left.
+                // Simulates the end of the process: only the checkpoint is left.
                 WorkflowEvent::SuperstepCompleted { .. } if hops => {
                     is_cut = true;
                     break;
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn a_run_is_the_same_wherever_it_is_interrupted(plan in plan()) {
-        // Whatever a graph is, building it says yes or no.
+        // Building any graph ends with a workflow or an error.
         let Ok(workflow) = built(&plan) else { return Ok(()) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (whole, ended) = runtime.block_on(outputs(&workflow, false));

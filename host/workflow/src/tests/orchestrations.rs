@@ -1,4 +1,4 @@
-//! Agents that work together, with scripted models.
+//! Orchestrations of agents with scripted models.
 
 use cofferdam_agent::{Agent, ApprovalMode, Approvals, Message, ScriptedClient};
 use cofferdam_tool::declaration::Declaration;
@@ -7,7 +7,7 @@ use cofferdam_tool::{Functions, Toolset};
 use super::*;
 use crate::{Concurrent, GroupChat, Handoff, Magentic, MagenticLimits, Sequential};
 
-/// An agent that says the lines of a script, and its model.
+/// Returns an agent that says the lines of a script, and its model.
 fn scripted(name: &str, lines: &[Value]) -> (Agent, ScriptedClient) {
     let script: Vec<_> = lines.iter().map(Value::to_string).collect();
     let model = ScriptedClient::read(name, script.join("\n").as_bytes()).unwrap().recording();
@@ -19,7 +19,7 @@ fn says(name: &str, texts: &[&str]) -> (Agent, ScriptedClient) {
     scripted(name, &lines)
 }
 
-/// What the model saw, call by call.
+/// Returns the texts of the messages in each request to the model.
 fn saw(model: &ScriptedClient) -> Vec<Vec<String>> {
     let texts = |request: cofferdam_agent::ChatRequest| {
         request.messages.iter().map(|message| message.text()).collect()
@@ -130,7 +130,7 @@ fn routes_and_names_are_checked() {
     assert_eq!(error, "`max_rounds` is 0, so no agent could speak; pass at least 1");
 }
 
-/// A call of a tool that has to be approved.
+/// Returns an agent that calls a tool which needs approval.
 fn asking(name: &str) -> (Agent, ScriptedClient) {
     let schema = r#"{"type":"object","properties":{"to":{"type":"string"}}}"#;
     let tool = Declaration::new("send", "Sends.", schema);
@@ -165,7 +165,7 @@ async fn approvals_of_an_agent_are_requests_that_a_checkpoint_holds() {
     let snapshot = checkpoints.load("sequential", &latest).await.unwrap();
     let half = workflow.resume(snapshot).unwrap().answer("mailer-1", json!(true)).await.unwrap();
     assert_eq!((half.requests().len(), model.requests().len()), (1, 1));
-    // A text is no approval, whatever it says.
+    // A string never approves a call.
     let whole = workflow.resume(half.snapshot).unwrap().answer("mailer-2", "yes").await.unwrap();
     assert_eq!(texts(&whole), ["Over."]);
     let results: Vec<_> = model.requests()[1]
@@ -189,7 +189,8 @@ async fn an_agent_in_a_graph_remembers_and_passes_texts() {
         .unwrap();
     let ended = workflow.run("zero").await.unwrap();
     assert_eq!(texts(&ended), ["one", "two"]);
-    // It is told its own words as a message of somebody else: an edge leads from it to itself.
+    // An edge leads from the agent to itself, so it receives its own words as a message of the
+    // user.
     assert_eq!(saw(&model)[1], ["zero", "one", "one"]);
 }
 
@@ -251,7 +252,7 @@ async fn a_planner_that_gets_nowhere_plans_anew_and_gives_up_in_the_end() {
     let limits = MagenticLimits { rounds_max: 9, stalls_max: 0, resets_max: 1 };
     let workflow = Magentic::new([a], planner).limits(limits).build().unwrap();
     assert_eq!(texts(&workflow.run("What is A?").await.unwrap()), ["We did not find out."]);
-    // After planning anew the talk begins again.
+    // After a new plan, the conversation starts again.
     assert!(saw(&model)[1][0].contains("new plan") && saw(&model)[1].len() == 2);
     assert_eq!(asked.replies_left(), 0);
 }

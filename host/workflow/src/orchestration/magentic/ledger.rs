@@ -1,12 +1,12 @@
-//! The progress ledger: what a planner says about how things stand.
+//! Progress ledger: the planner's assessment of the state of the work.
 
 use serde_json::Value;
 
-/// Progress ledger: the state of the work, and the next speaker.
+/// State of the work, and the next speaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgressLedger {
     pub(super) is_satisfied: bool,
-    /// Nothing moves, or everything moves in circles.
+    /// True if the work makes no progress or is in a loop.
     pub(super) is_stalled: bool,
     pub(super) next_speaker: String,
     pub(super) instruction: String,
@@ -24,7 +24,7 @@ pub(super) enum NoLedger {
 }
 
 impl ProgressLedger {
-    /// Reads a ledger; what stands around the JSON is passed over.
+    /// Parses a ledger and ignores everything around the JSON.
     pub(super) fn read(text: &str, participants: &[String]) -> Result<Self, NoLedger> {
         let between =
             text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
@@ -39,7 +39,7 @@ impl ProgressLedger {
         let is_satisfied = flag("is_request_satisfied")?;
         let is_stalled = flag("is_in_loop")? || !flag("is_progress_being_made")?;
         if is_satisfied {
-            // There is no next speaker.
+            // The work is complete, so there is no next speaker.
             return Ok(Self {
                 is_satisfied,
                 is_stalled,
@@ -57,7 +57,8 @@ impl ProgressLedger {
     }
 }
 
-/// `{"reason": …, "answer": …}`, or the answer alone.
+/// Returns the answer to a question of the ledger: `{"reason": …, "answer": …}`, or only the
+/// answer.
 fn answer<'j>(json: &'j Value, name: &str) -> Option<&'j Value> {
     let item = json.get(name)?;
     Some(item.get("answer").unwrap_or(item))

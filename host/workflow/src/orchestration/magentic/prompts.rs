@@ -1,4 +1,4 @@
-//! Prompts of the planner. The questions are those that the method is made of; the words are ours.
+//! Prompts of the planner. The questions are those of the published method; the wording is our own.
 
 /// Prompt for the known facts, before anything is done.
 pub(super) fn facts(task: &str) -> String {
