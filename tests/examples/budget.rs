@@ -1,7 +1,7 @@
-//! A callback after each round of calls: here it ends the run when that has cost enough. What was
-//! done until then stays in the response.
+//! A callback after each round of calls: it ends the run when the run has cost enough. Completed
+//! work stays in the response.
 //!
-//! A hard limit, which is an error, is `TokenBudget`.
+//! `TokenBudget` is a hard limit, which is an error.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -19,7 +19,7 @@ const SCRIPT: &str = r#"
 {"text":"I could go on like this for ever."}
 "#;
 
-/// Tokens after which no further round is begun.
+/// Number of tokens after which no further round begins.
 const ENOUGH: u64 = 900;
 
 fn stop_when_enough(context: &mut IterationContext<'_>) -> Result<(), BoxError> {

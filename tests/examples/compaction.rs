@@ -1,5 +1,5 @@
-//! A long run that is made shorter while it goes on: a model writes a summary, which takes the
-//! place of old messages. Calls and their results stay together, and the response keeps everything.
+//! Compacts a long run while it goes on: a model writes a summary, which replaces old messages.
+//! Calls and their results stay together, and the response keeps everything.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -17,12 +17,12 @@ const SCRIPT: &str = r#"
 {"text":"It is about nothing."}
 "#;
 
-/// What the model says that summarises. It may be a smaller one than the model that works.
+/// Script of the model that summarizes. It may be smaller than the model that works.
 const SUMMARIES: &str = r#"{"text":"Two pages are read; nothing happens on them."}"#;
 
-/// Most bytes of text that the model is sent without a summary.
+/// Maximum bytes of text that the model receives without a summary.
 const BYTES_MAX: usize = 2000;
-/// The newest messages, which stay as they are.
+/// Number of the newest messages, which stay unchanged.
 const MESSAGES_KEPT: usize = 2;
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! Embeds the host: a plugin's tools, each call in a sandbox of its own, for a model.
+//! Embeds the host: gives a plugin's tools to a model, with each call in a sandbox of its own.
 //!
 //! `example-embed text.wasm`, with any component that has a tool `word_count`.
 
@@ -7,14 +7,14 @@
 use cofferdam::Host;
 use cofferdam::agent::ScriptedClient;
 
-/// Stands for a model. `ProviderClient` is a real one.
+/// Replaces a model. `ProviderClient` is a real one.
 const SCRIPT: &str = r#"
 {"text":"I count.","calls":[{"tool":"word_count","arguments":{"text":"to be or not to be"}}]}
 {"text":"Six words."}
 "#;
 
 fn main() -> anyhow::Result<()> {
-    // A stranger's component is compiled in a process of its own, with limits: this program,
+    // An untrusted component is compiled in a process of its own, with limits: this program,
     // started again.
     cofferdam::init();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run())

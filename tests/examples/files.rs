@@ -1,5 +1,5 @@
-//! An agent that works on files. It can read and write as it likes; before it deletes something, a
-//! person is asked.
+//! An agent that works on files. It may read and write freely; before it deletes a file, it asks
+//! the user.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -17,7 +17,7 @@ const SCRIPT: &str = r#"
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // In memory here. `DirectoryStore::open_ambient` is a directory that nobody leaves,
+    // In memory here. `DirectoryStore::open_ambient` is a directory that calls cannot leave,
     // `BucketStore` a bucket.
     let store = Arc::new(MemoryStore::new(Quota::default()));
     let files = FileAccessTools::new("workspace", store, FileAccessOptions::default())?;
@@ -27,7 +27,7 @@ async fn main() -> anyhow::Result<()> {
 
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
     let agent = Agent::builder(model).instructions(instructions).tools(toolset).build()?;
-    // Turns that belong together. What waits for a person is recorded here, so that nothing else
+    // Turns that belong together. The session records the pending approvals, so that nothing else
     // can be approved.
     let session = Session::new();
     let mut response = agent.run("Write a plan, then tidy up.").session(&session).await?;

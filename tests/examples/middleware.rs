@@ -1,4 +1,4 @@
-//! Code around every call of a tool: here it keeps what was asked before, and does not ask again.
+//! Code around every call of a tool: it caches results and does not repeat calls.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -17,7 +17,7 @@ const SCRIPT: &str = r#"
 {"text":"3 and 4."}
 "#;
 
-/// Answers a call that was made before without making it again.
+/// Answers a repeated call from its cache.
 #[derive(Default)]
 struct Remember {
     answers: Mutex<HashMap<String, FunctionValue>>,
@@ -43,7 +43,7 @@ impl Middleware<FunctionContext> for Remember {
             return Ok(());
         }
         println!("called: {key}");
-        // A failure goes outward from here and is not remembered.
+        // `?` passes a failure on without caching it.
         next.run(context).await?;
         if let Some(FunctionValue::Output(_)) = &context.result {
             self.answers().extend(context.result.clone().map(|value| (key, value)));

@@ -1,4 +1,4 @@
-//! Tools of one's own: whatever can be listed and called is a `ToolSource`. For single functions
+//! Custom tools: anything that can be listed and called is a `ToolSource`. For single functions
 //! there is `Functions`.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
@@ -21,7 +21,7 @@ const SCRIPT: &str = r#"
 {"text":"Three packs of tea are 12.60."}
 "#;
 
-/// A price list, as a tool.
+/// A price list as a tool.
 struct Prices {
     definitions: Arc<[Arc<ToolDefinition>]>,
     prices: BTreeMap<&'static str, f64>,
@@ -44,8 +44,8 @@ impl Prices {
     }
 
     fn price(&self, arguments: &Map<String, Value>) -> Outcome {
-        // Decoded by the schema before: the text "3" is the number 3, and what was left out has its
-        // default.
+        // Already decoded by the schema: the string "3" is the number 3, and missing members have
+        // their defaults.
         let article = arguments.get("article").and_then(Value::as_str).unwrap_or_default();
         let pieces = arguments.get("pieces").and_then(Value::as_f64).unwrap_or(1.0);
         match self.prices.get(article) {

@@ -1,4 +1,4 @@
-//! A workflow of functions and an agent that asks a person, is stopped, and goes on from its
+//! A workflow of functions and an agent that asks a user, is stopped, and resumes from its
 //! checkpoint.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
@@ -56,7 +56,7 @@ async fn main() -> anyhow::Result<()> {
     for request in paused.requests() {
         println!("asked: {}", request.prompt.shown());
     }
-    // As another process would: nothing is left but the file.
+    // As another process would: only the file remains.
     let latest = checkpoints.latest("paper").await?.context("no checkpoint")?;
     println!("restored after superstep {}", latest.superstep());
     let snapshot = checkpoints.load("paper", &latest).await?;

@@ -14,7 +14,7 @@ fuzz_target!(
     init: {
         let name = std::env::var(TARGET_VARIABLE).expect("`cargo xtask fuzz` names a target");
         TARGET.get_or_init(|| cofferdam_fuzz::find(&name).expect("the target exists"));
-        // libFuzzer's hook ends the program at each panic. Those that the host catches are no
+        // libFuzzer's hook ends the program at each panic. Panics that the host catches are not
         // findings.
         let _ = panic::take_hook();
     },

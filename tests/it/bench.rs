@@ -1,10 +1,10 @@
-//! The benchmarks still work. What they measure is nobody's business here.
+//! Runs every benchmark once, briefly. The figures are ignored.
 
 use std::process::Command;
 
 use cofferdam_tests::binary;
 
-/// Those that take little without optimisation. `extism` and what is compared with Python are left
+/// Benchmarks that are quick without optimization. `extism` and the comparison with Python are left
 /// out where they are not built.
 const CHEAP: [&str; 12] = [
     "memory",

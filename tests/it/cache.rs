@@ -1,5 +1,5 @@
-//! Compiled code on disk: a second start compiles nothing, and a file that someone else wrote is
-//! not run.
+//! Compiled code on disk: a second start compiles nothing, and a file that another user wrote is
+//! never run.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ impl LoadObserver for Events {
     }
 }
 
-/// Loads a guest in a new engine, as a new process would, and says what that took.
+/// Loads a guest in a new engine, as a new process would. Returns the load events.
 async fn load(cache: &Path) -> Vec<LoadEvent> {
     let mut config = config();
     config.cache_directory = Some(cache.to_owned());
@@ -98,8 +98,8 @@ fn options() -> PluginOptions {
     PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 }
 }
 
-/// Loads a guest with the index of the last start, in a new engine. Returns the events of the load,
-/// and whether the plugin came from the index.
+/// Loads a guest in a new engine with the index of the last start. Returns the load events and
+/// whether the plugin came from the index.
 async fn load_indexed(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
     let mut config = config();
     config.cache_directory = Some(cache.to_owned());
@@ -142,14 +142,14 @@ async fn an_unchanged_component_comes_from_the_index() {
     assert!(!load_indexed(&cache, &component).await.1);
     assert_eq!(load_indexed(&cache, &component).await, (vec![], true));
 
-    // Another component of the same length and with the same time of its last change.
+    // Same length and modification time, other content.
     let modified = component.metadata().unwrap().modified().unwrap();
     let bytes = std::fs::read(&component).unwrap();
     std::fs::write(&component, &bytes).unwrap();
     std::fs::File::options().write(true).open(&component).unwrap().set_modified(modified).unwrap();
     assert!(!load_indexed(&cache, &component).await.1);
 
-    // A manifest that was not there.
+    // Add a manifest.
     std::fs::copy(guest("remember"), &component).unwrap();
     tokio::time::sleep(Duration::from_millis(3100)).await;
     load_indexed(&cache, &component).await;

@@ -1,4 +1,4 @@
-//! The binary as a person or a script uses it: output, exit codes, messages.
+//! The binary as a user or a script runs it: output, exit codes, messages.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ struct Ran {
     stderr: String,
 }
 
-/// Runs the binary in an empty environment: nothing of this machine's may matter.
+/// Runs the binary in an empty environment, independent of the machine.
 fn command() -> Command {
     let mut command = Command::new(binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
@@ -46,7 +46,7 @@ fn a_value_goes_to_stdout_and_nothing_else_does() {
             &plugin("text"),
         ])
     };
-    // The first time the component may have to be compiled, which is said on standard error.
+    // The first call may compile the component and say so on standard error.
     call();
     let ran = call();
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
@@ -177,7 +177,7 @@ fn list_shows_every_tool_once() {
         &format!("again={}", plugin("text")),
     ]);
     assert_eq!(twice.code, 0, "{}", twice.stderr);
-    // By the names that they are called by: no plugin gets the bare one.
+    // Listed by the names under which they are called: no plugin gets the bare name.
     for name in ["\n  text_word_count ", "\n  again_word_count "] {
         assert!(twice.stdout.contains(name), "{}", twice.stdout);
     }

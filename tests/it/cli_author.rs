@@ -1,4 +1,4 @@
-//! What the binary tells authors of tools: `cofferdam check` and `cofferdam args`.
+//! Commands for authors of tools: `cofferdam check` and `cofferdam args`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -61,7 +61,7 @@ fn every_refusal_of_every_tool_is_told() {
     assert_eq!(code, 4);
     assert!(stdout.starts_with("Refused: the plugin does not load\n"), "{stdout}");
     assert!(stdout.ends_with("5 tools, 8 refusals, 0 notes, 6 advice\n"), "{stdout}");
-    // Loading it says one of them.
+    // Loading reports only one of the problems.
     assert_eq!(run(&["list", "--plugin", &plugin("bad_many")]).0, 4);
 }
 

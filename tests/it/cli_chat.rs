@@ -1,6 +1,6 @@
-//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it.
-//! `terminal` is for people, `labels` for what information-flow labels do, `provider` for a model
-//! behind an address.
+//! `cofferdam chat` with scripted models and real tools, run by a script or another program.
+//! `terminal` tests interactive use, `labels` information-flow labels, `provider` a model behind an
+//! address.
 
 mod labels;
 mod long;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-/// Longest time until something has happened. Nothing here takes a tenth of it.
+/// Maximum time to wait for an event. No test needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder with a script for the model and some notes.
+/// Folder with a script for the model and some notes.
 struct Scene {
     folder: tempfile::TempDir,
 }
@@ -52,7 +52,7 @@ impl Scene {
         command
     }
 
-    /// Talks to the scripted model.
+    /// Runs `chat` with the scripted model.
     fn chat(&self, arguments: &[&str]) -> Ran {
         self.run(&[&["--model", "script:model.jsonl"], arguments].concat())
     }
@@ -61,7 +61,7 @@ impl Scene {
         ran(self.command(arguments).output().unwrap())
     }
 
-    /// Starts talking, with pipes.
+    /// Starts `chat` with the scripted model on pipes.
     fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(&[&["--model", "script:model.jsonl"], arguments].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -82,7 +82,7 @@ impl Ran {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The results of calls, in order.
+    /// Returns the results of calls, in order.
     fn results(&self) -> Vec<String> {
         let lines = self.lines();
         let contents = lines.iter().filter_map(|line| line["contents"].as_array()).flatten();
@@ -124,7 +124,7 @@ fn text_goes_to_stdout_and_calls_with_their_ends_to_stderr() {
         says("Two words."),
     ]);
     let chat = || scene.chat(&["How many?", "-p", &plugin("text"), "-p", &plugin("crash")]);
-    // The first time a component may have to be compiled, which is said on standard error.
+    // The first chat may compile a component and say so on standard error.
     chat();
     let ran = chat();
     assert_eq!(
@@ -306,7 +306,7 @@ fn what_is_allowed_for_always_is_allowed_to_one_component() {
     for folder in ["one", "other", "kept"] {
         std::fs::create_dir(scene.path(folder)).unwrap();
     }
-    // The same tools under the same names, and another digest: an empty custom section follows.
+    // Same tools and names with another digest: an empty custom section is appended.
     let mut component = std::fs::read(guest("text")).unwrap();
     std::fs::write(scene.path("one/text.wasm"), &component).unwrap();
     component.extend([0, 2, 1, b'x']);
@@ -320,7 +320,7 @@ fn what_is_allowed_for_always_is_allowed_to_one_component() {
             json!({"type": "session", "session_id": "s", "state": {"standing_approvals": [rule]}});
         std::fs::write(scene.path("kept/s.session.json"), state.to_string()).unwrap();
     };
-    // A rule of an earlier version is about a name.
+    // Rules of earlier versions name only the tool.
     allow(json!({"allow": "tool", "name": "word_count"}));
     let asked = chat("one/text.wasm");
     assert_eq!(asked.code, Some(4), "{}", asked.stderr);
@@ -351,7 +351,7 @@ fn a_budget_and_the_number_of_rounds_end_a_turn() {
     let end = spent.lines().pop().unwrap();
     assert_eq!(end["outcome"], "budget_exceeded");
     assert_eq!(end["error"], "Token budget exceeded: total 30 of 25.");
-    // What was done until then is there, and what it has cost.
+    // Work done before the end is reported, with its cost.
     assert_eq!((spent.results().len(), &end["usage"]["total"]), (1, &json!(30)));
     let rounds = scene.chat(&["Go.", "-p", &plugin("text"), "--max-iterations", "2"]);
     assert_eq!(rounds.code, Some(0));

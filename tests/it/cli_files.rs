@@ -1,4 +1,4 @@
-//! The binary and files: the file-access tools over a store, dry runs and diffs.
+//! The binary and files: file-access tools over a store, dry runs and diffs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::script;
 
-/// Runs the binary with `arguments` in `folder`: exit code, standard output, standard error.
+/// Runs the binary in `folder`. Returns exit code, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(binary());
     command
@@ -141,7 +141,7 @@ fn a_configuration_has_stores_of_several_kinds() {
     assert_eq!((code, stdout.as_str()), (0, "done; error: os 29; 1234; a b\n"));
     let (code, stdout, _) = run("directory = \"work\"\nquota.entries-max = 2", &call);
     assert_eq!((code, stdout.as_str()), (0, "done; error: QuotaExceeded; 1234; a notes.md\n"));
-    // A bucket is not asked for anything before it is used.
+    // Loading the configuration sends no request to a bucket.
     assert_eq!(run("url = \"s3://bucket/prefix\"", &["list"]).0, 0);
     for (bad, place, reason) in [
         ("region = \"x\"", ":1:1", "needs one of"),
@@ -188,7 +188,7 @@ fn plugins_of_one_configuration_share_its_stores() {
 
 /// Runs a file-access tool over `--files work`.
 fn tool(folder: &Path, tool: &str, arguments: &Value) -> String {
-    // A file has room for arguments that a command line has not.
+    // Pass the arguments in a file: a command line is limited in length.
     std::fs::write(folder.join("arguments.json"), arguments.to_string()).unwrap();
     let (_, stdout, stderr) = run(folder, &["call", tool, "@arguments.json", "--files", "work"]);
     assert!(!stdout.is_empty(), "{stderr}");
@@ -208,7 +208,7 @@ fn what_was_in_a_directory_before_does_not_count() {
     );
     let save = json!({"file_name": "new.md", "content": "x"});
     assert_eq!(tool(folder.path(), "file_access_save_file", &save), "File 'new.md' saved.");
-    // A quota that is written down counts everything, unless it says that it does not.
+    // A configured quota counts all content by default.
     let limited = |quota: &str, content: &str| {
         let config = format!("[files.w]\ndirectory = \"work\"\n{quota}\n");
         std::fs::write(folder.path().join("cofferdam.toml"), config).unwrap();
@@ -219,7 +219,7 @@ fn what_was_in_a_directory_before_does_not_count() {
             run(folder.path(), &[&["call", "file_access_save_file", &save], &config[..]].concat());
         stdout
     };
-    // The configuration must be out of the store's reach.
+    // The store must not contain the configuration.
     let refused = limited("quota = { bytes-max = 10, counts = \"growth\" }", "123456789012");
     assert_eq!(
         refused,
@@ -299,7 +299,7 @@ fn several_stores_of_the_configuration_are_directories_with_rules() {
         std::fs::read_to_string(folder.path().join("work/vendor/v.rs")).unwrap(),
         "secret? no"
     );
-    // The store that holds the configuration must not be written to.
+    // A store that contains the configuration must not be writable.
     for files in [
         "[files.all]\ndirectory = \".\"\n",
         "[stores.s]\ndirectory = \".\"\n[files.all]\nstore = \"s\"\n",

@@ -1,5 +1,5 @@
-//! The binary and permissions: what a person sees before granting, and how grants are given and
-//! taken away.
+//! The binary and permissions: what the operator sees before granting, and how grants are given and
+//! revoked.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn run(arguments: &[&str]) -> Ran {
     run_with(arguments, &[])
 }
 
-/// A folder with the guest `granted` under the name `tool`, its manifest, and a configuration.
+/// Folder with the guest `granted` under the name `tool`, its manifest, and a configuration.
 struct Folder {
     folder: tempfile::TempDir,
     config: String,
@@ -58,7 +58,7 @@ impl Folder {
         self.folder.path().join(name)
     }
 
-    /// Makes a link in a folder of its own, and gives that folder.
+    /// Makes a link in a folder of its own and returns that folder.
     fn link(&self, name: &str, target: &str) -> String {
         let link = self.path(name);
         let folder = link.parent().unwrap();
@@ -102,7 +102,7 @@ fn inspect_shows_what_is_asked_offered_and_granted() {
     assert_eq!(row(&ran.stdout, "http GET https://api.example.com/v1"), ["yes", "yes", "yes"]);
     assert_eq!(row(&ran.stdout, "clock"), ["precise", "coarse", "coarse"]);
     assert_eq!(row(&ran.stdout, "limit wall-ms-max"), ["60000", "30000", "30000"]);
-    // Without a configuration nothing is offered.
+    // Without a configuration, nothing is offered.
     let stranger = run(&["inspect", &folder.path("tool.wasm").display().to_string()]);
     assert_eq!(row(&stranger.stdout, "environment LANG"), ["yes", "-", "-"]);
     assert!(
@@ -131,7 +131,7 @@ fn a_grant_is_written_used_and_taken_away_again() {
     assert!(folder.text().starts_with("[plugins.tool] # mine\n"), "{}", folder.text());
     let called = folder.call("env", r#"{"name":"LANG"}"#, &[("LANG", "de_DE")]);
     assert_eq!(called.stdout.trim(), "de_DE", "{}", called.stderr);
-    // A variable that is not there is said, and nothing runs with half of its grants.
+    // A missing variable is an error: no call runs with part of its grants.
     assert_eq!(folder.call("env", r#"{"name":"LANG"}"#, &[]).code, 2);
     let revoked = run(&["revoke", "tool", "env:LANG", "--config", &folder.config]);
     assert_eq!(revoked.code, 0, "{}", revoked.stderr);
@@ -175,7 +175,7 @@ fn a_refusal_names_the_line_that_would_grant_it() {
 #[test]
 fn secrets_come_from_variables_and_private_files_and_show_nowhere() {
     let secret = "hunter22hunter22";
-    // Some file systems keep whole seconds.
+    // Some file systems store times in whole seconds.
     let begun = SystemTime::now() - Duration::from_secs(2);
     let folder = Folder::new(
         "",
@@ -213,21 +213,21 @@ fn secrets_come_from_variables_and_private_files_and_show_nowhere() {
         "the file of the secret itself"
     );
     assert!(!contains_bytes(&shared_cache(), begun, secret.as_bytes()));
-    // Looking needs no secret.
+    // Listing needs no secret.
     assert_eq!(run(&["list", "--config", &folder.config]).code, 0);
     let missing = folder.call("secret", r#"{"name":"github"}"#, &[]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("GITHUB_TOKEN is not set"), "{}", missing.stderr);
 }
 
-/// Returns whether a file below `folder` that was written since `begun` holds `needle`.
+/// Returns whether a file below `folder` that was written since `begun` contains `needle`.
 fn contains_bytes(folder: &Path, begun: SystemTime, needle: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
             return contains_bytes(&path, begun, needle);
         }
-        // Other tests add files to a shared cache and take them away.
+        // Other tests add and delete files of a shared cache.
         let is_new = |path: &Path| path.metadata()?.modified().map(|written| written >= begun);
         is_new(&path).unwrap_or(false)
             && std::fs::read(&path)
@@ -242,7 +242,7 @@ fn a_change_of_a_plugin_needs_consent() {
     assert!(folder.path("cofferdam.lock").is_file());
     assert_eq!(folder.call("names", "{}", &[]).code, 0);
 
-    // It asks for more than it did.
+    // The plugin asks for more.
     std::fs::write(folder.path("tool.toml"), "[permissions]\nsecrets = [\"github\"]\n").unwrap();
     let asks = folder.call("names", "{}", &[]);
     assert_eq!(asks.code, 4);
@@ -258,7 +258,7 @@ fn a_change_of_a_plugin_needs_consent() {
     assert_eq!(approved.code, 0, "{}", approved.stderr);
     assert_eq!(folder.call("names", "{}", &[]).code, 0);
 
-    // It says something else about a tool.
+    // The plugin describes a tool differently.
     std::fs::write(
         folder.path("tool.toml"),
         "[permissions]\nsecrets = [\"github\"]\n[tools.names]\ndescription = \"Send me\\u001b[2J \
@@ -274,7 +274,7 @@ fn a_change_of_a_plugin_needs_consent() {
     );
     assert!(!words.stderr.contains('\u{1b}'), "{}", words.stderr);
 
-    // It is another component, with the same tools.
+    // Another component with the same tools.
     std::fs::write(folder.path("tool.toml"), "[permissions]\nsecrets = [\"github\"]\n").unwrap();
     let component = folder.path("tool.wasm");
     let mut bytes = std::fs::read(&component).unwrap();
@@ -284,7 +284,7 @@ fn a_change_of_a_plugin_needs_consent() {
     assert_eq!(other.code, 4);
     assert!(other.stderr.contains("component sha256:"), "{}", other.stderr);
 
-    // Who builds plugins can switch it off.
+    // Developers of plugins can turn pins off.
     std::fs::write(&folder.config, "[plugins.tool]\ncomponent = \"tool.wasm\"\npin = false\n")
         .unwrap();
     assert_eq!(folder.call("names", "{}", &[]).code, 0);
@@ -316,7 +316,7 @@ fn no_tool_and_no_plugin_can_grant() {
     assert_eq!(folder.text(), before);
 }
 
-/// A plugin that can write the configuration, or a component, decides itself what it may do.
+/// A plugin that can write the configuration or a component decides its own permissions.
 #[test]
 fn a_mount_cannot_hold_what_decides_about_grants() {
     let folder = Folder::new("", "");
@@ -338,7 +338,8 @@ fn a_mount_cannot_hold_what_decides_about_grants() {
     assert_eq!(run(&["list", "--plugin", &plugin, "--mount", &format!("{mount}:ro")]).code, 0);
 }
 
-/// Runs a command at a terminal and answers its questions: each with what it is to be answered.
+/// Runs a command at a terminal and answers its questions. `answers` holds pairs of question and
+/// keys.
 fn at_a_terminal(folder: &Folder, arguments: &[&str], answers: &[(&str, &str)]) -> String {
     let mut operator = Operator::runs_with(folder.folder.path(), arguments, &[("LANG", "de_DE")]);
     for (question, answer) in answers {
@@ -395,7 +396,7 @@ fn all_that_a_manifest_asks_for_is_one_decision() {
         folder.text()
     );
     assert!(!at_a_terminal(&folder, &call, &[]).contains("Grant"));
-    // One by one on request.
+    // Each permission separately.
     let folder = Folder::new(asks, "");
     let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
     let answers = [
@@ -460,7 +461,7 @@ fn what_is_typed_ahead_does_not_grant() {
     let folder = Folder::new("[permissions]\nenv = [\"LANG\"]\n", "");
     let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
     let mut operator = Operator::runs_with(folder.folder.path(), &call, &[("LANG", "de_DE")]);
-    // The next line of the shell, before the question and at it.
+    // Typed ahead: the next line of the shell arrives before the question and during it.
     operator.types("a\n").sees("Grant it?").types("a\n").answers("n\n");
     let (_, shown) = operator.ends();
     assert!(!shown.contains("de_DE") && !folder.text().contains("LANG"), "{shown}");
@@ -502,22 +503,21 @@ fn what_decides_about_grants_is_protected_where_it_is_named_and_where_it_is() {
              grants = {{ files.data = \"read-write\" }}\n"
         )
     };
-    // The lock lies beside the name of the configuration, which is a link.
+    // The lock file is beside the name of the configuration, which is a link.
     std::fs::write(folder.path("conf/real.toml"), text("tool.wasm")).unwrap();
     symlink("../conf/real.toml", folder.path("mnt/c.toml")).unwrap();
     refused("mnt/c.toml", "a linked configuration");
-    // The lock is a link itself.
+    // The lock file is itself a link.
     std::fs::write(folder.path("mnt/lock"), "{\"plugins\":{}}").unwrap();
     symlink("../mnt/lock", folder.path("conf/real.lock")).unwrap();
     refused("conf/real.toml", "a linked lock");
     std::fs::remove_file(folder.path("conf/real.lock")).unwrap();
-    // The manifest lies beside the name of the component, which is a link on the way to another
-    // one.
+    // The manifest is beside the name of the component, which links to another link.
     symlink("../mnt/two.wasm", folder.path("parts/one.wasm")).unwrap();
     symlink("../tool.wasm", folder.path("mnt/two.wasm")).unwrap();
     std::fs::write(folder.path("conf/linked.toml"), text("parts/one.wasm")).unwrap();
     refused("conf/linked.toml", "a linked component");
-    // Nothing of all that is in the mount.
+    // None of these files is in the mount.
     let config = folder.path("conf/real.toml").display().to_string();
     let ran = run(&["config", "check", &config]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -588,7 +588,7 @@ fn processes_that_accept_plugins_at_once_lose_no_pin() {
     let plugins: String =
         names.iter().map(|name| format!("[plugins.{name}]\ncomponent = \"tool.wasm\"\n")).collect();
     std::fs::write(&folder.config, plugins).unwrap();
-    // With many other plugins in it, the file takes a while to read and to write.
+    // Many other plugins make the file slow to read and write.
     let others = (0..400).map(|number| {
         let tools: serde_json::Map<_, _> =
             (0..5).map(|tool| (format!("tool{tool}"), Value::from("x".repeat(500)))).collect();
@@ -622,7 +622,7 @@ fn processes_that_accept_plugins_at_once_lose_no_pin() {
 fn processes_that_grant_at_once_lose_no_grant() {
     let folder = Folder::new("", "");
     let names: Vec<_> = (0..12).map(|number| format!("p{number}")).collect();
-    // With many other plugins in it, the file takes a while to read and to write.
+    // Many other plugins make the file slow to read and write.
     let others = (0..400).map(|number| format!("other{number}"));
     let plugins = names.iter().cloned().chain(others);
     let plugins: String =

@@ -1,4 +1,4 @@
-//! The binary and MCP hosts: what is put into their files, and what a bundle holds.
+//! The binary and MCP hosts: entries in their configuration files, and bundles.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
@@ -33,7 +33,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
     }
 }
 
-/// A folder with a plugin, its name without links.
+/// Returns a folder with a plugin, and its path without links.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(guest("text"), folder.path().join("text.wasm")).unwrap();
@@ -42,14 +42,14 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The plugin's flags, with paths relative to the folder.
+/// Flags of the plugin, with paths relative to the folder.
 const FLAGS: [&str; 4] = ["--plugin", "text.wasm", "--mount", "data=reports:ro"];
 
 fn config(folder: &Path, host: &str, more: &[&str]) -> Ran {
     run(folder, &[&["mcp", "config", "--host", host], &FLAGS[..], more].concat())
 }
 
-/// The arguments that a host is given, with absolute paths.
+/// Returns the arguments that a host is configured with: all paths are absolute.
 fn arguments(folder: &Path) -> Vec<String> {
     let folder = folder.display();
     let cache = shared_cache();
@@ -272,7 +272,7 @@ fn a_bundle_holds_everything_but_secrets_and_is_the_same_each_time() {
     assert_eq!(manifest["server"]["mcp_config"], started);
     assert_eq!(manifest["user_config"]["GITHUB_TOKEN"]["sensitive"], true);
 
-    // Unpacked elsewhere it works, and notices when a plugin is exchanged.
+    // The bundle works when unpacked elsewhere, and notices a replaced plugin.
     let there = tempfile::tempdir().unwrap();
     for (name, (_, contents)) in &files {
         let path = there.path().join(name);

@@ -1,5 +1,5 @@
-//! Grants for always to components of `--plugin`: remembered per user and component, listed, taken
-//! back, and out of reach of every tool.
+//! Permanent grants to components of `--plugin`: remembered per user and component, listed,
+//! revoked, and out of reach of every tool.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::wire::Pipe;
 const QUESTION: &str = "Grant it? [o]nce, [a]lways, [N]o: ";
 const CALL: [&str; 5] = ["call", "env", r#"{"name":"LANG"}"#, "--plugin", "tool.wasm"];
 
-/// A folder with a component, its manifest, and the user's state directory.
+/// Folder with a component, its manifest, and the user's state directory.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -53,14 +53,14 @@ impl Folder {
         command
     }
 
-    /// Runs a command in a pipe, and gives its exit code and all that it printed.
+    /// Runs a command on a pipe. Returns its exit code and everything that it printed.
     fn run(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.command(arguments).output().unwrap();
         let printed = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap(), String::from_utf8(printed).unwrap())
     }
 
-    /// Makes another component of the one that is there, with the same tools.
+    /// Replaces the component by another one with the same tools.
     fn change_component(&self) {
         let mut bytes = std::fs::read(self.path("tool.wasm")).unwrap();
         bytes.extend(b"\x00\x05\x04more");
@@ -113,7 +113,7 @@ fn a_changed_component_is_asked_about_again() {
     folder.change_component();
     let asked = folder.at_a_terminal(&CALL, &[(QUESTION, "n\n")]);
     assert!(!asked.contains("de_DE"), "{asked}");
-    // Nor does the same component get more than it was granted.
+    // The same component gets no more than it was granted.
     std::fs::copy(guest("granted"), folder.path("tool.wasm")).unwrap();
     std::fs::write(
         folder.path("tool.toml"),
@@ -146,7 +146,7 @@ fn a_directory_is_remembered_as_it_is() {
         "{listed}"
     );
 
-    // Another directory of that name was granted to nobody.
+    // The grant does not apply to another directory of that name.
     std::fs::rename(folder.path("mine"), folder.path("moved")).unwrap();
     std::os::unix::fs::symlink("other", folder.path("mine")).unwrap();
     let asked = folder.at_a_terminal(&call, &[(QUESTION, "n\n")]);
@@ -163,7 +163,7 @@ fn nothing_that_can_write_the_grants_is_mounted() {
         folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /all: ", "state\n")]);
     assert!(shown.contains(refusal), "{shown}");
     assert!(!folder.grants().exists(), "what is refused is not remembered");
-    // The file need not be there, nor its directory.
+    // The file and its directory need not exist.
     for flags in [["--mount", "data=state"], ["--mount", "data=state:create"], ["--files", "state"]]
     {
         let (code, said) =
@@ -172,7 +172,7 @@ fn nothing_that_can_write_the_grants_is_mounted() {
     }
     assert_eq!(folder.run(&["list", "--plugin", "tool.wasm", "--mount", "data=state:ro"]).0, 0);
 
-    // A directory that was granted before it held the file of the grants.
+    // The directory was granted before it contained the file of grants.
     let outer = folder.path("outer");
     std::fs::create_dir(&outer).unwrap();
     let granted =

@@ -1,5 +1,5 @@
-//! The binary and skills: what `skills list` and `skills check` say, scripts in the sandbox,
-//! approval in `chat`, and what an MCP client is offered.
+//! The binary and skills: output of `skills list` and `skills check`, scripts in the sandbox,
+//! approval in `chat`, and the tools and prompts that an MCP client sees.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, standard output, standard error. What is said of compiling is left out.
+/// Returns exit code, standard output and standard error, without the messages about compiling.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = command(folder, arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -34,8 +34,8 @@ fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(path, content).unwrap();
 }
 
-/// A script that answers with a text; its tool is called `run` and takes `args`, or a month of its
-/// own.
+/// Returns a script that answers with a string. Its tool is called `run` and takes `args`, or the
+/// schema `takes`.
 fn script(takes: &str) -> Vec<u8> {
     let definition = Definition { input_schema: takes.into(), ..Definition::new("run") };
     let answer = Answer::Contents(vec![Item::Text(b"42")]);
@@ -46,7 +46,7 @@ const ARGS: &str = r#"{"type":"object","properties":{"args":{}}}"#;
 const MONTH: &str =
     r#"{"type":"object","properties":{"month":{"type":"string"}},"required":["month"]}"#;
 
-/// A folder `skills` with one skill.
+/// Returns a folder `skills` with one skill.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let skill = "---\nname: report\ndescription: Writes reports.\nallowed-tools: Read \
@@ -300,7 +300,7 @@ fn an_mcp_client_is_offered_tools_prompts_and_resources() {
     let arguments = json!({"skill_name": "report", "script_name": "scripts/total.wasm"});
     let ran = pipe.call("run_skill_script", arguments);
     assert_eq!(ran["result"]["content"][0]["text"], "42", "{ran}");
-    // A tool that makes a prompt is not called as a tool.
+    // A tool that makes a prompt cannot be called as a tool.
     assert_eq!(pipe.call("skill.report", json!({}))["result"]["isError"], true);
 
     let prompts = pipe.modern("prompts/list", json!({}));

@@ -1,5 +1,4 @@
-//! `cofferdam workflow` with scripted models: what is printed, how it ends, and what a run leaves
-//! behind.
+//! `cofferdam workflow` with scripted models: output, exit codes, and files that a run leaves.
 
 mod labels;
 
@@ -10,10 +9,10 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-/// Longest time until something has happened.
+/// Maximum time to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder with workflows and scripts.
+/// Folder with workflows and scripts.
 struct Scene {
     folder: tempfile::TempDir,
 }
@@ -25,7 +24,7 @@ struct Ran {
 }
 
 impl Scene {
-    /// A workflow, and what the models of its agents say.
+    /// Creates a folder with a workflow and the scripts of its agents' models.
     fn new(workflow: &str, scripts: &[(&str, &[Value])]) -> Self {
         let scene = Self { folder: tempfile::tempdir().unwrap() };
         scene.write("w.yaml", workflow);
@@ -69,7 +68,7 @@ impl Scene {
         self.ran(&[&["run", "w.yaml"], arguments].concat())
     }
 
-    /// What is wrong with a workflow.
+    /// Returns the error of an invalid workflow.
     fn wrong(&self, workflow: &str) -> String {
         self.write("wrong.yaml", workflow);
         let ran = self.ran(&["check", "wrong.yaml"]);
@@ -155,7 +154,7 @@ fn a_run_that_nobody_answers_waits_in_its_checkpoint() {
     let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs"]);
     assert_eq!(listed.stdout.lines().count(), 5);
     assert!(listed.stdout.ends_with("  superstep 5, waits for approve-1\n"), "{}", listed.stdout);
-    // The agents are not asked again: their scripts are over.
+    // The agents are not asked again: their scripts have ended.
     for (answer, printed) in [("no", ""), ("yes", "Printed.\n")] {
         let id = listed.stdout.lines().last().unwrap().split(' ').next().unwrap().to_owned();
         let resume = format!("--resume={id}");
@@ -236,7 +235,7 @@ fn a_killed_process_loses_no_more_than_the_superstep_that_was_running() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Neither is asked again, and c answers this time.
+    // `a` and `b` are not asked again, and `c` answers this time.
     for name in ["a", "b"] {
         scene.script(name, &[]);
     }
@@ -301,7 +300,7 @@ fn agents_have_the_tools_that_they_name_and_approvals_are_requests() {
         "{}",
         approved.stderr
     );
-    // A tool that is not named is not there.
+    // Tools that the workflow does not name are unavailable.
     scene.write("w.yaml", "agents:\n  a: {model: 'script:a.jsonl'}\n");
     scene.script("a", &[deletes, says("done")]);
     std::fs::write(scene.path("notes/a.md"), "x").unwrap();
@@ -410,7 +409,7 @@ fn what_is_wrong_with_a_file_has_a_place() {
         wrong(&format!("{agent}  - {{from: a, to: b}}\noutput-from: some\n"))
             .ends_with("Unsupported output_from literal 'some'; use 'all' or a list of executors.")
     );
-    // A text that unfolds to more than it is.
+    // A YAML string that expands to more than its size.
     let bomb: String = (0..8)
         .map(|level| {
             format!(
@@ -451,7 +450,7 @@ fn a_graph_is_drawn_without_any_model() {
     assert_eq!(checked.stdout, "review: 4 executors, at most 100 supersteps\n");
 }
 
-/// The page shows a workflow, its graph and a run: they are what the command prints.
+/// Compares the workflow, the graph and the run on the page with the output of the command.
 #[test]
 fn what_the_page_shows_is_what_happens() {
     let page = std::fs::read_to_string(cofferdam_tests::root().join("docs/workflows.md")).unwrap();

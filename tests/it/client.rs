@@ -1,4 +1,4 @@
-//! `cofferdam:plugin/client`: what a running tool asks and tells the one who made its call.
+//! `cofferdam:plugin/client`: questions and log lines of a running tool to its caller.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::script;
 
 const SCHEMA: &str = r#"{"type":"object"}"#;
 
-/// Answers what it is asked, keeps the questions, and takes its time where that is wanted.
+/// Answers questions, after a delay if one is set, and records them.
 #[derive(Default)]
 struct Person {
     asked: Mutex<Vec<Vec<Question>>>,
-    /// In place of the usual answers.
+    /// Replaces the usual answers.
     answers: Option<Result<Vec<Value>, NotAsked>>,
     takes: Duration,
     began: Notify,
@@ -49,7 +49,7 @@ impl Asker for Person {
     }
 }
 
-/// Keeps what is logged.
+/// Records log lines.
 #[derive(Default)]
 struct Listener(Mutex<Vec<(String, LogLevel, String)>>);
 
@@ -59,7 +59,7 @@ impl LogSink for Listener {
     }
 }
 
-/// The plugin `stores` with these grants.
+/// Returns a host with the plugin `stores` and these grants.
 async fn host(kinds: &[QuestionKind], limits: Limits) -> Host {
     let grants = Grants {
         ask: kinds.iter().copied().collect(),
@@ -134,7 +134,7 @@ async fn a_question_without_a_grant_is_denied_and_recorded() {
         answers[0].contains("`ask:form`") && answers[0].contains("cofferdam grant stores ask:form")
     );
     assert!(answers[1].starts_with("[Answer::Roots"), "{}", answers[1]);
-    // Roots are granted, and this person has none.
+    // Roots are granted, but this user has none.
     assert_eq!(answers[2], "[false, false, false]");
     let refused: Vec<_> =
         completion.record.refused.iter().map(|refusal| &refusal.capability).collect();
@@ -264,7 +264,7 @@ async fn the_wall_clock_stands_still_while_a_person_thinks() {
         phases.asking >= Duration::from_secs(3) && phases.run < Duration::from_secs(3),
         "{phases:?}"
     );
-    // After the answer it goes on and ends the call.
+    // After the answer, the guest goes on and ends the call.
     let context = asking(&person);
     let asks_and_spins = run(&host, &[&["ask", "roots"], &["spin"]], &context);
     let ended = tokio::time::timeout(Duration::from_secs(60), asks_and_spins);
@@ -324,12 +324,12 @@ async fn what_a_call_logs_has_limits() {
     assert_eq!(log(&[&["log", &longer], &["log", "a"], &["log", &longest]]).await, [1, 8192]);
     assert_eq!(log(&[&["log", &longest][..]; 33]).await.len(), 32);
     assert_eq!(log(&[&["log", "x"][..]; 1001]).await.len(), 1000);
-    // Nobody listens, and nothing happens.
+    // Without a listener, log lines are dropped.
     told(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
 }
 
-/// The plugin with the tools of the conformance suite, with everything that its manifest asks for
-/// but the store.
+/// Returns a host with the plugin of the conformance suite and all grants of its manifest except
+/// the store.
 async fn conformance() -> Host {
     let mut host = Host::new();
     host.grants.ask = QuestionKind::ALL.into();
@@ -359,7 +359,7 @@ async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
         answer("test_elicitation_sep1330_enums", "{}").await,
         r#"Elicitation completed: action=accept, content={"name":"Ada"}"#
     );
-    // This person has no roots, and says so before.
+    // This user declares in advance that there are no roots.
     assert_eq!(
         answer("test_input_required_result_capabilities", "{}").await,
         "Questions that were answered: 2"

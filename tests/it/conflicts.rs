@@ -1,5 +1,5 @@
-//! Calls that race for one file: each is made as a whole or not at all, whatever its guest makes of
-//! a refused write.
+//! Calls that race for one file: each call takes effect completely or not at all, however its guest
+//! handles a refused write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl Scene {
         self.call("files", &files(script)).await
     }
 
-    /// Makes a call that waits for a change of `flag`, and commits a longer `log` together with one
-    /// until the call has ended.
+    /// Makes a call that waits for a change of `flag`. Until it ends, commits a longer `log`
+    /// together with a change of `flag`, again and again.
     async fn beaten(&self, tool: &'static str, arguments: String) -> Completion {
         let toolset = Arc::clone(&self.toolset);
         let call = tokio::spawn(async move {
@@ -97,7 +97,7 @@ fn directory(folder: &Path) -> Arc<dyn FileStore> {
     Arc::new(DirectoryStore::open_ambient(folder, options).unwrap())
 }
 
-/// Opens `log`, works until somebody has changed it, and goes on after the append that is refused.
+/// Opens `log`, works until another call has changed it, and goes on after the refused append.
 const LOSER: &str = "write /data/before x; open ra /data/log; await_change /data/flag; put 0 \
     loser; write /data/after x";
 
@@ -106,7 +106,7 @@ async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it(
     let folder = tempfile::tempdir().unwrap();
     for store in [memory(), directory(folder.path())] {
         let scene = Scene::new(store, 0).await;
-        // The guest ends well, reports a failure of its own, or traps.
+        // The guest ends normally, reports a failure, or traps.
         for (end, guest_end) in [("", "ok"), ("; fail", "failure"), ("; trap", "Trap.Unreachable")]
         {
             let ended = scene.beaten("files", files(&format!("{LOSER}{end}"))).await;
@@ -139,8 +139,8 @@ async fn an_inner_call_that_loses_is_undone_and_told_to_the_outer_one() {
     assert_eq!(scene.content("outer").await.as_deref(), Some("x"));
 }
 
-/// Races `count` calls that read, work, append to one file and write another one, and says how they
-/// ended.
+/// Races `count` calls that read, work, append to one file and write another one. Returns their
+/// completions.
 async fn race(scene: &Scene, count: usize) -> Vec<Completion> {
     let calls = (0..count).map(|number| {
         let toolset = Arc::clone(&scene.toolset);
@@ -201,8 +201,8 @@ async fn calls_that_lose_are_made_again_as_often_as_the_plugin_is_configured() {
     assert!(ends.iter().any(|ended| ended.record.attempts > 1));
 }
 
-/// Makes a call in one process while another process changes the same file, of a configuration with
-/// `retries`. Returns the answer and what is in the file.
+/// Makes a call in one process while another process changes the same file. The configuration has
+/// `retries`. Returns the answer and the content of the file.
 fn raced_by_a_process(retries: u32) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -228,8 +228,8 @@ fn raced_by_a_process(retries: u32) -> (String, String) {
         if answered.is_finished() {
             break;
         }
-        // The first attempts lose; a later one, if one is made, waits for the flag and finds the
-        // log as it was.
+        // The first attempts lose. A later one, if it is made, waits for the flag and finds the log
+        // unchanged.
         let log = if number < 40 { "append /data/log winner; " } else { "" };
         winner.call("files", json!({ "script": format!("{log}write /data/flag {number}") }));
         std::thread::sleep(std::time::Duration::from_millis(25));

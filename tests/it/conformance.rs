@@ -1,12 +1,12 @@
-//! The test vectors of the contract: one JSON object per line, a file per area (see
+//! Runs the conformance rows: one JSON object per line, one file per area (see
 //! `tests/conformance/README.md`).
 //!
-//! The vendored rows are run by default, and every row of the areas in [`COMPLETE`] must pass. With
-//! `COFFERDAM_VECTORS` set, the directory it names is run instead and the numbers are printed
-//! without judging them, so that rows nobody has seen yet can be tried on any build.
+//! By default the vendored rows are run, and every row of the areas in [`COMPLETE`] must pass. If
+//! `COFFERDAM_VECTORS` names a directory, its rows are run instead, and the numbers are printed
+//! without a verdict, so that new rows can be tried on any build.
 //!
-//! A row that a runner cannot interpret fails: an operation, a word or a key of `expect` that is
-//! not known must not pass by being skipped. A panic fails the row that caused it and no other.
+//! A row that a runner cannot interpret fails: an unknown operation, word or key of `expect` must
+//! not pass by being skipped. A panic fails only the row that caused it.
 
 mod agent;
 mod agent_approvals;
@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Areas without a failing row. An area is added when it is done and never taken away.
+/// Areas without a failing row. An area is added when it is complete and never removed.
 const COMPLETE: &[&str] = &[
     "approvals",
     "arguments",
@@ -49,13 +49,13 @@ const COMPLETE: &[&str] = &[
     "workflows",
 ];
 
-/// Failing rows that are printed per area.
+/// Maximum number of failing rows that are printed per area.
 const FAILURES_SHOWN_MAX: usize = 40;
 
-/// Runs one row; the error says what was expected and what came instead.
+/// Runs one row. The error holds the expected and the actual result.
 type Runner = fn(&Row) -> Result<(), String>;
 
-/// The runner of an area, if it has one.
+/// Returns the runner of an area, if it has one.
 fn runner(area: &str) -> Option<Runner> {
     Some(match area {
         "approvals" => agent_approvals::run,
@@ -78,38 +78,38 @@ fn runner(area: &str) -> Option<Runner> {
 /// One row of an area.
 #[derive(Clone)]
 pub(crate) struct Row {
-    /// The row's name, unique over all areas.
+    /// Name of the row, unique across all areas.
     pub(crate) id: String,
-    /// The operation.
+    /// Operation to run.
     pub(crate) op: String,
-    /// What the operation must give.
+    /// Expected result.
     pub(crate) expect: Value,
-    /// The whole row.
+    /// The complete row.
     value: Value,
 }
 
 impl Row {
-    /// A field; null counts as absent.
+    /// Returns a field; null counts as absent.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.value.get(name).filter(|value| !value.is_null())
     }
 
-    /// A field that must be there.
+    /// Returns a required field.
     pub(crate) fn required(&self, name: &str) -> Result<&Value, String> {
         self.get(name).ok_or_else(|| format!("the row has no `{name}`"))
     }
 
-    /// A text that must be there.
+    /// Returns a required string.
     pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
         self.required(name)?.as_str().ok_or_else(|| format!("`{name}` is not a text"))
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Bool(true))
     }
 
-    /// The names of all fields.
+    /// Returns the names of all fields.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str)
     }
@@ -124,8 +124,8 @@ impl Row {
     }
 }
 
-/// Parses JSON that may be nested deeper than the parser takes at once, as rows about nesting are:
-/// member by member then.
+/// Parses JSON that may be nested deeper than the parser allows, as rows about nesting are: in that
+/// case member by member.
 fn deep_value(text: &str) -> Result<Value, serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -137,7 +137,7 @@ fn deep_value(text: &str) -> Result<Value, serde_json::Error> {
     members.into_iter().map(|(name, value)| Ok((name, deep_value(value.get())?))).collect()
 }
 
-/// Compares JSON values as values: numbers by size, members in any order.
+/// Compares JSON values: numbers by value, members in any order.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -157,7 +157,7 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// An error unless the values are the same; `what` names them.
+/// Returns an error unless the values are equal; `what` names them.
 pub(crate) fn expect_same(what: &str, expected: &Value, got: &Value) -> Result<(), String> {
     if same(expected, got) {
         Ok(())
@@ -184,7 +184,7 @@ fn rows() {
     let vendored = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance");
     let areas = run_all(elsewhere.as_deref().unwrap_or(&vendored)).unwrap();
     let report: String = areas.iter().map(|(area, tally)| described(area, tally)).collect();
-    // Straight to the terminal: the harness would keep it to itself when the test passes.
+    // Write directly to the terminal: the test harness hides the output of tests that pass.
     std::io::stdout().write_all(report.as_bytes()).unwrap();
     if elsewhere.is_some() {
         return;
@@ -199,7 +199,7 @@ fn rows() {
     }
 }
 
-/// `<area>: <passed>/<total>`, and what went wrong where there is a runner that could go wrong.
+/// Returns `<area>: <passed>/<total>`, followed by the failures if the area has a runner.
 fn described(area: &str, tally: &Tally) -> String {
     let mut lines = format!("{area}: {}/{}\n", tally.passed, tally.total());
     if runner(area).is_none() {

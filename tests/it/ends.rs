@@ -1,4 +1,4 @@
-//! Every way in which a call can end, made by a real guest and seen as the model sees it.
+//! Every way in which a call can end, caused by a real guest and seen as the model sees it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,8 @@ use cofferdam_tool::record::MemoryRefusal;
 use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// How late an end may come, on a machine that also runs other tests. The figure that users are
-/// promised is measured on an idle machine by `cofferdam-bench`; here a guest that is not stopped
-/// at all must fail the test.
+/// Maximum delay of an end on a machine that also runs other tests; it only has to fail a guest
+/// that is never stopped. `cofferdam-bench` measures the documented figure on an idle machine.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 async fn crash() -> Host {
@@ -26,7 +25,7 @@ async fn crash_within(limits: Limits) -> Host {
     host
 }
 
-/// The call ends in an error of that type, says nothing else, and the next call works.
+/// Checks that a call ends in an error of that type and nothing else, and that the next call works.
 async fn ends_as(tool: &str, arguments: &str, error_type: &str) -> Completion {
     ends_within_as(Limits::default(), tool, arguments, error_type).await
 }
@@ -138,7 +137,7 @@ async fn a_large_answer_needs_memory_of_the_process() {
     let call = async |host: &Host| host.call("huge_output", r#"{"bytes":1048576}"#).await;
     let peak = call(&crash().await).await.record.memory_peak_bytes;
     let mut config = config();
-    // One plugin may have seven eighths: enough for the guest, and for half of its answer.
+    // One plugin may have seven eighths: enough for the guest and for half of its answer.
     config.budget.memory_bytes_max = (peak + 512 * 1024) * 8 / 7;
     let mut host = Host::with(config);
     host.load("crash").await;

@@ -1,4 +1,4 @@
-//! `docs/errors.md` matches the catalog of error types.
+//! Compares `docs/errors.md` with the catalog of error types.
 
 use std::fmt::Write as _;
 

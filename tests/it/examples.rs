@@ -1,4 +1,4 @@
-//! The programs of `tests/examples`: they run, and show what they are there to show.
+//! Runs the programs of `tests/examples` and checks their output.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use cofferdam_tests::{binary, guest, root};
 
 fn run(name: &str, arguments: &[&str]) -> String {
     let program = binary().with_file_name(format!("example-{name}"));
-    // A host that is not told otherwise keeps compiled code in the user's cache.
+    // By default a host keeps compiled code in the user's cache.
     let cache = root().join("target/tests/user-cache");
     let output =
         Command::new(program).args(arguments).env("XDG_CACHE_HOME", cache).output().unwrap();

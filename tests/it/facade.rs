@@ -1,4 +1,4 @@
-//! The library `cofferdam` with a configuration: what a program gets that embeds the host.
+//! The library `cofferdam` with a configuration, as embedders use it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use cofferdam::{CallError, Host, HostBuilder, Observer};
 use cofferdam_tests::{binary, guest};
 use serde_json::json;
 
-/// Keeps notes.
+/// Records notes.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -18,7 +18,7 @@ impl Observer for Notes {
     }
 }
 
-/// A builder with a configuration in `folder`.
+/// Returns a builder with a configuration in `folder`.
 fn of_config(folder: &Path, config: &str) -> HostBuilder {
     let path = folder.join("cofferdam.toml");
     std::fs::write(&path, config).unwrap();
@@ -56,7 +56,7 @@ async fn calls_of_a_plugin_are_limited_together() {
     assert!(error.to_string().contains("maximum"), "{error}");
     host.call("ok", json!({})).await.unwrap();
     host.call("fail_transiently", json!({})).await.unwrap_err();
-    // The failure of one tool counts for the others of the plugin.
+    // A failure of one tool counts for the other tools of its plugin.
     let error = host.call("ok", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("maximum failure limit"), "{error}");
 }

@@ -1,5 +1,4 @@
-//! The seeds of the fuzz targets, replayed without a fuzzer (`cargo xtask fuzz` searches from there
-//! on).
+//! Replays the seeds of the fuzz targets without a fuzzer. `cargo xtask fuzz` searches from them.
 
 use std::collections::BTreeSet;
 use std::fs;

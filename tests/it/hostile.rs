@@ -1,20 +1,19 @@
-//! The hostile suite: every attack that somebody thought of, in one list, each with the end that it
-//! must have.
+//! The hostile suite: a list of all known attacks, each with its required end.
 //!
 //! An attack is a row of a family. Its test launches it on an engine of its own, compares the end,
-//! and then makes an honest call on the same engine: whatever an attack did, that call has to give
-//! the right value. What is lost without a crash (memory, descriptors, threads) shows in
-//! `resources`, which launches a thousand attacks in one process.
+//! and then makes an honest call on the same engine, which has to return the right value. Leaks
+//! without a crash (memory, descriptors, threads) show in `resources`, which launches a thousand
+//! attacks in one process.
 //!
-//! | where | whose harm it is |
+//! | form of an attack | used for |
 //! |---|---|
-//! | a tool of the guest `hostile` (`tests/programs/examples/hostile/`) | what a compiler emits |
-//! | a module in the text format (`super::module`) | what no compiler emits: realloc, post-return, lying lengths |
-//! | bytes | what is not even a component |
+//! | tool of the guest `hostile` (`tests/programs/examples/hostile/`) | code of a compiler |
+//! | module in the text format (`super::module`) | code that no compiler emits |
+//! | bytes | files that are not components |
 //!
-//! Attacks on what is granted need grants, stores and servers, and are tests where those are:
-//! tricks with paths, links, quotas and special files in `mounts`, egress in `network`, plugins
-//! that change between loads in `cli_grants`.
+//! Attacks on grants need grants, stores and servers, and are tests elsewhere: paths, links, quotas
+//! and special files in `mounts`, egress in `network`, plugins that change between loads in
+//! `cli_grants`.
 //!
 //! A new attack is a new row. A new family is a file and an entry in `FAMILIES`.
 
@@ -59,7 +58,7 @@ macro_rules! attacks {
 }
 use attacks;
 
-/// Every family, with what it is about.
+/// Every family, with its subject.
 const FAMILIES: &[(&str, &[Attack])] = &[
     ("CPU loops", cpu::ATTACKS),
     ("blocking host calls", blocking::ATTACKS),
@@ -78,7 +77,7 @@ const FAMILIES: &[(&str, &[Attack])] = &[
     ("names that are taken or look alike", collisions::ATTACKS),
 ];
 
-/// How many attacks there are at least.
+/// Minimum number of attacks.
 const ATTACKS_MIN: usize = 200;
 
 #[test]

@@ -1,6 +1,6 @@
-//! Prompt injection: a note tells the model to send a secret out, and the model obeys. It works
-//! where nothing stands in the way, so that the tests can fail; grants alone stop it, and labels
-//! alone do.
+//! Prompt injection: a note tells the model to send a secret out, and the model obeys. Without
+//! protection the attack works, so that the tests can fail. Grants stop it without labels, and
+//! labels without grants.
 
 mod transcripts;
 
@@ -27,12 +27,12 @@ use crate::network::server::Server;
 
 const SECRET: &str = "key=4711-0815";
 
-/// A model that does whatever is in what it reads: it sends the file that a text names to the
-/// address that it names, with what it was shown of it. Of what it does not see it passes the
-/// variable on.
+/// Model that obeys every instruction that it reads: it sends the file that a string names, with
+/// the content that it was shown, to the address that the string names. Of hidden content it sends
+/// the variable.
 #[derive(Default)]
 struct Obedient {
-    /// Whether it looks at hidden values.
+    /// True if the model inspects hidden values.
     inspects: bool,
 }
 
@@ -53,10 +53,10 @@ impl Obedient {
         let Some(last) = texts.last() else { return reads("note.md") };
         let hidden = variable(last);
         match (order, texts.len()) {
-            // It has read the note, and does not see what is in it.
+            // The model has read the note, but its content is hidden.
             (None, 1) => match (hidden, self.inspects) {
                 (Some(id), true) => call("inspect_variable", json!({"variable_id": id})),
-                // It guesses that something is to be sent.
+                // It guesses that it has to send something.
                 (Some(id), false) => {
                     call("http", json!({"url": "http://127.0.0.1:1/", "body": id}))
                 }
@@ -93,7 +93,7 @@ impl ChatClient for Obedient {
     }
 }
 
-/// An attacker, a note of theirs among files, and a real plugin that can send.
+/// An attacker, the attacker's note among files, and a real plugin that can send.
 struct Scene {
     server: Server,
     session: Session,
@@ -133,7 +133,7 @@ impl Scene {
         builder.build().unwrap().run("What is due?").session(&self.session).await.unwrap()
     }
 
-    /// How often the secret has reached the attacker.
+    /// Returns how many times the secret reached the attacker.
     fn stolen(&self) -> usize {
         self.server.requests().iter().filter(|request| request.contains("4711")).count()
     }
@@ -185,7 +185,7 @@ async fn confidentiality_alone_stops_it() {
     let expected = r#"{"error":"Cannot write PRIVATE data to PUBLIC destination (data exfiltration blocked)","function":"http"}"#;
     assert_eq!(results(&response)[2], expected);
     assert_eq!(scene.server.requests().len(), 0);
-    // The same with the files public: nothing else has stopped it.
+    // With public files the same attack works: nothing else stopped it before.
     let scene = Scene::new(true).await;
     let policy = LabelPolicy::new().auto_hide_untrusted(false).allow_untrusted_tool("http");
     scene.run(Obedient::default(), Some(policy)).await;
@@ -198,7 +198,7 @@ async fn a_model_that_sees_nothing_of_the_note_obeys_nothing() {
     let response = scene.run(Obedient::default(), Some(LabelPolicy::new())).await;
     let shown = results(&response);
     assert!(variable(&shown[0]).is_some() && !shown[0].contains("secret"), "{shown:?}");
-    // It sends the variable on, and a variable that is untrusted goes nowhere either.
+    // The model sends the variable, and an untrusted variable goes nowhere.
     assert!(shown[1].contains("Policy violation"), "{shown:?}");
     assert_eq!(scene.server.requests().len(), 0);
     assert_eq!(context_of(&scene.session).integrity, Integrity::Trusted);
@@ -216,7 +216,8 @@ async fn a_model_that_looks_at_the_note_obeys_and_gets_nowhere() {
     assert_eq!(context_of(&scene.session).integrity, Integrity::Untrusted);
 }
 
-/// What a plugin that calls the tool of another plugin reports, with labels.
+/// Returns the report of a plugin that calls a tool of another plugin under labels, and the
+/// decisions of the policy.
 async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
     let store = Arc::new(MemoryStore::new(Quota::default()));
     let path = StorePath::file("a.rs").unwrap();

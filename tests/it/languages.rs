@@ -1,9 +1,9 @@
-//! File APIs of other languages, with components that their own toolchains make: stdio and POSIX
-//! functions in C, `open`, `os` and what is built on them in Python.
+//! File APIs of other languages, in components that their own toolchains build: stdio and POSIX
+//! functions in C; `open`, `os` and their users in Python.
 //!
-//! Most steps are the same for every language; so are their answers. Each test runs over a store in
-//! memory and over a directory, and looks into the store afterwards. A guest that is not built is
-//! left out, but not in CI.
+//! Most steps and their answers are the same for every language. Each test runs over a store in
+//! memory and over a directory, and checks the store afterwards. Guests that are not built are
+//! skipped, except in CI.
 
 mod c;
 mod python;
@@ -25,11 +25,10 @@ use tokio::sync::Mutex;
 const C: &str = "files_c";
 const PYTHON: &str = "files_python";
 
-/// Held while a guest is loaded, which may compile it.
+/// Locked while a guest is loaded, which may compile it.
 static LOADING: Mutex<()> = Mutex::const_new(());
 
-/// A guest with a store behind `/data` that it may change, and one behind `/look` that it may only
-/// read.
+/// Guest with a writable store at `/data` and a read-only store at `/look`.
 struct Case {
     host: Host,
     store: Arc<dyn FileStore>,
@@ -38,7 +37,7 @@ struct Case {
     _folder: Option<TempDir>,
 }
 
-/// Whether a guest can be run. Says so if not.
+/// Returns whether a guest is built, and prints a notice if not.
 fn is_built(guest: &str) -> bool {
     let is_built = root().join("target/plugins").join(format!("{guest}.wasm")).is_file();
     if !is_built {
@@ -46,7 +45,7 @@ fn is_built(guest: &str) -> bool {
             std::env::var_os("CI").is_none(),
             "{guest} is not built: run `cargo xtask guests` first"
         );
-        // Not by a macro: what these print is not shown for a test that passes.
+        // Not with a macro: the test harness hides its output if the test passes.
         let _ = writeln!(
             std::io::stderr(),
             "SKIPPED: {guest} is not built; `cargo xtask guests` says what it needs"
@@ -55,7 +54,7 @@ fn is_built(guest: &str) -> bool {
     is_built
 }
 
-/// A guest over every store.
+/// Returns a guest over every store.
 async fn cases(guest: &str, quota: Quota) -> Vec<Case> {
     if !is_built(guest) {
         return Vec::new();
@@ -69,7 +68,7 @@ async fn cases(guest: &str, quota: Quota) -> Vec<Case> {
     ]
 }
 
-/// Every guest over every store.
+/// Returns every guest over every store.
 async fn everywhere(quota: Quota) -> Vec<Case> {
     let mut all = cases(C, quota).await;
     all.extend(cases(PYTHON, quota).await);
@@ -84,7 +83,7 @@ async fn case(guest: &str, kind: &str, store: Arc<dyn FileStore>, folder: Option
         mount("data", Arc::clone(&store), FileAccess::ReadWrite),
         mount("look", Arc::new(look), FileAccess::ReadOnly),
     ];
-    // Compiled once and found in the cache by all others.
+    // Compiled once; all others find it in the cache.
     let loading = LOADING.lock().await;
     host.load(guest).await;
     drop(loading);
@@ -96,8 +95,8 @@ fn mount(name: &str, store: Arc<dyn FileStore>, access: FileAccess) -> Mount {
 }
 
 impl Case {
-    /// The error of a write for which there is no room. The C library below Python does not ask why
-    /// a stream has failed.
+    /// Returns the error of a write that exceeds the quota. The C library below Python does not ask
+    /// for the cause of a failed stream.
     fn full(&self) -> &'static str {
         if self.name.starts_with(C) { "EFBIG" } else { "EIO" }
     }
@@ -106,7 +105,7 @@ impl Case {
         self.host.call("files", &json!({ "steps": steps }).to_string()).await
     }
 
-    /// What the steps of a call that succeeds answer.
+    /// Returns the answers of the steps of a call that succeeds.
     async fn answers(&self, steps: &[Vec<&str>]) -> Vec<String> {
         let completion = self.call(steps).await;
         let Outcome::Ok(Output::Value(Value::Array(answers))) = completion.outcome else {
@@ -115,7 +114,7 @@ impl Case {
         answers.iter().map(|answer| answer.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Runs steps in one call, words with a space between, and compares each answer.
+    /// Runs steps in one call, words separated by spaces, and compares each answer.
     async fn check(&self, steps: &[(&str, &str)]) {
         let words: Vec<Vec<&str>> =
             steps.iter().map(|(step, _)| step.split(' ').collect()).collect();
@@ -126,7 +125,7 @@ impl Case {
         }
     }
 
-    /// What is in the store: directories with a `/`, files with their content as far as it is text.
+    /// Lists the store: directories with a `/`, files with their content if it is text.
     async fn shown(&self) -> String {
         let mut shown = Vec::new();
         for entry in self.store.list(&StorePath::ROOT, Scope::Recursive).await.unwrap().entries {
@@ -210,7 +209,7 @@ async fn streams_work_in_every_mode() {
             "{}",
             case.name
         );
-        // What a call has left is cut by the next one.
+        // The next call truncates the file of the last one.
         case.check(&[("open w /data/b", "0"), ("close 0", "done"), ("status /data/b", "file 0")])
             .await;
         assert_eq!(case.text("b").await, "", "{}", case.name);
@@ -300,7 +299,7 @@ async fn directories_are_made_listed_renamed_and_removed() {
             ("list /data", "c moved/"),
         ])
         .await;
-        // The answers of the next call come from the store.
+        // The next call reads from the store.
         assert_eq!(case.shown().await, "moved/ moved/e/ c=text", "{}", case.name);
         case.check(&[
             ("list /data", "c moved/"),
@@ -365,7 +364,7 @@ async fn what_is_refused_has_an_error_number() {
     }
 }
 
-/// As in the guests.
+/// Pattern of the guests' files.
 fn byte_at(at: usize) -> u8 {
     u8::try_from((at * 31 + (at >> 8)) & 255).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What is refused as a plugin, and in which words.
+//! Components that are refused as plugins, with the messages.
 
 use cofferdam_engine::{Component, LoadError};
 use cofferdam_tests::{Host, guest};

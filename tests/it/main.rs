@@ -1,49 +1,49 @@
-//! The end-to-end tests, in one binary.
+//! End-to-end tests, in one binary.
 //!
-//! | module | what belongs there |
+//! | module | contents |
 //! |---|---|
-//! | `ends` | every way in which a call can end, made by a real guest |
-//! | `errors` | the page of error types and the catalogue it is made from |
+//! | `ends` | every way in which a call can end, caused by a real guest |
+//! | `errors` | the page of error types and the catalog it is made from |
 //! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
-//! | `permissions` | what a plugin asks for, what is offered, what its calls get |
-//! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
+//! | `permissions` | permissions that a plugin asks for, that are offered, that its calls get |
+//! | `scheduling` | many calls at once: which runs, which waits, and the cost for the others |
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
 //! | `script` | no tests: scripts for the guest `stores` |
-//! | `stores` | the same through `cofferdam:plugin/files` |
+//! | `stores` | files of a guest through `cofferdam:plugin/files` |
 //! | `languages` | file APIs of other languages, with their own toolchains |
 //! | `toolbox` | tools that call other tools |
 //! | `client` | questions and log lines of a running tool to its caller |
 //! | `conflicts` | calls that race for one file |
 //! | `plugins` | every SDK's conformance plugin, every sample tool, and new projects |
-//! | `network` | what a guest can do on the network |
-//! | `hostile` | attacks, each with its expected end; see there |
-//! | `loading` | what is refused as a plugin, and why |
-//! | `typed` | components without code of ours, whose functions are tools |
+//! | `network` | network access of a guest |
+//! | `hostile` | attacks, each with its required end |
+//! | `loading` | components that are refused as plugins |
+//! | `typed` | components without code of this project, whose functions are tools |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
-//! | `cli_files` | the binary and files: the file-access tools, dry runs, diffs |
+//! | `cli_files` | the binary and files: file-access tools, dry runs, diffs |
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
-//! | `cli_remembered` | the binary and grants for always without a configuration |
+//! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
 //! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
 //! | `unavailable` | a plugin that cannot be used, beside others that can |
 //! | `operator` | no tests: an operator at a terminal |
-//! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
-//! | `serve` | MCP line by line: both revisions, both transports, how it ends |
+//! | `wire` | no tests: an MCP server, and raw bytes to and from it |
+//! | `serve` | MCP line by line: both revisions, both transports, shutdown |
 //! | `serve_changes` | changes of plugins and grants while a server runs |
-//! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
+//! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, outcomes |
 //! | `fuzz` | the seeds of the fuzz targets |
-//! | `mcp_frames` | ten thousand frames that are not what they should be |
+//! | `mcp_frames` | ten thousand damaged frames |
 //! | `samples` | the sample tools through the host, and the demo's script |
-//! | `facade` | the library with a configuration: retries, limits on calls, plugins that are left out |
+//! | `facade` | the library with a configuration: retries, call limits, unavailable plugins |
 //! | `examples` | the programs of `tests/examples` |
 //! | `bench` | the benchmarks, one short round each |
-//! | `injection` | a note that tells the model to send secrets out, and what stops it; the transcripts of `docs/labels.md` |
-//! | `conformance` | the rows of the contract |
+//! | `injection` | prompt injection against grants and labels; transcripts of `docs/labels.md` |
+//! | `conformance` | the conformance rows |
 //! | `tidy` | rules about this repository itself |
 
 #![expect(

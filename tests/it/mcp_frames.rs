@@ -1,6 +1,5 @@
-//! Ten thousand frames made by damaging real traffic, on standard input and over HTTP. Whatever
-//! they are, the server goes on, answers what can be answered with a code of its protocol, and
-//! keeps its memory.
+//! Ten thousand frames made by damaging real traffic, on standard input and over HTTP. The server
+//! keeps running, answers with error codes of its protocol, and its memory does not grow.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +7,16 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::{Http, LEGACY, Pipe, call, head_of, request, resident_bytes};
 
-/// How many frames each transport gets.
+/// Number of frames per transport.
 const FRAMES: usize = 10_000;
-/// After so many frames a good call has to work.
+/// Number of frames between checks that a valid call works.
 const ROUND: usize = 250;
-/// What the memory of the server may have grown by over the last three quarters of the frames.
+/// Maximum growth of the server's memory over the last three quarters of the frames.
 const GROWTH_BYTES_MAX: u64 = 24 << 20;
-/// The codes that JSON-RPC and MCP have for what is wrong with a request. An internal error is none
-/// of them.
+/// Codes of JSON-RPC and MCP for invalid requests. The code of an internal error is not among them.
 const CODES: [i64; 8] = [-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32002];
 
-/// Numbers that look random and are the same in every run (splitmix64).
+/// Pseudorandom numbers, the same in every run (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -30,7 +28,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, or 0.
+    /// Returns a number below `end`, or 0.
     fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.roll() % (end.max(1) as u64)).unwrap()
     }
@@ -40,8 +38,8 @@ impl Dice {
     }
 }
 
-/// What a client says in a session of either revision, and what a server answers: a peer can send
-/// that as well.
+/// Returns messages of a client in sessions of both revisions, and the answers of a server: a peer
+/// can send those as well.
 fn traffic() -> Vec<Value> {
     let mut pipe = Pipe::start(&["served", "text"], &[]);
     let mut said = vec![
@@ -89,7 +87,7 @@ fn traffic() -> Vec<Value> {
     said
 }
 
-/// Values that are seldom expected.
+/// Returns a value that code seldom expects.
 fn strange(dice: &mut Dice) -> Value {
     match dice.below(16) {
         0 => Value::Null,
@@ -111,7 +109,7 @@ fn strange(dice: &mut Dice) -> Value {
     }
 }
 
-/// How many values there are in `value`, itself included.
+/// Returns the number of values in `value`, itself included.
 fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -120,7 +118,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Does something to the value that is the `at`th one, counted as `count` does.
+/// Applies `how` to the value at position `at`, in the order of `count`.
 fn change(value: &mut Value, at: &mut usize, how: &mut impl FnMut(&mut Value)) {
     if *at == 0 {
         how(value);
@@ -133,7 +131,7 @@ fn change(value: &mut Value, at: &mut usize, how: &mut impl FnMut(&mut Value)) {
     }
 }
 
-/// Damages a frame: what it says, or how it is written.
+/// Damages the content or the encoding of a frame.
 fn damaged(dice: &mut Dice, traffic: &[Value]) -> Vec<u8> {
     let mut frame = dice.choose(traffic).clone();
     if dice.below(2) == 0 {
@@ -211,7 +209,7 @@ fn change_bytes(dice: &mut Dice, bytes: &mut Vec<u8>, traffic: &[Value]) {
     }
 }
 
-/// What one of the server's messages is, if it is one that a protocol allows.
+/// Classifies a message of the server. Panics if the protocol does not allow it.
 fn kind(message: &Value) -> String {
     assert_eq!(message["jsonrpc"], "2.0", "{message}");
     if let Some(method) = message["method"].as_str() {
@@ -233,7 +231,7 @@ fn kind(message: &Value) -> String {
     code.to_string()
 }
 
-/// Checks that a good call works, that is: the server has not lost its way.
+/// Checks the answer to a valid call.
 fn check_good(answer: &Value, number: usize) {
     let wanted = json!({ "echoed": { "message": "good", "number": number } });
     assert_eq!(answer["result"]["structuredContent"], wanted, "{answer}");
@@ -259,7 +257,7 @@ fn ten_thousand_damaged_lines_do_not_disturb_a_server_on_standard_input() {
     for round in 1..=FRAMES / ROUND {
         for _ in 0..ROUND {
             let mut frame = damaged(&mut dice, &traffic);
-            // A line ends the frame; what comes behind it is another one.
+            // A line feed ends the frame, and the rest would be another one.
             frame.retain(|byte| *byte != b'\n');
             pipe.send(&frame);
         }
@@ -275,7 +273,7 @@ fn ten_thousand_damaged_lines_do_not_disturb_a_server_on_standard_input() {
         }
     }
     check_growth(pipe.pid(), before);
-    // The frames reach far enough in to be refused in different ways.
+    // The frames are refused for different reasons.
     for code in ["result", "-32600", "-32601", "-32602"] {
         assert!(kinds.get(code).is_some_and(|count| *count > 20), "{code} in {kinds:?}");
     }
@@ -291,8 +289,8 @@ fn ten_thousand_damaged_bodies_do_not_disturb_a_server_on_http() {
     let mut before = None;
     for number in 1..=FRAMES {
         let frame = damaged(&mut dice, &traffic);
-        // Half of them with head lines that fit what can still be read of the body, the others with
-        // those of another one.
+        // Half of the frames have header lines that fit the readable part of the body; the others
+        // have those of another frame.
         let fitting = serde_json::from_slice(&frame).unwrap_or(Value::Null);
         let head = if dice.below(2) == 0 { &fitting } else { dice.choose(&traffic) };
         let answer = http.post(&printable(&head_of(head)), &frame);
@@ -311,7 +309,7 @@ fn ten_thousand_damaged_bodies_do_not_disturb_a_server_on_http() {
     }
 }
 
-/// A name may hold what no line of a head can.
+/// Removes characters that a header line cannot hold.
 fn printable(head: &str) -> String {
     let lines = head.split("\r\n").filter(|line| !line.is_empty());
     let shown = lines.map(|line| {
@@ -320,7 +318,7 @@ fn printable(head: &str) -> String {
     shown.map(|line| line + "\r\n").collect()
 }
 
-/// Checks one answer: no failure of the server itself, and only messages that a protocol allows.
+/// Checks an answer: no server error, and only messages that a protocol allows.
 fn check_answer(head: &str, body: &str, status: u16) {
     assert!((200..500).contains(&status), "{head}\n{body}");
     let lines = head.to_ascii_lowercase();

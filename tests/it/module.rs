@@ -1,5 +1,5 @@
-//! Guests made of a core module in the text format: traps that no compiler emits, and answers given
-//! to the byte.
+//! Guests made of a core module in the text format: traps that no compiler emits, and answers with
+//! exact bytes.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use cofferdam_tests::root;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// Where everything but the list of definitions begins, which is at address 0.
+/// Address of everything but the list of definitions, which is at address 0.
 const TEXTS: u32 = 1024;
 /// Size of a definition: four strings, two of them optional, and five hints.
 const DEFINITION_BYTES: u32 = 60;
@@ -15,32 +15,32 @@ const DEFINITION_BYTES: u32 = 60;
 /// and a string.
 const CONTENT_BYTES: u32 = 36;
 
-/// A plugin with one tool, `t`, that takes no arguments, unless it declares something else.
+/// A plugin with one tool, `t`, that by default takes no arguments.
 #[derive(Default)]
 pub(crate) struct Module<'a> {
     /// Interfaces that the guest imports, as WIT packages.
     pub(crate) wit: &'a str,
     /// Imports of the world, such as `import wasi:io/poll@0.2.0;`.
     pub(crate) world: &'a str,
-    /// Core imports, in the text format. They come first in a module.
+    /// Core imports in the text format. They come first in a module.
     pub(crate) imports: &'a str,
     /// Further fields: tables, types, functions.
     pub(crate) fields: &'a str,
-    /// What the tool does before it answers. The address of the answer is a global, `$answer`.
+    /// Code of the tool before it answers. The global `$answer` holds the address of the answer.
     pub(crate) body: &'a str,
-    /// What listing the tools does first.
+    /// Code at the start of listing the tools.
     pub(crate) list: &'a str,
-    /// What allocating memory for the host does first.
+    /// Code at the start of allocating memory for the host.
     pub(crate) realloc: &'a str,
-    /// The declared output schema.
+    /// Declared output schema.
     pub(crate) output_schema: Option<&'a str>,
-    /// Tools in place of `t`.
+    /// Tools instead of `t`.
     pub(crate) definitions: Vec<Definition>,
-    /// What it answers in the end.
+    /// Answer of the tool.
     pub(crate) answer: Answer<'a>,
 }
 
-/// What a guest says about a tool, as bytes: they need not be UTF-8.
+/// Definition of a tool, in bytes that need not be UTF-8.
 #[derive(Clone)]
 pub(crate) struct Definition {
     pub(crate) name: Vec<u8>,
@@ -50,7 +50,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// A tool without parameters.
+    /// Creates a tool without parameters.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -61,12 +61,11 @@ impl Definition {
     }
 }
 
-/// What a guest returns.
+/// Answer of a guest.
 #[derive(Clone)]
 pub(crate) enum Answer<'a> {
     /// Items of a success.
     Contents(Vec<Item<'a>>),
-    /// A failure.
     Failure {
         message: &'a str,
         suggestion: Option<&'a str>,
@@ -75,7 +74,7 @@ pub(crate) enum Answer<'a> {
     },
 }
 
-/// An item of a success, as bytes: they need not be UTF-8.
+/// Item of a success, in bytes that need not be UTF-8.
 #[derive(Clone, Copy)]
 pub(crate) enum Item<'a> {
     Text(&'a [u8]),
@@ -89,7 +88,7 @@ impl Default for Answer<'_> {
 }
 
 impl Module<'_> {
-    /// The component.
+    /// Builds the component.
     pub(crate) fn component(&self) -> Vec<u8> {
         let mut module = wat::parse_str(self.text()).expect("the module is well-formed");
         let mut resolve = Resolve::default();
@@ -170,14 +169,14 @@ impl Memory {
         self.put(at, &bytes);
     }
 
-    /// Room behind everything else, aligned for words.
+    /// Reserves bytes behind everything else, aligned for words.
     fn room(&mut self, bytes: u32) -> u32 {
         let at = self.end;
         self.end = (at + bytes + 7) & !7;
         at
     }
 
-    /// Address and length of a string.
+    /// Writes a string and returns its address and length.
     fn string(&mut self, bytes: &[u8]) -> [u32; 2] {
         let length = u32::try_from(bytes.len()).expect("a short text");
         let at = self.room(length);
@@ -185,7 +184,7 @@ impl Memory {
         [at, length]
     }
 
-    /// `option<string>`.
+    /// Writes an `option<string>`.
     fn optional(&mut self, text: Option<&[u8]>) -> [u32; 3] {
         match text {
             None => [0; 3],
@@ -196,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// The list of the definitions, at address 0. What the hints say stays unknown: zeros.
+    /// Writes the list of definitions at address 0. All hints are unknown: zeros.
     fn definitions(&mut self, definitions: &[Definition], output_schema: Option<&str>) {
         let only = [Definition::new("t")];
         let definitions = if definitions.is_empty() { &only } else { definitions };
@@ -214,7 +213,7 @@ impl Memory {
         }
     }
 
-    /// A `result<list<content>, failure>`; returns its address.
+    /// Writes a `result<list<content>, failure>` and returns its address.
     fn answer(&mut self, answer: &Answer<'_>) -> u32 {
         let at = self.room(48);
         match answer {

@@ -1,5 +1,5 @@
-//! Files of a guest: what it can do to a mount with its standard library, what it cannot, and what
-//! is left of a call.
+//! Files of a guest: what it can and cannot do to a mount with its standard library, and what
+//! remains after a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
 use tempfile::TempDir;
 
-/// A directory of the host behind the mount `/data`.
+/// Directory of the host behind the mount `/data`.
 struct Directory {
     folder: TempDir,
     host: Host,
@@ -38,7 +38,7 @@ impl Directory {
         self.folder.path().join(name)
     }
 
-    /// Every path below the mount, directories with a `/`, and the files' contents.
+    /// Lists every path below the mount: directories with a `/`, files with their content.
     fn shown(&self) -> String {
         fn below(directory: &Path, prefix: &str, lines: &mut Vec<String>) {
             for entry in std::fs::read_dir(directory).unwrap() {
@@ -84,14 +84,14 @@ async fn run(host: &Host, script: &str) -> Completion {
     host.call("files", &serde_json::json!({ "script": script }).to_string()).await
 }
 
-/// What the steps of a call that succeeded have answered.
+/// Returns the answers of the steps of a call that succeeded.
 async fn answers(host: &Host, script: &str) -> String {
     let completion = run(host, script).await;
     assert_eq!(completion.record.outcome, "ok", "{script}: {:?}", completion.outcome);
     completion.outcome.shown().unwrap().text()
 }
 
-/// Runs steps, each with its answer, in one call.
+/// Splits pairs of step and answer into the script of one call and its expected output.
 #[track_caller]
 fn expect(steps: &[(&str, &str)]) -> (String, String) {
     let (steps, answers): (Vec<_>, Vec<_>) = steps.iter().copied().unzip();
@@ -103,7 +103,7 @@ async fn check(host: &Host, steps: &[(&str, &str)]) {
     assert_eq!(answers(host, &script).await, expected, "{script}");
 }
 
-/// The same host over a store in memory and over a directory.
+/// Returns the same host over a store in memory and over a directory.
 async fn both(quota: Quota) -> [(Host, Option<TempDir>); 2] {
     let folder = tempfile::tempdir().unwrap();
     let directory = host(open(folder.path(), quota), FileAccess::ReadWrite).await;
@@ -111,7 +111,7 @@ async fn both(quota: Quota) -> [(Host, Option<TempDir>); 2] {
     [(memory, None), (directory, Some(folder))]
 }
 
-/// The C library of WASI does not ask why a stream has failed: whatever the code, it is an
+/// The C library of WASI does not ask for the cause of a failed stream: every code becomes an
 /// input/output error.
 const FULL: &str = "error: os 29";
 
@@ -153,7 +153,7 @@ async fn the_standard_library_works_on_every_store() {
             ],
         )
         .await;
-        // The next call sees what the first has left.
+        // The next call sees the files of the first.
         check(
             &host,
             &[
@@ -226,7 +226,7 @@ async fn quotas_hold_exactly_against_every_trick() {
             ],
         )
         .await;
-        // The store below has kept the same books.
+        // The lower store has counted the same usage.
         check(
             &host,
             &[("list /data", "0 1 2 3 4 b"), ("create_new /data/x", "error: QuotaExceeded")],
@@ -354,7 +354,7 @@ async fn links_that_are_there_are_refused_and_invisible() {
             "{path}"
         );
     }
-    // Nor can a directory be removed in which a link is left.
+    // A directory that contains a link cannot be removed.
     symlink("a", scene.inside("d/link")).unwrap();
     std::fs::remove_file(scene.inside("d/link")).unwrap();
     symlink("../f", scene.inside("d/hidden")).unwrap();
@@ -436,7 +436,7 @@ async fn a_call_that_does_not_succeed_leaves_no_trace() {
     let ended = scene.host.try_call("files", &spin, &context).await.unwrap();
     assert_eq!(ended.record.error_type.as_deref(), Some("Timeout"));
     assert_eq!(scene.shown(), before);
-    // And the same work without a bad end stays.
+    // The same work is kept if the call succeeds.
     assert!(!answers(&scene.host, work).await.contains("error"));
     assert_eq!(scene.shown(), "b=new e/ x/ x/y/");
 }
@@ -494,7 +494,7 @@ async fn the_second_of_two_calls_on_one_file_gets_a_conflict() {
     assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{:?}", ended.outcome);
     assert_eq!(ended.outcome.transient(), Some(true));
     assert!(ended.record.files.is_empty());
-    // Nothing of it remains, and who only reads meets no conflict.
+    // Nothing of it remains, and a call that only reads meets no conflict.
     let listing = store.list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
     assert_eq!(listing.entries.len(), 1);
     assert_eq!(answers(&host, "read /data/a; write /data/b mine").await, format!("{number}; done"));
@@ -563,7 +563,7 @@ async fn a_create_only_mount_takes_new_files_and_gives_nothing_out() {
     )
     .await;
     assert_eq!(scene.shown(), "d/ d/mine=one-two d/new/ d/new/er/ d/new/er/a=x d/secret=secret");
-    // What this call finds was made by another one.
+    // These files were made by another call.
     check(&scene.host, &[("read /data/d/mine", denied), ("write /data/d/mine x", denied)]).await;
 }
 
@@ -599,7 +599,7 @@ async fn descriptors_and_listings_are_limited() {
     host.load("files").await;
     let hoard = ["open rwc /data/a"; 60].join("; ");
     assert_eq!(run(&host, &hoard).await.record.error_type.as_deref(), Some("HandleLimit"));
-    // One after another there may be any number.
+    // Any number is possible one after another.
     let polite = ["write /data/a x; list /data"; 60].join("; ");
     assert!(!answers(&host, &polite).await.contains("error"));
 }

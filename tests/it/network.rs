@@ -1,4 +1,4 @@
-//! What a guest can do on the network, and what it cannot.
+//! Network access of a guest.
 
 mod limits;
 mod secrets;
@@ -17,7 +17,7 @@ use cofferdam_tool::{CallContext, CallRecord};
 
 use server::Server;
 
-/// Answers lookups, each with the next of its answers, and the last one again and again.
+/// Answers each lookup with the next of its answers, and repeats the last one.
 #[derive(Debug)]
 struct Names {
     answers: Mutex<Vec<Vec<IpAddr>>>,
@@ -47,7 +47,7 @@ impl Resolver for Names {
     }
 }
 
-/// A grant in one line: a rule, then addresses, then headers that the host sets.
+/// Returns a grant made of a rule, addresses, and headers that the host sets.
 fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
     let mut grant = HttpGrant::from(rule.parse::<HttpRule>().unwrap());
     grant.addresses.extend(
@@ -59,7 +59,7 @@ fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
     grant
 }
 
-/// A host with room for `calls` calls at one time, without a plugin.
+/// Returns a host for `calls` concurrent calls, without a plugin.
 fn bare_host(network: ClientConfig, calls: u32) -> Host {
     let mut config = config();
     config.cache_directory = Some(shared_cache());
@@ -76,13 +76,13 @@ async fn host_with(grants: Vec<HttpGrant>, network: ClientConfig) -> Host {
     host
 }
 
-/// A host that lets the guest send what `rules` say.
+/// Returns a host that lets the guest send requests that match `rules`.
 async fn host(rules: &[&str]) -> Host {
     host_with(rules.iter().map(|rule| grant(rule, &[], &[])).collect(), ClientConfig::default())
         .await
 }
 
-/// What the guest says, and the record.
+/// Returns the guest's answer and the call record.
 async fn ask(host: &Host, arguments: &[(&str, &str)]) -> (String, CallRecord) {
     let arguments: serde_json::Value = arguments
         .iter()
@@ -105,7 +105,7 @@ fn refused(record: &CallRecord) -> Vec<&str> {
     record.refused.iter().map(|refusal| refusal.capability.as_str()).collect()
 }
 
-/// A host whose guest may send anything to `server.test`, which is at what `names` say.
+/// Returns a host whose guest may send anything to `server.test`, which `names` resolves.
 async fn named(names: &Arc<Names>, granted: &[&str]) -> Host {
     let resolver: Arc<dyn Resolver> = Arc::clone(names) as _;
     let network = ClientConfig { resolver, ..ClientConfig::default() };
@@ -318,8 +318,7 @@ async fn a_wildcard_is_not_a_grant_of_addresses() {
 async fn the_address_that_was_checked_is_the_one_that_is_connected() {
     let server = Server::start().await;
     let url = format!("http://server.test:{}/fine", server.port());
-    // Whoever looked a second time would come to 127.0.0.2, where nobody listens and which nobody
-    // granted.
+    // A second lookup would lead to 127.0.0.2, which is not granted and where no server listens.
     let names = Names::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let host = named(&names, &["127.0.0.1"]).await;
     let (answer, _) = get(&host, &url).await;
@@ -378,8 +377,8 @@ async fn a_header_cannot_become_another_message() {
         assert_eq!(answer, format!("error: {error}"), "{headers}");
     }
     assert_eq!(server.open_most(), 0);
-    // A length that is not that of the body ends the request, and the server gets no second one out
-    // of the rest.
+    // A wrong content length ends the request, and the rest of the body does not become a second
+    // one.
     let smuggled = [
         ("method", "POST"),
         ("url", &server.url("/early")),
@@ -419,7 +418,7 @@ fn proxies_in_the_environment_are_ignored() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// A call whose caller can give up.
+/// Returns the context of a caller that can cancel.
 fn context() -> CallContext {
     CallContext::new("test")
 }

@@ -1,5 +1,5 @@
-//! An operator at a terminal, who reads before typing. `script` is between them and the program, so
-//! that it has a real one.
+//! An operator at a terminal, who reads before typing. `script` runs the program in a real
+//! terminal.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, shared_cache};
 
-/// Longest time until something is on the screen. Nothing here takes a tenth of it.
+/// Maximum time until an expected string is on the screen. No test needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Time for which an operator reads a question. An answer that comes sooner is not taken.
+/// Time for which an operator reads a question. Earlier answers are not accepted.
 const READS: Duration = Duration::from_millis(500);
 
 pub(crate) struct Operator {
@@ -28,14 +28,14 @@ impl Operator {
         Self::runs_with(folder, arguments, &[])
     }
 
-    /// Runs a command in `folder`, with more in its environment.
+    /// Runs a command in `folder` with additional environment variables.
     pub(crate) fn runs_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Self {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
         let line = format!("'{}' {}", binary().display(), quoted.join(" "));
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder);
         script.env_clear().env("PATH", "/usr/bin:/bin").env("COFFERDAM_CACHE_DIR", shared_cache());
-        // What is granted for always and without a configuration is kept per user.
+        // Permanent grants without a configuration are stored per user.
         script
             .env("XDG_DATA_HOME", folder)
             .env("XDG_STATE_HOME", folder.join("state"))
@@ -53,7 +53,7 @@ impl Operator {
         Self { child, keys, screen, read: 0 }
     }
 
-    /// Waits until something is on the screen that was not read yet.
+    /// Waits until `text` is on the unread part of the screen.
     pub(crate) fn sees(&mut self, text: &str) -> &mut Self {
         let since = Instant::now();
         loop {
@@ -73,16 +73,16 @@ impl Operator {
         self
     }
 
-    /// Reads the question that is on the screen, and then types.
+    /// Reads the question on the screen, then types.
     pub(crate) fn answers(&mut self, keys: &str) -> &mut Self {
         std::thread::sleep(READS);
         self.types(keys)
     }
 
-    /// The exit code and everything that was on the screen.
+    /// Returns the exit code and the complete screen.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        // The last of it may still be on its way.
+        // The last output may still be in transit.
         std::thread::sleep(Duration::from_millis(50));
         let screen = self.screen.lock().unwrap().clone();
         (code, screen)
@@ -90,7 +90,7 @@ impl Operator {
 }
 
 impl Drop for Operator {
-    /// An operator whom a test that fails leaves at the terminal is hung up on.
+    /// Ends the terminal of an operator that a failing test leaves behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

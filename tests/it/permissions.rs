@@ -1,4 +1,4 @@
-//! What a plugin asks for, what a person offers, and what its calls get.
+//! Permissions: those a plugin asks for, those the operator offers, and those its calls get.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "ghp_0123456789abcdef";
 
-/// Offers everything that the guest `granted` knows how to use.
+/// Offers every permission that the guest `granted` can use.
 fn generous() -> Grants {
     let text = |text: &str| SecretText::new(text);
     Grants {
@@ -47,7 +47,7 @@ async fn call(host: &Host, tool: &str, arguments: Value) -> Completion {
     host.call(tool, &arguments.to_string()).await
 }
 
-/// The value of a result: `null` for nothing.
+/// Returns the value of a result: `null` if there is none.
 async fn value(host: &Host, tool: &str, arguments: Value) -> Value {
     let completion = call(host, tool, arguments).await;
     match completion.outcome {
@@ -215,7 +215,7 @@ async fn a_manifest_inside_of_a_component_is_found() {
     assert!(asked.env.contains("LANG"));
     host.add(plugin);
     assert_eq!(value(&host, "names", json!({})).await, json!(["LANG"]));
-    // A file beside it takes its place.
+    // A manifest file beside the component replaces the embedded one.
     let beside = Component::from_bytes(with).with_manifest("[permissions]\n");
     let plugin = host.try_load(&beside).await.unwrap();
     assert!(plugin.granted().policy.env.is_empty());

@@ -1,6 +1,6 @@
-//! Plugins as their authors make them: every SDK's conformance plugin, every sample tool with its
-//! cases, and the way from `cofferdam new` to a tool that is called. What is built by a toolchain
-//! that is not there is left out, but not in CI.
+//! Plugins as their authors build them: every SDK's conformance plugin, every sample tool with its
+//! cases, and the path from `cofferdam new` to a call. Plugins whose toolchain is missing are
+//! skipped, except in CI.
 
 mod dev;
 mod docs;
@@ -16,15 +16,14 @@ use serde_json::Value;
 /// Languages with an SDK, as `cofferdam new --lang` knows them.
 const LANGUAGES: [&str; 7] = ["rust", "python", "javascript", "typescript", "go", "c", "cpp"];
 
-/// How a command ended.
+/// Result of a command.
 struct Ended {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
-/// The binary in a directory, with the cache of all tests and the toolchains that xtask has
-/// installed.
+/// Runs the binary in a directory, with the shared cache and the toolchains that xtask installs.
 fn cofferdam(directory: &Path, arguments: &[&str]) -> Ended {
     run(Command::new(binary()).args(arguments).current_dir(directory))
 }
@@ -44,7 +43,7 @@ fn run(command: &mut Command) -> Ended {
     }
 }
 
-/// The PATH with the toolchains that xtask installs.
+/// Returns the PATH with the toolchains that xtask installs.
 fn path() -> std::ffi::OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let installed = ["venv/bin", "npm/node_modules/.bin"]
@@ -52,7 +51,7 @@ fn path() -> std::ffi::OsString {
     std::env::join_paths(installed.into_iter().chain(std::env::split_paths(&inherited))).unwrap()
 }
 
-/// A component that xtask has built, if the toolchain was there.
+/// Returns a component that xtask has built, if its toolchain is installed.
 fn built(name: &str) -> Option<PathBuf> {
     let component = root().join("target/plugins").join(format!("{name}.wasm"));
     if component.is_file() {
@@ -62,7 +61,7 @@ fn built(name: &str) -> Option<PathBuf> {
         std::env::var_os("CI").is_none(),
         "{name} is not built: run `cargo xtask guests` first"
     );
-    // Not by a macro: what these print is not shown for a test that passes.
+    // Not with a macro: the test harness hides its output if the test passes.
     let _ = writeln!(
         std::io::stderr(),
         "SKIPPED: {name} is not built; `cargo xtask guests` says what it needs"
@@ -70,7 +69,7 @@ fn built(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs the cases of a component. All have to pass; the number of them.
+/// Runs the cases of a component, which must all pass, and returns their number.
 fn passes(component: &Path, cases: &Path, language: Option<&str>) -> usize {
     let (component, cases) = (component.to_str().unwrap(), cases.to_str().unwrap());
     let mut arguments = vec!["test", component, "--cases", cases, "--json"];
@@ -131,9 +130,8 @@ fn every_sample_tool_passes_its_cases() {
     assert!(count > 0 || std::env::var_os("CI").is_none());
 }
 
-/// Instances start where their component was made to, one after another and at the same time: what
-/// a runtime does as it starts must not depend on how fast the machine is. (Go ends when its first
-/// look at the clock is zero.)
+/// Instances start from a snapshot, one after another and concurrently: the start of a runtime must
+/// not depend on the speed of the machine. (Go ends if its first reading of the clock is zero.)
 #[tokio::test]
 async fn a_thousand_warm_calls_in_every_language_all_end_well() {
     for language in LANGUAGES {
@@ -143,7 +141,7 @@ async fn a_thousand_warm_calls_in_every_language_all_end_well() {
         }
         let mut host = cofferdam_tests::Host::new();
         host.load(&guest).await;
-        // A snapshot of CPython is tens of megabytes to copy from in an unoptimised host.
+        // Each call copies from a snapshot of CPython of tens of megabytes, in an unoptimized host.
         let calls = if language == "python" { 100 } else { 1000 };
         for call in 0..calls {
             let completion = host.call("word", "{}").await;

@@ -12,7 +12,7 @@ async fn nothing_is_ambient() {
     let mut host = Host::new();
     host.load("looks_around").await;
     let seen = host.call("looks_around", "{}").await.outcome.shown().unwrap().text();
-    // No variables, no arguments, no directories, and standard input ends at once.
+    // No variables, arguments or directories, and standard input is empty.
     assert!(seen.starts_with("0 0 Err("), "{seen}");
     assert!(seen.ends_with("Ok(0)"), "{seen}");
     assert_eq!(seen.matches("Err(").count(), 2, "{seen}");
@@ -50,7 +50,7 @@ async fn concurrent_calls_do_not_see_each_other() {
             })
         })
         .collect();
-    // More calls than the pool has places: the rest waits for its turn.
+    // More calls than the pool has instances: the rest waits.
     for call in calls {
         assert_eq!(call.await.unwrap(), "1");
     }
@@ -102,7 +102,7 @@ async fn a_mount_cannot_reach_the_cache() {
     }
 }
 
-/// A host whose `files` guest may write in the given folders.
+/// Returns a host whose guest `files` may write in the given folders.
 async fn files(mounts: &[(&str, &std::path::Path)]) -> Host {
     let mut host = Host::new();
     host.limits.wall_ms_max = 500;
@@ -148,7 +148,7 @@ async fn a_read_only_mount_cannot_be_changed() {
 }
 
 /// A mount inside another one, replaced through the outer one between two calls: the inner mount
-/// stays what it was.
+/// stays the same directory.
 #[tokio::test]
 async fn a_mount_cannot_be_moved_by_way_of_another_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ async fn a_mount_cannot_be_moved_by_way_of_another_one() {
     std::fs::write(outside.join("secret"), "secret").unwrap();
     let host = files(&[("a", &outer), ("b", &outer.join("inner"))]).await;
     assert_eq!(act(&host, "rename", "/a/inner", "/a/moved").await, "done");
-    // The guest cannot plant the link itself; suppose that someone else does.
+    // The guest cannot make this link itself; another program might.
     std::os::unix::fs::symlink("../outside", outer.join("inner")).unwrap();
     assert!(act(&host, "read", "/b/secret", "").await.starts_with("error"));
     assert_eq!(act(&host, "write", "/b/new", "mine").await, "done");

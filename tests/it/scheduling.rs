@@ -1,8 +1,7 @@
-//! Many calls at once: who runs, who waits, and what one may cost the others.
+//! Many calls at once: which runs, which waits, and the cost for the others.
 //!
-//! Times are printed and only bounded so far that a hang or a wait for somebody else's work fails:
-//! other tests run at the same time. The figures that users are promised come from
-//! `cofferdam-bench`.
+//! Other tests run at the same time, so times are printed, and the bounds only fail a hang or a
+//! wait for the work of another call. The documented figures come from `cofferdam-bench`.
 
 #![expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
 
@@ -20,11 +19,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How late an end or an answer may come: far less than the work of the others, far more than on an
+/// Maximum delay of an end or an answer: far less than the work of the others, far more than on an
 /// idle machine.
 const LATE_MAX: Duration = Duration::from_millis(500);
 
-/// The two kinds of runtime that a host is embedded in: the binary's own, and that of a server.
+/// Returns the two kinds of runtime that embed a host: that of the binary, and that of a server.
 fn runtimes() -> [Runtime; 2] {
     [Builder::new_current_thread(), Builder::new_multi_thread()]
         .map(|mut builder| builder.enable_all().build().unwrap())
@@ -35,7 +34,7 @@ fn pool_of(concurrent_calls_max: u32) -> EngineConfig {
     EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() }
 }
 
-/// A host with `crash` under `limits` and `remember` under the defaults.
+/// Returns a host with `crash` under `limits` and `remember` under the defaults.
 async fn host(config: EngineConfig, limits: Limits) -> Arc<Host> {
     let mut host = Host::with(config);
     host.limits = limits;
@@ -60,7 +59,7 @@ fn cancelled_by(token: &CancellationToken) -> CallContext {
     CallContext { cancellation: token.clone(), ..CallContext::new("cancelled") }
 }
 
-/// One trivial call of another plugin. Answers with what it took.
+/// Makes one trivial call of another plugin and returns its duration.
 async fn trivial(host: &Host) -> Duration {
     let started = Instant::now();
     let completion = host.call("remember", "{}").await;
@@ -73,7 +72,7 @@ fn cores() -> usize {
 }
 
 async fn runaways_and_others() {
-    // With CPU time for half of them, so that both limits are met.
+    // Some calls reach the CPU limit, others the wall-clock limit.
     let host =
         host(pool_of(16), Limits { wall_ms_max: 2_000, cpu_ms_max: 600, ..Limits::default() })
             .await;
@@ -187,7 +186,7 @@ async fn every_place_comes_back() {
     let host = host(pool_of(8), Limits::default()).await;
     let (mut calls, token) = (JoinSet::new(), CancellationToken::new());
     for number in 0..64 {
-        // Some run, some wait for something, and most wait for a place.
+        // Some calls run, some sleep, and most wait for a permit.
         let tool = if number % 2 == 0 { "spin" } else { "sleep" };
         spawn(&mut calls, &host, tool, "{}", &cancelled_by(&token));
     }
@@ -200,7 +199,7 @@ async fn every_place_comes_back() {
     }
     println!("64 calls cancelled in {:?}", cancelled_at.elapsed());
     assert!(cancelled_at.elapsed() < LATE_MAX * 2);
-    // All that one plugin may have at one time.
+    // The maximum for one plugin.
     for _ in 0..7 {
         spawn(&mut calls, &host, "sleep", r#"{"ms":100}"#, &CallContext::new("after"));
     }

@@ -1,24 +1,24 @@
-//! Scripts for the guest `stores`: steps of words that can hold anything, and the answers to them.
+//! Scripts for the guest `stores`: steps of words that can hold anything, and their answers.
 
 use serde_json::json;
 
-/// The arguments of a call that takes `steps`.
+/// Returns the arguments of a call that takes `steps`.
 pub(crate) fn arguments(steps: &[&[&str]]) -> String {
     json!({ "script": steps.iter().map(|words| step(words)).collect::<Vec<_>>().join(";") })
         .to_string()
 }
 
-/// One step.
+/// Encodes one step.
 pub(crate) fn step(words: &[&str]) -> String {
     words.iter().map(|word| hex(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The answers of a call, in the order of its steps.
+/// Returns the answers of a call, in the order of its steps.
 pub(crate) fn answers(text: &str) -> Vec<String> {
     text.split('\n').map(unhex).collect()
 }
 
-/// A word as it stands in a script.
+/// Encodes a word of a script.
 pub(crate) fn hex(word: &str) -> String {
     word.bytes().map(|byte| format!("{byte:02x}")).collect()
 }

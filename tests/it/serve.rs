@@ -1,5 +1,5 @@
-//! `cofferdam serve`, line by line and byte by byte. What clients make of it is tried with the
-//! official ones, by `cargo xtask mcp`.
+//! `cofferdam serve`, line by line and byte by byte. `cargo xtask mcp` tests it with the official
+//! clients.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::wire::{Http, LEGACY, MODERN, Pipe, call, command, head_of, request, resident_bytes};
 
-/// Opens a connection the way of the handshake era.
+/// Opens a connection with the `initialize` handshake.
 fn initialized(pipe: &mut Pipe) -> Value {
     let params = json!({
         "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "wire", "version": "1" },
@@ -48,7 +48,7 @@ fn the_revision_without_a_handshake_is_spoken() {
     let text = echoed["result"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value);
     assert_ne!(echoed["result"]["isError"], true);
-    // A client that asks for a revision that nobody speaks is told which ones there are.
+    // A client that asks for an unknown revision learns the supported ones.
     let mut ahead = request("ahead", "tools/list", json!({}));
     ahead["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let refused = pipe.ask(&ahead);
@@ -81,7 +81,7 @@ fn the_revision_with_a_handshake_is_spoken() {
     assert_eq!(gone["error"]["code"], -32601, "{gone}");
 }
 
-/// Collects what clients and model APIs refuse in a schema.
+/// Collects parts of a schema that clients and model APIs refuse.
 fn unportable(at: &str, value: &Value, found: &mut Vec<String>) {
     if let Value::Object(members) = value {
         if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items")
@@ -185,7 +185,7 @@ fn mistakes_of_a_model_are_results_and_mistakes_of_a_client_are_errors() {
         "what is not declared is not there"
     );
     assert_eq!(code(pipe.modern("tools/delete", json!({}))), -32601);
-    // Nothing that decides about plugins is a tool.
+    // No tool manages plugins.
     let listed = pipe.modern("tools/list", json!({}));
     for word in ["load", "grant", "revoke", "approve", "install", "config"] {
         assert!(names(&listed).iter().all(|name| !name.contains(word)), "{listed}");
@@ -230,11 +230,11 @@ fn a_call_that_is_cancelled_gets_no_answer_and_ends() {
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         pipe.send(cancel.to_string().as_bytes());
     }
-    // A process whose guests have ended uses no time.
+    // A process whose guests have ended uses no CPU time.
     let ticks = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        // After the name: state, parent, …, user time and system time as the 12th and 13th. Some
-        // others are below zero.
+        // After the name: state, parent, …, with user time and system time as the 12th and 13th
+        // fields. Some others are negative.
         let fields =
             stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
         let fields: Vec<u64> = fields.collect();
@@ -254,7 +254,7 @@ fn a_call_that_is_cancelled_gets_no_answer_and_ends() {
 
 #[test]
 fn the_end_of_input_ends_the_process() {
-    // Before anything was said, after a handshake, and while a call runs.
+    // Before the first message, after a handshake, and while a call runs.
     let fresh = Pipe::start(&["served"], &[]);
     let mut opened = Pipe::start(&["served"], &[]);
     initialized(&mut opened);
@@ -266,7 +266,7 @@ fn the_end_of_input_ends_the_process() {
     {
         let (code, rest, took) = pipe.end();
         assert_eq!(code, Some(0), "{when}: {rest:?}");
-        // Calls in flight have one second; a busy machine gets more. It was 5 s.
+        // Running calls have one second; a busy machine gets more. It was 5 s.
         assert!(took < Duration::from_secs(4), "{when}: {took:?}");
     }
 }
@@ -292,8 +292,7 @@ fn answers_to_what_was_asked_before_the_end_of_input_come() {
 
 #[test]
 fn a_client_that_reads_slowly_gets_whole_answers_after_the_end_of_input() {
-    // More than a pipe holds, from a pipe and from a file: the server writes to either in another
-    // way.
+    // More than a pipe holds. The server writes to pipes and to files in different ways.
     let requests: String = (0..8)
         .map(|number| {
             call(&number.to_string(), "echo", &json!({ "message": "x".repeat(20_000) })).to_string()
@@ -338,7 +337,7 @@ fn standard_output_holds_nothing_but_json() {
     pipe.call("panic", json!({ "message": "in\nlines" }));
     pipe.send(b"not json");
     pipe.call("echo", json!({ "message": "\u{2028}\r\n" }));
-    // `next` and `until` read every line as JSON; here is the rest.
+    // `next` and `until` parse every line as JSON; this is the rest.
     let (code, rest, _) = pipe.end();
     assert_eq!((code, rest), (Some(0), vec![]));
 }
@@ -379,8 +378,7 @@ fn a_page_on_another_site_cannot_call_a_tool() {
     let http = Http::start(&["served"]);
     let echo = call("1", "echo", &json!({ "message": "hi" }));
     let head = head_of(&echo);
-    // As a browser sends them for `fetch`, from a page elsewhere and through a name that was
-    // pointed here.
+    // As a browser sends them for `fetch`, from a page elsewhere and through a rebound name.
     let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nSec-Fetch-Mode: \
                    cors\r\nSec-Fetch-Site: cross-site\r\n";
     for origin in ["https://evil.example", "http://evil.example:1234", "null", "file://"] {
@@ -400,7 +398,7 @@ fn a_page_on_another_site_cannot_call_a_tool() {
         body.len(),
     );
     assert_eq!(http.send(&rebound, body.as_bytes()).status, 403);
-    // What a browser asks before it sends such a request.
+    // The preflight of a browser before such a request.
     let preflight = format!(
         "OPTIONS /mcp HTTP/1.1\r\nHost: {}\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: \
          POST\r\nAccess-Control-Request-Headers: authorization,content-type\r\nConnection: \
@@ -434,7 +432,7 @@ fn terminate(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
 }
 
-/// A call of `count` that takes a bit more than a second.
+/// Returns a call of `count` that takes a little more than a second.
 fn slow_call() -> Value {
     call("slow", "count", &json!({ "steps": 4, "pause_ms": 300 }))
 }

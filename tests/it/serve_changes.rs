@@ -1,4 +1,4 @@
-//! What changes while a server runs: plugins, grants, and what a person says in between.
+//! Changes while a server runs: plugins, grants, and decisions of the user.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::wire::{LEGACY, Pipe, call, request};
 
-/// A folder with a plugin that can be replaced.
+/// Folder with a plugin that can be replaced.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -61,7 +61,7 @@ fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
     assert!(names(&pipe.modern("tools/list", json!({}))).contains(&"word_count".to_owned()));
 
     folder.put(&std::fs::read(guest("csv")).unwrap());
-    // The end of loading at the start is announced as well, and may come after the first list.
+    // The end of loading at the start is announced as well, perhaps after the first list.
     let listed = loop {
         wait_for(&mut pipe, "notifications/tools/list_changed");
         let listed = names(&pipe.modern("tools/list", json!({})));
@@ -106,7 +106,7 @@ fn a_call_in_flight_ends_on_the_plugin_that_it_began_with() {
     assert_eq!(ended["result"]["content"][0]["text"], "counted to 30", "{ended}");
 }
 
-/// A call by a client that can ask a person, with what the person has answered.
+/// Returns a call by a client that can ask its user, with the user's answer.
 pub(crate) fn asked(
     id: &str,
     tool: &str,
@@ -134,7 +134,7 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
         manifest(folder.0.path());
         let mut pipe = folder.serve(&[]);
         let text = json!({ "text": "a b" });
-        // Who cannot be asked is not.
+        // A client without elicitation is not asked.
         assert_eq!(
             pipe.call("word_count", text.clone())["result"]["structuredContent"]["words"],
             2
@@ -145,11 +145,11 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
         let answer =
             json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": choice } } });
 
-        // An answer that nobody asked for is none.
+        // An answer without a question is ignored.
         let mut unasked = asked("2", "word_count", text.clone(), None);
         unasked["params"]["inputResponses"] = answer.clone();
         assert_eq!(pipe.ask(&unasked)["result"]["resultType"], "input_required");
-        // Nor is one to another call.
+        // An answer to another call is refused.
         let other =
             asked("3", "word_count", json!({ "text": "c" }), Some((&question, answer.clone())));
         assert_eq!(pipe.ask(&other)["error"]["code"], -32602);

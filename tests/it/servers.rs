@@ -1,5 +1,5 @@
-//! Remote MCP servers in a configuration, through the binary. The remote server is the binary
-//! itself, so that both directions are tried.
+//! Remote MCP servers in a configuration, through the binary. The remote server is the binary as
+//! well, which tests both directions.
 
 mod login;
 mod proxy;
@@ -27,7 +27,7 @@ impl Ran {
     }
 }
 
-/// A folder with a configuration.
+/// Folder with a configuration.
 struct Scene {
     folder: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Scene {
         self.path("cofferdam.toml")
     }
 
-    /// The binary with these arguments and `--config`, in an environment of its own.
+    /// Returns the binary with these arguments and `--config`, in an environment of its own.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
@@ -84,7 +84,8 @@ impl Scene {
     }
 }
 
-/// `[servers.far]`: the binary on a pipe, with a plugin. Keys of the table can follow.
+/// Returns `[servers.far]`: the binary on a pipe, with a plugin. Further keys of the table can
+/// follow.
 fn far(plugin: &str) -> String {
     let (binary, plugin, cache) = (binary(), guest(plugin), shared_cache());
     format!(
@@ -128,7 +129,7 @@ fn tools_of_a_server_are_listed_and_called_like_those_of_plugins() {
     assert!(failed.stdout.contains("there is no such row"), "{}", failed.stdout);
     let dry = scene.run(&["call", "echo", r#"{"message":"hi"}"#, "--dry-run"]);
     assert_eq!((dry.code, dry.stdout.as_str()), (2, ""), "a server would do it all the same");
-    // Arguments are the server's to judge.
+    // The server checks arguments.
     let wrong = scene.run(&["call", "echo", "{}"]);
     assert_eq!(wrong.code, 1, "{}", wrong.stderr);
     assert!(wrong.stdout.contains("message"), "{}", wrong.stdout);
@@ -176,7 +177,7 @@ fn a_header_of_a_secret_lets_in_over_http_and_the_secret_does_not_come_back() {
     assert_eq!(refused.code, 4, "{}", refused.stderr);
     assert!(refused.stderr.contains("the server `far` cannot be reached"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("not-the-right-token"), "{}", refused.stderr);
-    // A secret is read for whoever connects alone.
+    // The secret is read only to connect.
     std::fs::remove_file(&wrong).unwrap();
     assert_eq!(scene.check().code, 0);
     assert_eq!(scene.run(&["list"]).code, 2);
@@ -219,7 +220,7 @@ fn allowed_tools_and_a_prefix_make_the_names() {
     assert_eq!(names(&scene.run(&["list", "--json"]).json()), ["up_echo"]);
     assert_eq!(scene.run(&["call", "up_echo", r#"{"message":"hi"}"#]).code, 0);
     assert_eq!(scene.run(&["call", "echo", r#"{"message":"hi"}"#]).code, 2);
-    // Names that two sources have get that of their source.
+    // Names that two sources use are prefixed with their source.
     let scene = Scene::new(&format!(
         "{}[plugins.near]\ncomponent = {:?}\n",
         far("served"),
@@ -271,7 +272,7 @@ fn a_plugin_calls_a_tool_of_a_server_that_it_was_granted() {
     assert!(answer(&scene).contains(r#"{"echoed":{"message":"inner"}}"#), "{}", answer(&scene));
     let scene = Scene::new(&format!("{}{}", far("served"), plugin("")));
     assert_eq!(answer(&scene), "Error::UnknownTool");
-    // What needs a person is not for plugins.
+    // Plugins cannot use tools that need approval.
     let scene = Scene::new(&format!("{}approval = \"always\"\n{}", far("served"), plugin(granted)));
     assert!(answer(&scene).contains("CapabilityDenied"), "{}", answer(&scene));
 }

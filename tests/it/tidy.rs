@@ -1,5 +1,5 @@
-//! Rules about this repository that no compiler checks. Each says how much it looked at, so that a
-//! rule which looks at nothing fails.
+//! Rules about this repository that no compiler checks. Each counts what it checks, so that a rule
+//! that checks nothing fails.
 
 mod lists;
 mod words;
@@ -9,10 +9,10 @@ use std::process::Command;
 
 use cofferdam_tests::root;
 
-/// Longest source file in lines; a uniform catalogue may be longer.
+/// Maximum number of lines of a source file; a uniform catalog may be longer.
 const LINES_MAX: usize = 650;
 
-/// Every file that git tracks or would track.
+/// Lists every file that git tracks or would track.
 fn files() -> Vec<PathBuf> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -34,7 +34,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     read
 }
 
-/// Folders of all workspace members, with their manifests.
+/// Returns the folders of all workspace members, with their manifests.
 fn members() -> Vec<(String, String)> {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (_, rest) = workspace.split_once("members = [").unwrap();
@@ -53,7 +53,7 @@ fn members() -> Vec<(String, String)> {
     members
 }
 
-/// Names that a manifest depends on. Development dependencies are a matter of tests.
+/// Returns the dependencies of a manifest, except development dependencies.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut is_dependency = false;
     let mut names = Vec::new();
@@ -67,8 +67,7 @@ fn dependencies(manifest: &str) -> Vec<&str> {
     names
 }
 
-/// The only members that may depend on a library; all others may not, those included that are added
-/// later.
+/// Heavy libraries, each with the only members that may depend on it.
 #[test]
 fn heavy_libraries_are_named_in_one_place() {
     let allowed = [
@@ -98,7 +97,7 @@ fn heavy_libraries_are_named_in_one_place() {
     }
 }
 
-/// Names at the root of a crate that embedders read; everything else is in a module.
+/// The root of a crate exports what most embedders need; everything else is in a module.
 #[test]
 fn crate_roots_stay_small() {
     for (crate_root, names_max) in [("host/engine/src/lib.rs", 25), ("host/tool/src/lib.rs", 30)] {
@@ -118,7 +117,7 @@ fn crate_roots_stay_small() {
     }
 }
 
-/// The order of the crates: each may depend on those before it in its line of the list.
+/// Each crate may depend only on the crates in its row.
 #[test]
 fn dependencies_point_one_way() {
     let allowed = [
@@ -184,10 +183,9 @@ fn the_environment_is_read_by_the_binary_and_the_facade_only() {
             || path.ends_with("tests.rs")
             || path.ends_with("build.rs")
             || path.starts_with("host/files/src/testing")
-            // Configurations name variables, and the child process is told by its arguments what it
-            // is.
+            // Configurations name variables, and the child process is identified by its arguments.
             || path.starts_with("host/cofferdam")
-            // TERM tells what the terminal understands.
+            // TERM names the capabilities of the terminal.
             || path.starts_with("host/terminal")
     };
     let host =
@@ -207,8 +205,8 @@ fn the_environment_is_read_by_the_binary_and_the_facade_only() {
 
 #[test]
 fn every_unsafe_block_is_in_a_place_that_is_listed() {
-    // The engine loads machine code and gives pages of its pool back, and the binary those of the
-    // allocator; the crash tool breaks rules on purpose.
+    // The engine loads machine code and releases pages of its pool, the binary releases those of
+    // the allocator, and the crash tool breaks rules on purpose.
     let listed = [
         "host/engine/src/engine_pool/code.rs",
         "host/cli/src/memory.rs",

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::script;
 
-/// A plugin `stores` that may call tools, and others beside it.
+/// The plugin `stores`, which may call tools, and other plugins.
 struct Scene {
     host: Host,
     toolset: Toolset,
@@ -24,8 +24,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `access` is what the plugin that calls may do with the store; the one that is called may
-    /// write.
+    /// `access` applies to the calling plugin; the called one may write.
     async fn new(tools: &[&str], access: FileAccess) -> Self {
         let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
         let mut scene = Self { host: Host::new(), toolset: Toolset::new(), store };
@@ -121,7 +120,7 @@ async fn every_way_in_which_an_inner_call_can_end_is_told_and_recorded() {
 
 #[tokio::test]
 async fn inner_calls_take_part_in_the_transaction_of_the_outer_one() {
-    // The outer plugin may only read what the tools that it calls may write.
+    // The outer plugin may only read the store to which the tools that it calls may write.
     let tools = ["files", "file_access_save_file", "file_access_replace"];
     let scene = Scene::new(&tools, FileAccess::ReadOnly).await;
     let work: &[&[&str]] = &[
@@ -144,7 +143,7 @@ async fn inner_calls_take_part_in_the_transaction_of_the_outer_one() {
         "1; two",
         "read-only",
     ];
-    // A call that ends badly takes the changes of its inner calls with it.
+    // A call that fails discards the changes of its inner calls.
     for end in ["trap", "fail"] {
         let ended = scene.run(&[work, &[&[end]]].concat(), &CallContext::new("c")).await;
         assert_ne!(ended.record.outcome, "ok");

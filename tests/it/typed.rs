@@ -19,7 +19,7 @@ async fn echo() -> Host {
     host
 }
 
-/// The value that a call succeeds with.
+/// Returns the value of a call that succeeds.
 async fn value(host: &Host, tool: &str, arguments: &Value) -> Value {
     let completion = host.call(tool, &arguments.to_string()).await;
     match completion.outcome {
@@ -33,7 +33,7 @@ async fn shown(tool: &str, arguments: Value) -> (String, String) {
     (completion.outcome.shown().unwrap().text(), completion.record.outcome.to_owned())
 }
 
-/// Loads a component like a new process with a cache would.
+/// Loads a component as a new process with a cache would.
 async fn load(component: &Component, cache: &Path) -> (Plugin, Vec<LoadEvent>) {
     #[derive(Default)]
     struct Events(Mutex<Vec<LoadEvent>>);
@@ -134,7 +134,7 @@ async fn errors_are_typed_as_for_any_plugin() {
         1_048_576,
         "what host calls may take over is enough for the largest result"
     );
-    // More than may be copied for a result of that length: it is refused before.
+    // Larger than the host copies for a result of the allowed length: refused before copying.
     ends_as("blob", json!({"length": 20_000_000}), "OutputLimit").await;
 }
 
@@ -181,7 +181,7 @@ async fn a_component_that_imports_http_runs_and_what_it_sends_is_judged() {
     host.load("fetch").await;
     assert_eq!(value(&host, "describe", &json!({})).await, "fetches");
     let fetched = host.call("fetch", r#"{"url": "example.com"}"#).await;
-    // The guest does not look at the answer; the record shows that there was none.
+    // The guest ignores the answer; the record shows that the request was denied.
     assert_eq!(fetched.record.outcome, "ok", "{:?}", fetched.record);
     assert_eq!(fetched.record.refused[0].capability, "http:GET https://example.com/");
 }
@@ -198,7 +198,7 @@ async fn a_second_start_compiles_nothing() {
     assert_eq!(plugin.definitions().len(), 2);
 }
 
-/// Runs the binary and gives its exit code and standard output.
+/// Runs the binary and returns its exit code and standard output.
 fn cofferdam(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(cofferdam_tests::binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", cofferdam_tests::shared_cache());

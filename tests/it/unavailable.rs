@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::wire::Pipe;
 
-/// A folder with the plugin `text`, a plugin `broken`, and a configuration that names both.
+/// Folder with the plugin `text`, a plugin `broken`, and a configuration that names both.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Folder {
         std::fs::rename(fresh, self.0.path().join(format!("{name}.wasm"))).unwrap();
     }
 
-    /// Runs a command with the configuration; answers exit code, standard output and standard
+    /// Runs a command with the configuration. Returns exit code, standard output and standard
     /// error.
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(binary());
@@ -114,7 +114,7 @@ fn a_broken_plugin_comes_back_when_its_file_is_mended() {
     pipe.has_said("the plugin `broken` is left out");
     let unknown = pipe.call("schema", json!({})).to_string();
     assert!(unknown.contains("broken"), "the plugin is named: {unknown}");
-    // The directory is watched a moment after the start.
+    // The server begins to watch the directory a moment after its start.
     std::thread::sleep(std::time::Duration::from_millis(400));
     folder.put("broken", &std::fs::read(guest("csv")).unwrap());
     pipe.has_said("reloaded: broken");

@@ -1,5 +1,4 @@
-//! No tests: a server that speaks MCP, and raw bytes to and from it. No SDK of MCP is between them
-//! and the server.
+//! No tests: an MCP server, and raw bytes to and from it, without an MCP SDK.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,16 +10,15 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-/// How long an answer may take on a busy machine. A test that waits that long has found something
-/// that hangs.
+/// Maximum time for an answer on a busy machine. A longer wait means a hang.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// The revision without a handshake.
 pub(crate) const MODERN: &str = "2026-07-28";
-/// The last one with a handshake.
+/// The last revision with a handshake.
 pub(crate) const LEGACY: &str = "2025-11-25";
 
-/// `cofferdam serve` with plugins, and what comes after.
+/// Returns `cofferdam serve` with plugins and the arguments `more`.
 pub(crate) fn command(plugins: &[&str], more: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).arg("serve").args(more);
@@ -31,7 +29,7 @@ pub(crate) fn command(plugins: &[&str], more: &[&str]) -> Command {
     command
 }
 
-/// Lines of a stream, read to its end by a thread of their own.
+/// Reads the lines of a stream in a thread of their own.
 fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -44,7 +42,7 @@ fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-/// What a modern request carries in `_meta`.
+/// Returns the `_meta` of a modern request.
 pub(crate) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -53,25 +51,25 @@ pub(crate) fn meta() -> Value {
     })
 }
 
-/// A modern request.
+/// Returns a modern request.
 pub(crate) fn request(id: &str, method: &str, mut params: Value) -> Value {
     params["_meta"] = meta();
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// A modern call of a tool.
+/// Returns a modern call of a tool.
 pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
 }
 
-/// The peak is of no use here: this is the memory that the process has now, in bytes.
+/// Returns the current resident memory of a process in bytes, not its peak.
 pub(crate) fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
-/// A server on standard input and output.
+/// Server on standard input and output.
 pub(crate) struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
@@ -93,7 +91,7 @@ impl Pipe {
         Self { child, input, output, errors, requests: 0 }
     }
 
-    /// A server of a configuration, with these variables beside the usual ones.
+    /// Starts a server with a configuration and additional environment variables.
     pub(crate) fn of_config(config: &Path, env: &[(&str, &str)]) -> Self {
         let mut command = command(&[], &["--config", config.to_str().unwrap()]);
         Self::of(command.envs(env.iter().copied()))
@@ -103,8 +101,8 @@ impl Pipe {
         self.child.id()
     }
 
-    /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an
-    /// answer.
+    /// Sends bytes and a line feed. Errors are ignored: the wait for the answer finds a server that
+    /// has ended.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let input = self.input.as_mut().unwrap();
         let _ended = input
@@ -113,7 +111,7 @@ impl Pipe {
             .and_then(|()| input.flush());
     }
 
-    /// The next line, which has to be JSON.
+    /// Returns the next line, which has to be JSON.
     pub(crate) fn next(&mut self) -> Value {
         let line = match self.output.recv_timeout(ANSWER_MAX) {
             Ok(line) => line,
@@ -128,7 +126,7 @@ impl Pipe {
             .unwrap_or_else(|_| panic!("not JSON on standard output: {line}"))
     }
 
-    /// Everything that comes until the answer to `id`, and that answer.
+    /// Returns all messages before the answer to `id`, and that answer.
     pub(crate) fn until(&mut self, id: &Value) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
         loop {
@@ -141,25 +139,25 @@ impl Pipe {
         }
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its answer.
     pub(crate) fn ask(&mut self, frame: &Value) -> Value {
         self.send(frame.to_string().as_bytes());
         self.until(&frame["id"]).1
     }
 
-    /// A modern request with an id of its own, and its answer.
+    /// Sends a modern request with a new id and returns its answer.
     pub(crate) fn modern(&mut self, method: &str, params: Value) -> Value {
         self.requests += 1;
         let id = format!("ask-{}", self.requests);
         self.ask(&request(&id, method, params))
     }
 
-    /// The same for a call.
+    /// Calls a tool like [`modern`](Self::modern).
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.modern("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits until standard error has said something.
+    /// Waits until standard error contains `part`.
     pub(crate) fn has_said(&self, part: &str) -> String {
         let mut before = Vec::new();
         loop {
@@ -173,14 +171,14 @@ impl Pipe {
         }
     }
 
-    /// Ends the input and gives what was said on standard error.
+    /// Ends the input and returns the lines of standard error.
     pub(crate) fn errors_at_end(mut self) -> Vec<String> {
         drop(self.input.take());
         self.errors.iter().collect()
     }
 
-    /// Ends the input and gives the exit code, what was still said on standard output, and how long
-    /// it took.
+    /// Ends the input. Returns the exit code, the rest of standard output, and the time until the
+    /// end.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>, Duration) {
         let started = Instant::now();
         drop(self.input.take());
@@ -197,7 +195,7 @@ impl Drop for Pipe {
     }
 }
 
-/// A server on HTTP.
+/// Server on HTTP.
 pub(crate) struct Http {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -205,7 +203,7 @@ pub(crate) struct Http {
     _folder: tempfile::TempDir,
 }
 
-/// An answer to an HTTP request.
+/// Answer to an HTTP request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -220,7 +218,7 @@ impl Answer {
 }
 
 impl Http {
-    /// Starts a server that lets a caller call as often as it wants.
+    /// Starts a server without a limit on calls per caller.
     pub(crate) fn start(plugins: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("cofferdam.toml");
@@ -249,16 +247,16 @@ impl Http {
         self.child.id()
     }
 
-    /// The file with the token.
+    /// Returns the path of the file with the token.
     pub(crate) fn token_file(&self) -> std::path::PathBuf {
         self._folder.path().join("token")
     }
 
-    /// Sends a request as it is, on a connection of its own, and reads the answer to its end.
+    /// Sends a request byte for byte on a new connection and reads the answer to its end.
     pub(crate) fn send(&self, head: &str, body: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(ANSWER_MAX)).unwrap();
-        // A server may refuse by the head alone and close.
+        // A server may refuse after the header and close.
         let _refused = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         let mut bytes = Vec::new();
         if let Err(error) = stream.read_to_end(&mut bytes) {
@@ -277,7 +275,8 @@ impl Http {
         Answer { status, head: head.to_owned(), body }
     }
 
-    /// Posts a body with the token and what else a client sends; `more` are lines of the head.
+    /// Posts a body with the token and the other headers of a client; `more` are further header
+    /// lines.
     pub(crate) fn post(&self, more: &str, body: &[u8]) -> Answer {
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: \
@@ -290,7 +289,7 @@ impl Http {
         self.send(&head, body)
     }
 
-    /// Posts a modern request with the head lines that belong to it.
+    /// Posts a modern request with its required headers.
     pub(crate) fn ask(&self, frame: &Value) -> Answer {
         self.post(&head_of(frame), frame.to_string().as_bytes())
     }
@@ -303,7 +302,7 @@ impl Drop for Http {
     }
 }
 
-/// The head lines that a modern request has to have.
+/// Returns the headers that a modern request requires.
 pub(crate) fn head_of(frame: &Value) -> String {
     let mut head = format!("MCP-Protocol-Version: {MODERN}\r\n");
     if let Some(method) = frame["method"].as_str() {
@@ -315,7 +314,7 @@ pub(crate) fn head_of(frame: &Value) -> String {
     head
 }
 
-/// A body that came in chunks.
+/// Joins a chunked body.
 fn joined(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {

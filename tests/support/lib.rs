@@ -1,5 +1,5 @@
-//! What the end-to-end tests and the benchmarks share: where the built guests and the binary are,
-//! and a host to run them on.
+//! Shared code of the end-to-end tests and the benchmarks: paths of built guests and of the binary,
+//! and a host that runs them.
 
 #![expect(
     clippy::expect_used,
@@ -15,7 +15,7 @@ use cofferdam_engine::{
 };
 use cofferdam_tool::{CallContext, Completion, Limits, PluginName, RefusedCall, Toolset};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -24,10 +24,10 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
-/// A component that `cargo xtask guests` has built.
+/// Returns a component that `cargo xtask guests` has built.
 ///
 /// # Panics
-/// When it has not been built.
+/// If it has not been built.
 #[must_use]
 pub fn guest(name: &str) -> PathBuf {
     let path = root().join("target/plugins").join(format!("{name}.wasm"));
@@ -35,10 +35,10 @@ pub fn guest(name: &str) -> PathBuf {
     path
 }
 
-/// The `cofferdam` binary that was built beside the running test or benchmark.
+/// Returns the `cofferdam` binary that was built beside the running test or benchmark.
 ///
 /// # Panics
-/// When it has not been built.
+/// If it has not been built.
 #[must_use]
 pub fn binary() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
@@ -47,7 +47,7 @@ pub fn binary() -> PathBuf {
     beside.expect("the binary is missing: run `cargo build -p cofferdam-cli` first")
 }
 
-/// An engine configuration like the binary's own: compiling happens in a child process.
+/// Returns an engine configuration like the binary's: a child process compiles.
 #[must_use]
 pub fn config() -> EngineConfig {
     let mut config = EngineConfig::new(Compiler::Child {
@@ -58,8 +58,8 @@ pub fn config() -> EngineConfig {
     config
 }
 
-/// Gives what the allocator of the tests has freed back to the system, as a program that embeds the
-/// host can.
+/// Returns memory that the allocator of the tests has freed to the system, as an embedding program
+/// can.
 fn give_back_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the allocator has no other interface")]
@@ -70,23 +70,23 @@ fn give_back_freed_memory() {
     }
 }
 
-/// An engine with a cache of its own and plugins loaded into it.
+/// Engine with a cache of its own and plugins.
 pub struct Host {
     /// The engine.
     pub engine: Engine,
-    /// The limits of plugins that are loaded from here on.
+    /// Limits of plugins that are loaded afterwards.
     pub limits: Limits,
-    /// What plugins are given that are loaded from here on.
+    /// Grants of plugins that are loaded afterwards.
     pub grants: Grants,
     toolset: Toolset,
 }
 
 impl Host {
-    /// A host without plugins. All hosts of one test run share a cache, so that each guest is
-    /// compiled once.
+    /// Creates a host without plugins. All hosts of one test run share a cache, so that each guest
+    /// is compiled once.
     ///
     /// # Panics
-    /// When the engine does not start.
+    /// If the engine does not start.
     #[must_use]
     pub fn new() -> Self {
         let mut config = config();
@@ -95,10 +95,10 @@ impl Host {
         Self::with(config)
     }
 
-    /// A host with settings of its own.
+    /// Creates a host with this configuration.
     ///
     /// # Panics
-    /// When the engine does not start.
+    /// If the engine does not start.
     #[must_use]
     pub fn with(config: EngineConfig) -> Self {
         let engine = Engine::new(config).expect("the engine starts");
@@ -113,7 +113,7 @@ impl Host {
     /// Loads a built guest as a plugin of the same name.
     ///
     /// # Panics
-    /// When it does not load.
+    /// If it does not load.
     pub async fn load(&mut self, name: &str) -> &mut Self {
         let component = Component::from_file_ambient(guest(name));
         let plugin = self.try_load_as(name, &component).await;
@@ -124,7 +124,7 @@ impl Host {
     /// Adds a plugin.
     ///
     /// # Panics
-    /// When a tool's name is taken.
+    /// If a tool's name is taken.
     pub fn add(&mut self, plugin: Plugin) -> &mut Self {
         self.toolset.add(Arc::new(plugin)).expect("tool names are unique");
         self
@@ -133,7 +133,7 @@ impl Host {
     /// Loads any component.
     ///
     /// # Errors
-    /// Whatever the engine says.
+    /// The error of the engine.
     pub async fn try_load(&self, component: &Component) -> Result<Plugin, LoadError> {
         self.try_load_as("guest", component).await
     }
@@ -141,10 +141,10 @@ impl Host {
     /// Loads any component under a name.
     ///
     /// # Errors
-    /// Whatever the engine says.
+    /// The error of the engine.
     ///
     /// # Panics
-    /// When the name is none.
+    /// If the name is invalid.
     pub async fn try_load_as(
         &self,
         name: &str,
@@ -160,10 +160,10 @@ impl Host {
         self.engine.load(component, options, &()).await
     }
 
-    /// Calls a tool with JSON text.
+    /// Calls a tool with arguments in JSON.
     ///
     /// # Panics
-    /// When the call is refused.
+    /// If the call does not start.
     pub async fn call(&self, tool: &str, arguments: &str) -> Completion {
         self.try_call(tool, arguments, &CallContext::new("test")).await.expect("the call starts")
     }
@@ -171,7 +171,7 @@ impl Host {
     /// Calls a tool in a context.
     ///
     /// # Errors
-    /// [`RefusedCall`] when the call does not start.
+    /// [`RefusedCall`] if the call does not start.
     pub async fn try_call(
         &self,
         tool: &str,
@@ -181,7 +181,7 @@ impl Host {
         self.toolset.call(tool, Some(arguments.as_bytes()), context).await
     }
 
-    /// The tools of the loaded plugins.
+    /// Returns the tools of the loaded plugins.
     #[must_use]
     pub fn toolset(&self) -> &Toolset {
         &self.toolset
@@ -194,10 +194,10 @@ impl Default for Host {
     }
 }
 
-/// A cache below `target`, private to this user like every cache.
+/// Returns a cache below `target`, private to this user like every cache.
 ///
 /// # Panics
-/// When it cannot be created.
+/// If it cannot be created.
 #[must_use]
 pub fn shared_cache() -> PathBuf {
     let path = root().join("target/test-cache");

@@ -1,8 +1,8 @@
-//! `agent-loop`: an iteration of the agent's loop against the tool call in it.
+//! `agent-loop`: an iteration of the agent's loop against its tool call.
 //!
 //! Ours is a model that answers at once, the loop with its middleware, and a call of a sandboxed
-//! tool. The reference is the same call alone, through the same toolset. What is left is the loop's
-//! own.
+//! tool. The reference is the same call through the same toolset, without the loop. The difference
+//! is the cost of the loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,10 +23,10 @@ use crate::ratio::Ratio;
 pub(crate) const NAME: &str = "agent-loop";
 const GUEST: &str = "remember";
 const ROUNDS: usize = 60;
-/// Iterations of one run. Each is sent all messages before it, as in any conversation.
+/// Iterations of one run. Each request contains all earlier messages.
 const ITERATIONS: u32 = 100;
 
-/// A model that calls the same tool for as long as it is let.
+/// Model that always calls the same tool.
 #[derive(Default)]
 struct Tireless {
     calls: AtomicU32,

@@ -1,8 +1,7 @@
 //! `call-floor`: a trivial tool call through the host against raw wasmtime on the same pool.
 //!
-//! Ours is the whole path of an edge: look the tool up, decode the arguments, wait for a place,
-//! instantiate, call, take the result over, drop, record. The reference instantiates, calls and
-//! drops.
+//! Ours is the complete path of a call: look up the tool, decode the arguments, wait for a permit,
+//! instantiate, call, read the result, drop, record. The reference instantiates, calls and drops.
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +16,19 @@ use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "call-floor";
-/// The guest and its tool: it takes nothing and returns a short text.
+/// Name of the guest and of its tool, which takes nothing and returns a short string.
 pub(crate) const GUEST: &str = "remember";
 const ROUNDS: usize = 60;
 pub(crate) const CALLS_PER_ROUND: u32 = 500;
 
-/// A host with the guest of these benchmarks.
+/// Returns a host with the guest of these benchmarks.
 pub(crate) async fn host() -> Host {
     let mut host = empty_host();
     host.load(GUEST).await;
     host
 }
 
-/// A host with the cache of all benchmarks.
+/// Returns a host with the cache of all benchmarks.
 pub(crate) fn empty_host() -> Host {
     let config = EngineConfig {
         cache_directory: Some(shared_cache()),
@@ -55,7 +54,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-/// The time of one call through the host.
+/// Returns the time of one call through the host.
 pub(crate) async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
     for _ in 0..calls {
@@ -65,7 +64,7 @@ pub(crate) async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duratio
     Ok(started.elapsed() / calls)
 }
 
-/// The time of one call without it.
+/// Returns the time of one call in raw wasmtime.
 pub(crate) async fn time_floor(floor: &Floor, calls: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
     for _ in 0..calls {

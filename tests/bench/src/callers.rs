@@ -1,6 +1,6 @@
-//! `callers`: trivial calls in a second when several callers call at once, against as many callers
-//! of raw wasmtime, and against one caller. Raw wasmtime has one pool; ours has one for each core,
-//! or one as well in the rows that say so.
+//! `callers`: trivial calls per second of several concurrent callers, against as many callers of
+//! raw wasmtime, and against one caller. Raw wasmtime has one pool; ours has one for each core, or
+//! one in the rows that say so.
 //!
 //! Both sides share a number of calls among tasks of one runtime with a thread for each core, and
 //! have as many permits as `cofferdam serve`.
@@ -22,16 +22,17 @@ use crate::ratio::Ratio;
 pub(crate) const NAME: &str = "callers";
 const GUEST: &str = "remember";
 const ROUNDS: usize = 20;
-/// Calls of all callers in one round: enough for waking the threads not to count.
+/// Calls of all callers in one round: enough to make the time for waking threads negligible.
 const CALLS: u32 = 8192;
 const CALLS_MAX: u32 = 64;
 /// Numbers of callers that are compared with raw wasmtime.
 const CALLERS: [u32; 3] = [2, 16, 64];
 const GOAL: Goal = Goal::AtLeast(0.9);
-/// Numbers of callers that are compared with one.
+/// Numbers of callers that are compared with one caller.
 const SCALED: [(u32, Option<Goal>); 2] = [(2, None), (256, Some(Goal::AtLeast(1.0)))];
 
-/// The benchmarks run on one thread, and this needs a runtime with several.
+/// Measures on a thread of its own: the benchmarks run on one thread, and this one needs a runtime
+/// with several.
 pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let measured = std::thread::spawn(move || {
         tokio::runtime::Builder::new_multi_thread()
@@ -119,7 +120,7 @@ async fn some_of_the_floor(floor: Arc<Floor>, calls: u32) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Returns the time for each call when so many callers call `target` at once.
+/// Returns the time per call of `callers` concurrent callers of `target`.
 async fn time<T, C>(
     effort: Effort,
     target: &Arc<T>,

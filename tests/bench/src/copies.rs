@@ -1,5 +1,5 @@
-//! Many different plugins: copies of a few built guests, each with a section of its own that
-//! nothing reads.
+//! Many different plugins: copies of a few built guests, each with an additional section that is
+//! never read.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use cofferdam_tests::{guest, root};
 
 const GUESTS: [&str; 2] = ["served", "csv"];
 
-/// The files of the first `count` copies; those that are not there are written. What `only` names
-/// is the one guest that is copied.
+/// Returns the files of the first `count` copies, and writes missing ones. `only` names a single
+/// guest to copy.
 pub(crate) fn copies(count: usize, only: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
     let folder = root().join("target/bench").join(only.unwrap_or("mixed"));
     std::fs::create_dir_all(&folder).context("cannot create target/bench")?;
@@ -29,7 +29,7 @@ pub(crate) fn copies(count: usize, only: Option<&str>) -> anyhow::Result<Vec<Pat
         .collect()
 }
 
-/// The component with a custom section named `copy` behind it.
+/// Returns the component with an additional custom section named `copy`.
 fn with_section(component: &[u8], number: usize) -> anyhow::Result<Vec<u8>> {
     const NAME: &[u8] = b"copy";
     let content = u32::try_from(number)?.to_le_bytes();

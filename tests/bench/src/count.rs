@@ -1,19 +1,19 @@
-//! Trivial calls for a counter of instructions: `cargo xtask count` runs this under callgrind, with
-//! one number of calls and with another, and what differs is what the calls took.
+//! Trivial calls for a counter of instructions: `cargo xtask count` runs this under callgrind with
+//! two numbers of calls; the difference is the cost of the calls.
 //!
-//! Nothing here depends on time or on the machine more than it has to: one thread, a pool that fits
-//! into the address space of the counter, and code that was compiled by this process, for the
-//! processor that the counter shows it.
+//! The count depends as little as possible on time and on the machine: one thread, a pool that fits
+//! into the address space of the counter, and code that this process compiles for the processor
+//! that the counter emulates.
 
 use anyhow::{Context as _, anyhow, ensure};
 use cofferdam_engine::floor::Floor;
 use cofferdam_engine::{Compiler, EngineConfig, PoolSize};
 use cofferdam_tests::{Host, guest};
 
-/// The guest and its tool, as of `call-floor`.
+/// The guest and its tool, as in `call-floor`.
 const GUEST: &str = "remember";
 
-/// What is called.
+/// Subject of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Side {
     /// The host

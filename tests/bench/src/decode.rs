@@ -1,7 +1,7 @@
-//! `decode`: decoding the arguments of a typical call against the whole of a trivial call.
+//! `decode`: decoding the arguments of a typical call against a complete trivial call.
 //!
-//! Five properties in some 200 bytes, with a default to fill in, a member in another case and a
-//! boolean to read from text. The ratio is the share that decoding would have of the trivial call;
+//! Five properties in some 200 bytes, with a null that takes a default, a member in another case
+//! and a boolean in a string. The ratio is the share that decoding would have of the trivial call;
 //! the goal is under a tenth.
 
 use std::hint::black_box;

@@ -1,9 +1,9 @@
 //! `extism`: a call in a sandbox of its own, against the same tool with extism.
 //!
-//! Extism runs in a program of its own (`tests/bench/extism`), since it brings another wasmtime. It
-//! is measured twice: with a fresh plugin for each call, from code that is compiled, which shares
-//! as little between calls as ours does; and with one plugin for all calls, which is how it is
-//! mostly used, and keeps what a call leaves behind.
+//! Extism runs in a program of its own (`tests/bench/extism`), since it depends on another
+//! wasmtime. It is measured twice: with a fresh plugin for each call, from compiled code, which
+//! isolates calls like ours does; and with one plugin for all calls, which is the common use and
+//! keeps the state of earlier calls.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duration> {
     Ok(started.elapsed() / calls)
 }
 
-/// The program that calls extism. It ends when its input does.
+/// The program that calls extism. It ends with its input.
 struct Driver {
     child: Child,
     input: Option<ChildStdin>,
@@ -67,7 +67,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// `None` if it has not been built.
+    /// Returns `None` if it has not been built.
     fn start() -> anyhow::Result<Option<Self>> {
         let built = |path: &str| {
             Some(root().join("target/extism").join(path)).filter(|path| path.is_file())
@@ -83,7 +83,7 @@ impl Driver {
         Ok(Some(Self { child, input, output }))
     }
 
-    /// The time of one call.
+    /// Returns the time of one call.
     fn time(&mut self, kind: &str, calls: u32) -> anyhow::Result<Duration> {
         writeln!(self.input.as_mut().context("a pipe")?, "{kind} {calls}")?;
         let mut line = String::new();

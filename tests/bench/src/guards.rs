@@ -1,8 +1,8 @@
-//! `guards`: what each thing costs that the host adds to a call.
+//! `guards`: cost of each thing that the host adds to a call.
 //!
-//! What belongs to the sandbox is added to raw wasmtime, one at a time (`FloorGuard`), and the
-//! difference counts; the host has no switches for it. It runs on one processor. What is not part
-//! of running a guest is measured by itself.
+//! Parts of the sandbox are added to raw wasmtime, one at a time (`FloorGuard`), and the difference
+//! is the result; the host has no switches for them. This runs on one processor. Parts outside the
+//! sandbox are measured separately.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -27,10 +27,10 @@ use crate::ratio::Ratio;
 use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "guards";
-/// Many and short, for the differences are small.
+/// Many short rounds, because the differences are small.
 const ROUNDS: usize = 200;
 const CALLS_PER_ROUND: u32 = 100;
-/// Things that take less than a microsecond.
+/// Number of repetitions of things that take less than a microsecond.
 const TIMES: u32 = 2_000;
 const FILE_OPERATIONS: u32 = 20;
 
@@ -54,7 +54,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-/// What is added to raw wasmtime.
+/// Measures the guards that are added to raw wasmtime.
 async fn sandbox(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let host = call_floor::host().await;
     let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
@@ -87,7 +87,7 @@ async fn time_guarded(
     Ok(started.elapsed() / calls)
 }
 
-/// Decoding no arguments, which the trivial call does. What arguments cost is `decode`.
+/// Measures decoding an empty object, as in the trivial call. `decode` measures arguments.
 fn decoding(effort: Effort) -> anyhow::Result<Measure> {
     let schema = InputSchema::compile("trivial", r#"{"type":"object"}"#)?;
     let options = DecodeOptions::default();
@@ -98,7 +98,7 @@ fn decoding(effort: Effort) -> anyhow::Result<Measure> {
     Ok(repeated(effort, "decoding empty arguments", || Ok(decode()?))?.into())
 }
 
-/// The record of a call that went well.
+/// Measures the record of a successful call.
 fn record(effort: Effort) -> anyhow::Result<Measure> {
     let outcome = Outcome::Ok(Output::Value(Value::from(1)));
     let made = || {
@@ -127,7 +127,7 @@ fn repeated(
     Ok(Amount::new(format!("{NAME}, {name}"), Unit::Seconds, samples))
 }
 
-/// A call that could change files, and does not look at them.
+/// Measures a call that could change files, and does not access them.
 async fn transaction(effort: Effort, root: &Path) -> anyhow::Result<Measure> {
     let mut mounted = call_floor::empty_host();
     let access = FileAccess::ReadWrite;
@@ -142,7 +142,7 @@ async fn transaction(effort: Effort, root: &Path) -> anyhow::Result<Measure> {
     Ok(ratio.await?.difference().into())
 }
 
-/// A small file read through the overlay of a call.
+/// Measures the overlay of a call around reading a small file.
 async fn file_operation(effort: Effort, root: &Path) -> anyhow::Result<Measure> {
     let direct = store(root)?;
     let guarded: Arc<dyn FileStore> =

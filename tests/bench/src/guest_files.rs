@@ -1,9 +1,9 @@
-//! `guest-files`: what a guest does with files through the standard library of its language, on a
+//! `guest-files`: file operations of a guest through the standard library of its language, on a
 //! directory, against the preopened directories of wasmtime-wasi.
 //!
-//! Ours is a whole call: the overlay, the quota, and the commit at the end. It is measured twice:
-//! without waiting for the disk, which the reference does not do either, and with it, as is the
-//! default. The settings are those of the binary.
+//! Ours is a complete call: the overlay, the quota, and the commit at the end. It is measured
+//! twice: without waiting for the disk, like the reference, and with it, which is the default. The
+//! settings are those of the binary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ const ROUNDS: usize = 15;
 /// Waiting for the disk takes long.
 const DURABLE_ROUNDS: usize = 7;
 
-/// One thing that the guest does.
+/// An operation of the guest.
 struct Row {
     name: &'static str,
-    /// The same, with waiting for the disk. Only for what changes something.
+    /// Name of the row that waits for the disk. Only for operations that change files.
     durable: Option<&'static str>,
     what: &'static str,
     at: &'static str,
     amount: u64,
     step: u64,
-    /// What the guest answers.
+    /// Answer of the guest.
     done: u64,
 }
 
@@ -135,7 +135,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(ratios)
 }
 
-/// What there is to read.
+/// Creates the files that are read.
 fn prepare(root: &Path) -> anyhow::Result<()> {
     std::fs::write(root.join("large"), vec![7; usize::try_from(64 * MIB)?])?;
     std::fs::write(root.join("medium"), vec![7; usize::try_from(8 * MIB)?])?;
@@ -159,8 +159,8 @@ async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Hos
         }),
         ..config()
     };
-    // What a round has written is removed behind the back of the store, which goes on by its count
-    // for a second: it would see ten rounds of a thousand files as more than a store may have.
+    // The files of a round are removed without the store, which keeps its count for a second: ten
+    // rounds of a thousand files would exceed its limit.
     let quota = Quota {
         bytes_max: u64::MAX,
         file_bytes_max: u64::MAX,
@@ -176,7 +176,7 @@ async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Hos
     Ok(host)
 }
 
-/// What does the same on both sides.
+/// A row on both sides.
 struct Both<'a> {
     row: &'a Row,
     host: &'a Host,
@@ -204,7 +204,7 @@ impl Both<'_> {
     }
 }
 
-/// Both sides write into an empty directory.
+/// Empties the directory into which both sides write.
 fn clear(root: &Path) -> anyhow::Result<()> {
     let new = root.join("new");
     if new.exists() {

@@ -2,8 +2,8 @@
 //! wasmtime on the same component.
 //!
 //! The component is the conformance plugin of the language; the tool takes nothing and returns a
-//! short text. What is left out is what has not been built: `cargo xtask guests` says what that
-//! needs.
+//! short string. Plugins that are not built are skipped: `cargo xtask guests` names the
+//! requirements.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "languages";
 const LANGUAGES: [&str; 7] = ["rust", "c", "cpp", "go", "javascript", "typescript", "python"];
 const TOOL: &str = "word";
 const ROUNDS: usize = 30;
-/// What a round of one side should take: languages differ by a factor of a hundred.
+/// Intended duration of a round of one side: languages differ by a factor of a hundred.
 const ROUND_TIME: Duration = Duration::from_millis(40);
 const CALLS_PER_ROUND_MAX: u32 = 500;
 

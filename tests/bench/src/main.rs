@@ -1,9 +1,9 @@
 //! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that
-//! what else the machine does meets both alike. Absolute times are printed for orientation and mean
-//! nothing on another machine.
+//! other load of the machine affects both equally. Absolute times are printed for orientation and
+//! mean nothing on another machine.
 //!
-//! Those that call plugins are behind the feature `calls`, which is on by default: the others build
-//! without the engine. The feature `count` alone is what counting instructions takes.
+//! Benchmarks that call plugins are behind the feature `calls`, which is on by default: the others
+//! build without the engine. Counting instructions needs only the feature `count`.
 
 #![cfg_attr(
     not(feature = "calls"),
@@ -56,7 +56,7 @@ use clap::Parser;
 use crate::effort::Effort;
 use crate::measure::{MARKDOWN_HEAD, Measure};
 
-/// That of the program.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -90,7 +90,8 @@ struct Cli {
     calls: u32,
 }
 
-/// All benchmarks, in the order in which they run. What reads the memory of this process is first.
+/// All benchmarks, in the order in which they run. Those that read the memory of this process come
+/// first.
 const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     memory::NAME,
@@ -201,7 +202,7 @@ fn print(line: &str) {
     println!("{line}");
 }
 
-/// Says why something is not measured.
+/// Prints the reason why something is not measured.
 #[expect(clippy::print_stderr, reason = "beside the results")]
 fn note(line: &str) {
     eprintln!("{line}");

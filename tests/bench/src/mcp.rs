@@ -1,10 +1,10 @@
 //! `mcp`: a small tool call over MCP, against servers that do nothing else.
 //!
-//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is
-//! this program as a native server: the same SDK, the same protocol, and a tool that is a function;
-//! and a server with the official SDK for Python. All answer the same text, one call after another
-//! and sixteen at a time. What ends in `one CPU` ran with client and server on one processor;
-//! `without a sandbox` is the server of this project with the function as its tool.
+//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The references are
+//! this program as a native server, with the same SDK, the same protocol, and a function as the
+//! tool; and a server with the official SDK for Python. All answer the same text, one call after
+//! another and sixteen at a time. Rows that end in `one CPU` ran with client and server on one
+//! processor; `without a sandbox` is the server of this project with the function as its tool.
 
 mod http;
 mod native;
@@ -35,7 +35,7 @@ const CALLS: u32 = 160;
 const PYTHON_CALLS: u32 = 48;
 const AT_ONCE: [usize; 2] = [1, CONNECTIONS];
 const CONNECTIONS: usize = 16;
-/// More than is measured, so that nothing is refused.
+/// More than is measured, so that no call is refused.
 const CONFIGURATION: &str = "serve.rate = { per-second = 1000000, burst = 1000000 }\n";
 
 /// A server that this program is, to be compared with.
@@ -52,9 +52,8 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    /// Serves until the input ends, or on HTTP until it is killed. Those on HTTP have a thread for
-    /// each core, as whoever writes such a server gets without asking; one thread is enough for the
-    /// others.
+    /// Serves until the input ends, or on HTTP until it is killed. Servers on HTTP have a thread
+    /// for each core, which is the default of such a server; one thread is enough for the others.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let one = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let several = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -66,7 +65,7 @@ impl Served {
         }
     }
 
-    /// This program as that server.
+    /// Returns the command that runs this program as that server.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
         let mut command =
             Command::new(std::env::current_exe().context("a running program has a path")?);
@@ -85,7 +84,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-/// A free port of this machine. Where that is, is said as `cofferdam serve` says it.
+/// Listens on a free local port, and prints its address like `cofferdam serve`.
 #[expect(clippy::print_stderr, reason = "where ours says it")]
 async fn listen() -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -93,13 +92,13 @@ async fn listen() -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// A server that runs, and a client that calls its tool.
+/// A running server, and a client that calls its tool.
 trait Called {
-    /// The time of each of so many calls, of which so many are under way at once.
+    /// Returns the time per call of `calls` calls, `at_once` of them concurrent.
     fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration>;
 }
 
-/// `cofferdam serve` against the native server.
+/// Measures `cofferdam serve` against the native server.
 async fn against_native(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
     let goal = Some(Goal::AtMost(1.2));
     let mut rows =
@@ -110,7 +109,7 @@ async fn against_native(effort: Effort, where_: &str) -> anyhow::Result<Vec<Meas
     Ok(rows)
 }
 
-/// What the server itself adds: the same tool behind it and behind the SDK alone.
+/// Measures the cost of the server itself: the same tool behind it and behind the SDK only.
 async fn without_sandbox(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
     let (ours, native) = (on_stdio(Served::Unsandboxed)?, on_stdio(Served::Native)?);
     let mut rows = compare(effort, "stdio", where_, None, ours, native).await?;
@@ -147,7 +146,7 @@ fn on_http(served: Served) -> anyhow::Result<http::Server> {
     http::Server::start(served.command()?, "", CONNECTIONS)
 }
 
-/// How many calls there are in a second, against the official server for Python.
+/// Measures calls per second against the official server for Python.
 async fn python_rows(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let python = root().join("target/mcp/venv/bin/python");
     if !python.is_file() {
@@ -188,7 +187,7 @@ fn ours_on_http(folder: &TempDir) -> anyhow::Result<http::Server> {
     http::Server::start(command, &secret, CONNECTIONS)
 }
 
-/// A token that protects nothing but this measurement.
+/// Writes a token that protects only this measurement.
 fn new_token(path: &Path) -> anyhow::Result<String> {
     let token = format!("benchmark-{}-0123456789", std::process::id());
     std::fs::write(path, &token)?;
@@ -197,19 +196,19 @@ fn new_token(path: &Path) -> anyhow::Result<String> {
     Ok(token)
 }
 
-/// `cofferdam serve` with the cache of all benchmarks.
+/// Returns `cofferdam serve` with the cache of all benchmarks.
 pub(crate) fn serve() -> anyhow::Result<Command> {
     serve_with_cache(&root().join("target/test-cache"))
 }
 
-/// `cofferdam serve`.
+/// Returns `cofferdam serve`.
 pub(crate) fn serve_with_cache(cache: &Path) -> anyhow::Result<Command> {
     let mut command = cofferdam("serve", cache)?;
     command.arg("--no-watch");
     Ok(command)
 }
 
-/// `cofferdam list`, which ends when every plugin is loaded.
+/// Returns `cofferdam list`, which ends when every plugin is loaded.
 pub(crate) fn list() -> anyhow::Result<Command> {
     cofferdam("list", &root().join("target/test-cache"))
 }

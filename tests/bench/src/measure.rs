@@ -1,4 +1,4 @@
-//! What a benchmark has found out, and how that is written down.
+//! Results of benchmarks, and their formats.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ impl From<Amount> for Measure {
 }
 
 impl Measure {
-    /// One JSON object.
+    /// Formats the row as a JSON object.
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Ratio(ratio) => ratio.to_json(),
@@ -32,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// One line for people.
+    /// Formats the row as a line of text.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Ratio(ratio) => ratio.to_text(),
@@ -40,7 +40,7 @@ impl Measure {
         }
     }
 
-    /// One row of the table that starts with [`MARKDOWN_HEAD`].
+    /// Formats the row for the table that starts with [`MARKDOWN_HEAD`].
     pub(crate) fn to_markdown(&self) -> String {
         match self {
             Self::Ratio(ratio) => ratio.to_markdown(),
@@ -49,11 +49,11 @@ impl Measure {
     }
 }
 
-/// The head of the table.
+/// Head of the table.
 pub(crate) const MARKDOWN_HEAD: &str = "| measured | ours | reference | ratio | first to ninth \
     decile | goal |\n|---|---|---|---|---|---|";
 
-/// What the project promises of a row.
+/// Goal of the project for a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal {
     AtMost(f64),
@@ -61,7 +61,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// The goal, and whether `value` meets it.
+    /// Formats the goal, and whether `value` meets it.
     pub(crate) fn judged(self, value: f64, show: fn(f64) -> String) -> String {
         let (words, goal, is_met) = match self {
             Self::AtMost(goal) => ("at most", goal, value <= goal),
@@ -71,14 +71,14 @@ impl Goal {
     }
 }
 
-/// What an amount counts.
+/// Unit of an amount.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     Bytes,
     Seconds,
 }
 
-/// Something that is counted, and not compared.
+/// An amount without a reference.
 pub(crate) struct Amount {
     name: String,
     unit: Unit,
@@ -140,7 +140,7 @@ impl Amount {
     }
 }
 
-/// Seconds as people read them.
+/// Formats seconds in a readable unit.
 pub(crate) fn time(seconds: f64) -> String {
     match seconds.abs() {
         size if size < 1e-6 => format!("{:.0} ns", seconds * 1e9),

@@ -1,6 +1,7 @@
-//! `memory`: what plugins and calls take, in bytes that are resident.
+//! `memory`: resident bytes of plugins and calls.
 //!
-//! Read from the system, so it is measured before all others: what they leave behind would hide it.
+//! Reads the memory of the process from the system, and therefore runs before all other benchmarks:
+//! memory that they leave behind would hide the result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,21 +20,20 @@ use crate::measure::{Amount, Goal, Measure, Unit};
 use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "memory";
-/// The plugin of which there are many: a small one, of 60 KB, so that what a plugin takes is not
-/// all code.
+/// The guest that is copied: a small one, of 60 KB, so that not all memory of a plugin is code.
 const GUEST: &str = "served";
 const PLUGINS: u32 = 100;
 const TOOL: &str = "echo";
 const ARGUMENTS: &[u8] = br#"{"message":"to be or not to be"}"#;
-/// Calls at the same time that wait in the guest.
+/// Concurrent calls that wait in the guest.
 const CALLS_AT_ONCE: u32 = 200;
 const WAITING: &str = r#"{"steps":1,"pause_ms":600}"#;
-/// When all of them are in the middle of it.
+/// Time at which all of them wait.
 const MIDDLE: Duration = Duration::from_millis(300);
 const ROUNDS: usize = 5;
 const CALLS_BEFORE: u32 = 10_000;
 const CALLS: u32 = 100_000;
-/// What is noise of allocators: 10 bytes for a call.
+/// Noise of allocators: 10 bytes per call.
 const GROWTH_BYTES_MAX: f64 = 1024.0 * 1024.0;
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
@@ -43,7 +43,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-/// How much more there is after many calls than after some.
+/// Measures the growth of memory between some and many calls.
 async fn growth(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let host = call_floor::host().await;
     call_floor::time_ours(&host, effort.times(CALLS_BEFORE)).await?;
@@ -55,13 +55,14 @@ async fn growth(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(vec![row.into()])
 }
 
-/// What a plugin takes when it is loaded from the cache, and when its code is in memory as well.
+/// Measures the memory of a plugin that is loaded from the cache, and of one whose code is in
+/// memory as well.
 async fn plugins(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let count = effort.times(PLUGINS);
     let files = copies(usize::try_from(count)?, Some(GUEST))?;
     let host = call_floor::empty_host();
-    // The first time they may have to be compiled. They stay, so that nothing is left that others
-    // could take.
+    // The first load may compile the plugins. They stay loaded, so that they free no memory that
+    // others could reuse.
     let _first = load(&host, &files).await?;
     let before = resident_bytes()?;
     let plugins = load(&host, &files).await?;
@@ -81,7 +82,7 @@ async fn plugins(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(vec![idle.into(), warm.into()])
 }
 
-/// Plugins with equal tools, so each is a toolset of its own.
+/// Loads plugins. They have equal tools, so each is a toolset of its own.
 async fn load(host: &Host, files: &[PathBuf]) -> anyhow::Result<Vec<Toolset>> {
     let mut loaded = Vec::with_capacity(files.len());
     for file in files {
@@ -93,7 +94,7 @@ async fn load(host: &Host, files: &[PathBuf]) -> anyhow::Result<Vec<Toolset>> {
     Ok(loaded)
 }
 
-/// What a call takes that waits for something.
+/// Measures the memory of a waiting call.
 async fn in_flight(effort: Effort) -> anyhow::Result<Measure> {
     let count = effort.times(CALLS_AT_ONCE);
     let pool = PoolSize { concurrent_calls_max: CALLS_AT_ONCE, ..PoolSize::default() };
@@ -123,7 +124,7 @@ async fn in_flight(effort: Effort) -> anyhow::Result<Measure> {
     Ok(Amount::new(format!("{NAME}, a call that waits"), Unit::Bytes, samples).into())
 }
 
-/// The resident set of this process.
+/// Returns the resident set of this process.
 fn resident_bytes() -> anyhow::Result<f64> {
     let status =
         std::fs::read_to_string("/proc/self/status").context("this is measured on Linux alone")?;

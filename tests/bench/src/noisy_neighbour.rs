@@ -1,9 +1,9 @@
 //! `noisy-neighbour`: a trivial call while another plugin computes on every core, against the same
-//! call on a quiet host.
+//! call on an idle host.
 //!
-//! Two more calls compute than there are cores, without end. The trivial calls come one after
-//! another with a pause between them, as those of a person or a model do, so that each has to win
-//! its thread back. The goal is a ratio of at most 3.
+//! The number of calls that compute endlessly is the number of cores plus two. The trivial calls
+//! come one after another with a pause between them, like those of a user or a model, so that each
+//! has to regain its thread. The goal is a ratio of at most 3.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const BUSY: &str = "crash";
 const ROUNDS: usize = 20;
 const CALLS_PER_ROUND: u32 = 200;
 const PAUSE: Duration = Duration::from_micros(500);
-/// How long the busy calls have to find their lane.
+/// Time for the busy calls to move to their executor.
 const SETTLE: Duration = Duration::from_millis(50);
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {

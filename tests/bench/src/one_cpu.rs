@@ -1,14 +1,14 @@
-//! Everything on one processor.
+//! Runs everything on one processor.
 //!
-//! On a small virtual machine, waking another processor takes longer than a whole call. Where
-//! client and server take turns, or a thread of the engine is woken, the scheduler's placement then
-//! decides what is measured. On one processor only the work itself counts.
+//! On a small virtual machine, waking another processor takes longer than a complete call. If
+//! client and server alternate, or a thread of the engine is woken, placement by the scheduler
+//! dominates the measurement. On one processor only the work counts.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// This thread, and what it starts from here on, on one processor, until this is dropped.
+/// Pins this thread and the processes that it starts to one processor, until it is dropped.
 pub(crate) struct OneCpu {
     before: String,
 }
@@ -31,7 +31,7 @@ impl Drop for OneCpu {
     }
 }
 
-/// Lets the main thread, which measures, run there alone.
+/// Sets the processors of the main thread, which measures.
 fn allow(processors: &str) -> anyhow::Result<()> {
     let process = std::process::id().to_string();
     let mut taskset = Command::new("taskset");

@@ -1,7 +1,7 @@
 //! `payload`: a call with arguments and a result of some size, against raw wasmtime.
 //!
-//! The guest gives back what it is given. Ours decodes the arguments by their schema, and parses,
-//! checks and takes over the result; the reference moves both as texts.
+//! The guest returns its input. Ours decodes the arguments by their schema, and parses, checks and
+//! copies the result; the reference moves both as strings.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ pub(crate) const NAME: &str = "payload";
 const GUEST: &str = "served";
 const TOOL: &str = "echo";
 const ROUNDS: usize = 40;
-/// The size of the text that goes in and comes back, and calls in one round.
+/// Name, size of the string in both directions, and calls in one round.
 const SIZES: [(&str, usize, u32); 3] =
     [("100 B", 100, 500), ("10 KiB", 10 << 10, 300), ("1 MiB", MIB_WITHOUT_FRAME, 6)];
-/// Arguments may have 1 MiB with everything.
+/// Arguments may have 1 MiB in total.
 const MIB_WITHOUT_FRAME: usize = (1 << 20) - 64;
-/// So may a result, and more is around it.
+/// A result may have as much, plus its frame.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {

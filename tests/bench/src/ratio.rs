@@ -8,16 +8,16 @@ use crate::effort::Effort;
 use crate::measure::{Amount, Goal, Unit, time};
 use crate::samples::{Samples, rounded};
 
-/// What is compared.
+/// Compared quantity.
 #[derive(Clone, Copy)]
 enum Of {
-    /// Seconds for one operation: less is better.
+    /// Seconds per operation: less is better.
     Times,
-    /// Operations in one second: more is better.
+    /// Operations per second: more is better.
     Rates,
 }
 
-/// The measurements of ours and of the reference, round by round.
+/// Measurements of ours and of the reference, by round.
 pub(crate) struct Ratio {
     name: String,
     of: Of,
@@ -31,7 +31,7 @@ impl Ratio {
         Self { name: name.into(), of: Of::Times, goal: None, rounds: Vec::new() }
     }
 
-    /// Compares how many operations there are in a second.
+    /// Compares operations per second.
     pub(crate) fn of_rates(name: impl Into<String>) -> Self {
         Self { of: Of::Rates, ..Self::new(name) }
     }
@@ -49,7 +49,7 @@ impl Ratio {
         });
     }
 
-    /// Measures both sides in turn, and who comes first changes from round to round.
+    /// Measures both sides in turn. The side that comes first changes from round to round.
     pub(crate) async fn alternate(
         mut self,
         effort: Effort,
@@ -74,7 +74,7 @@ impl Ratio {
         Ok(self)
     }
 
-    /// How much longer one operation of ours takes than one of the reference.
+    /// Returns the additional time of one operation of ours.
     pub(crate) fn difference(self) -> Amount {
         let differences: Samples =
             self.rounds.iter().map(|(ours, reference)| ours - reference).collect();
@@ -85,7 +85,8 @@ impl Ratio {
         self.rounds.iter().map(side).collect::<Samples>().median()
     }
 
-    /// First decile, median and ninth decile of the ratio; the medians of both sides.
+    /// Returns the first decile, median and ninth decile of the ratio, and the medians of both
+    /// sides.
     fn summary(&self) -> ([f64; 3], f64, f64) {
         let ratios: Samples =
             self.rounds.iter().map(|(ours, reference)| ours / reference).collect();
@@ -99,8 +100,8 @@ impl Ratio {
         }
     }
 
-    /// `name`, medians of both sides, the median ratio, and the first and ninth decile of the
-    /// ratio.
+    /// Formats `name`, the medians of both sides, the median ratio, and the first and ninth decile
+    /// of the ratio as JSON.
     pub(crate) fn to_json(&self) -> Value {
         let ([low, median, high], ours, reference) = self.summary();
         let side = |value: f64| match self.of {
@@ -116,7 +117,7 @@ impl Ratio {
         })
     }
 
-    /// The same in one line.
+    /// Formats the same as a line of text.
     pub(crate) fn to_text(&self) -> String {
         let ([low, median, high], ours, reference) = self.summary();
         let show = self.show();
@@ -134,7 +135,7 @@ impl Ratio {
         )
     }
 
-    /// The same as a row of a table.
+    /// Formats the same as a row of a table.
     pub(crate) fn to_markdown(&self) -> String {
         let ([low, median, high], ours, reference) = self.summary();
         let show = self.show();

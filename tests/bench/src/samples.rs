@@ -1,8 +1,8 @@
-//! What was measured of one thing, round by round.
+//! Measurements of one thing, by round.
 
 use std::time::Duration;
 
-/// Numbers, of which the middle counts.
+/// Numbers, summarized by their median.
 #[derive(Default)]
 pub(crate) struct Samples {
     all: Vec<f64>,
@@ -17,7 +17,7 @@ impl Samples {
         self.all.len()
     }
 
-    /// The first decile, the median and the ninth decile.
+    /// Returns the first decile, the median and the ninth decile.
     pub(crate) fn deciles(&self) -> [f64; 3] {
         let mut sorted = self.all.clone();
         sorted.sort_by(f64::total_cmp);
@@ -42,7 +42,7 @@ impl FromIterator<Duration> for Samples {
     }
 }
 
-/// Three digits after the point are more than a measurement has.
+/// Rounds to three digits after the point, more than a measurement has.
 pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

@@ -1,9 +1,9 @@
 //! `search`: a search of 10 000 files with 200 MB of text in a directory store, against `rg` for
 //! the same pattern.
 //!
-//! Ours lists the store, reads and searches it and gives all matching lines; the reference is a
-//! process that does the same and writes them to a pipe. Both find the files in the cache of the
-//! system. The goal is a ratio of at most 2.
+//! Ours lists the store, reads and searches it and returns all matching lines; the reference is a
+//! process that does the same and writes them to a pipe. Both read files from the system's cache.
+//! The goal is a ratio of at most 2.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,11 +27,11 @@ const ROUNDS: usize = 15;
 const DIRECTORIES: u32 = 100;
 const FILES_PER_DIRECTORY: u64 = 100;
 const FILE_BYTES: usize = 20_000;
-/// One file in so many has the rare word.
+/// Number of files per file with the rare word.
 const FILES_PER_RARE: u64 = 500;
 
-/// What is searched for: the name of the row, the pattern, whether case counts, whether the store
-/// is seen through the overlay of a call.
+/// Searches: the name of the row, the pattern, whether it is case-sensitive, whether it runs
+/// through the overlay of a call.
 const PATTERNS: [(&str, &str, bool, bool); 5] = [
     ("search, rare literal", "Cofferdam needle", false, false),
     ("search, rare literal, case-sensitive", "Cofferdam needle", true, false),
@@ -75,7 +75,7 @@ fn in_call(store: &Arc<dyn FileStore>) -> Arc<dyn FileStore> {
     Arc::new(Overlay::new(Arc::clone(store), &Budget::new(64 << 20)))
 }
 
-/// The time of a search, and how many lines it found.
+/// Returns the time of a search, and the number of matching lines.
 async fn time_ours(
     store: &Arc<dyn FileStore>,
     pattern: &str,
@@ -108,7 +108,7 @@ fn time_reference(
     Ok((took, output.stdout.iter().filter(|byte| **byte == b'\n').count()))
 }
 
-/// Text that looks like sources and notes, always the same.
+/// Writes text that resembles sources and notes, always the same.
 fn write_files(root: &Path, effort: Effort) -> anyhow::Result<()> {
     let mut random = Random(7);
     let words = words(&mut random);
@@ -166,7 +166,7 @@ fn text(random: &mut Random, words: &[String]) -> String {
     text
 }
 
-/// A generator that gives the same numbers everywhere (SplitMix64).
+/// Generator of the same numbers everywhere (SplitMix64).
 struct Random(u64);
 
 impl Random {

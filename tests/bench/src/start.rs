@@ -1,8 +1,8 @@
 //! `start`: from the start of the process to the first answer over MCP, with many plugins against
 //! one.
 //!
-//! Measured are the first `tools/call` and the first `tools/list`. Warm, everything is in the
-//! cache; cold, the cache is empty, and every plugin is compiled.
+//! Measures the first `tools/call` and the first `tools/list`. Warm, everything is in the cache;
+//! cold, the cache is empty, and every plugin is compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ const STANDING: Duration = Duration::from_secs(3);
 const MANY: usize = 1000;
 const SOME: usize = 100;
 const FEW: usize = 20;
-/// In a short round.
+/// Numbers of plugins in a quick run.
 const QUICK: [usize; 2] = [4, 8];
 
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-/// A configuration file with so many plugins.
+/// Writes a configuration file with `plugins` plugins.
 fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
     let table =
         |(number, file): (usize, PathBuf)| format!("[plugins.p{number}]\ncomponent = {file:?}\n");
@@ -95,10 +95,10 @@ fn with(mut command: Command, configuration: &Path) -> Command {
     command
 }
 
-/// The first start compiles. What it writes, and the files that were written just before, are
-/// believed only when they have stood for a while; so the second start notes what it sees, and the
-/// third is like all that follow. A server answers before every plugin is loaded, so these starts
-/// are those of `cofferdam list`.
+/// Makes starts until they are all alike. The first start compiles. New files, including those that
+/// it writes, are trusted only after some time without change; so the second start records their
+/// state, and the third is like all later ones. A server answers before every plugin is loaded, so
+/// these starts run `cofferdam list`.
 fn warm_up(effort: Effort, configuration: &Path) -> anyhow::Result<()> {
     for round in 0..=effort.warming() {
         if round > 0 {
@@ -112,12 +112,12 @@ fn warm_up(effort: Effort, configuration: &Path) -> anyhow::Result<()> {
 
 fn cold(configuration: &Path, plugins: usize) -> anyhow::Result<Duration> {
     let folder = tempfile::tempdir()?;
-    // It makes its own directory, which nobody else can read.
+    // The server creates its own directory, which no other user can read.
     time(with(serve_with_cache(&folder.path().join("cache"))?, configuration), First::Call, plugins)
 }
 
 fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Duration> {
-    // Where two plugins have the same tools, their names stand before them.
+    // If two plugins have the same tools, the names of the plugins precede theirs.
     let tool = if plugins > 2 { "p0_echo" } else { "echo" };
     let question = match first {
         First::Call => request(

@@ -1,7 +1,7 @@
 //! `store`: a call that reads one small file of a mounted directory, against raw wasmtime with a
 //! preopened directory.
 //!
-//! Ours is a transaction: an overlay over the store, guarded, that finds nothing to commit. The
+//! Ours is a transaction: an overlay over the store, guarded, that has nothing to commit. The
 //! reference opens the directory for the guest as any embedder does.
 
 use std::path::Path;

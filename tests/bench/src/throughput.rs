@@ -1,8 +1,8 @@
 //! `throughput`: a large file read and written in steps through the overlay of a call, against the
 //! same steps on a file of the system.
 //!
-//! The reference does what a preopened directory of wasmtime-wasi does: every step is handed to the
-//! blocking pool and moves its bytes there. Nothing is flushed to disk on either side.
+//! The reference works like a preopened directory of wasmtime-wasi: every step runs in the blocking
+//! pool and moves its bytes there. Neither side flushes to disk.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -24,7 +24,7 @@ pub(crate) const NAME: &str = "throughput";
 const ROUNDS: usize = 20;
 const FILE_BYTES: u64 = 64 << 20;
 
-/// The name of the row, bytes of a step, whether it writes.
+/// Name of the row, bytes of a step, whether it writes.
 const ROWS: [(&str, u64, bool); 4] = [
     ("throughput, reading 64 KiB at a time", 64 << 10, false),
     ("throughput, reading 1 MiB at a time", 1 << 20, false),

@@ -1,8 +1,8 @@
 //! Fuzz targets: functions that take any bytes and panic if a rule is broken.
 //!
 //! `cargo xtask fuzz` lets libFuzzer search for such bytes; `tests/it/fuzz.rs` replays the seeds in
-//! `tests/fuzz/seeds` in every test run. An input that has broken a rule belongs into the seeds of
-//! its target once it is repaired.
+//! `tests/fuzz/seeds` in every test run. Add an input that has broken a rule to the seeds of its
+//! target once the bug is fixed.
 #![expect(
     clippy::panic,
     clippy::expect_used,
@@ -17,10 +17,10 @@ use targets::{
 };
 use targets::{skill, stores, workflow};
 
-/// A function for any bytes.
+/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Name on the command line; that of its folder of seeds.
+    /// Name on the command line, and of the folder of seeds.
     pub name: &'static str,
     /// Checks one input.
     pub check: fn(&[u8]),

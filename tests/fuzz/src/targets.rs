@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Runs a future of a target on a runtime that is kept for the next input.
+/// Runs a future of a target on a runtime that the next input reuses.
 fn block_on<F: Future>(future: F) -> F::Output {
     thread_local! {
         static RUNTIME: RefCell<Runtime> =

@@ -1,4 +1,4 @@
-//! Information-flow labels in `chat`: the flag, `[labels]`, what is shown, and how it ends.
+//! Information-flow labels in `chat`: the flag, `[labels]`, output, and exit codes.
 
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn a_hidden_value_is_kept_with_its_session_and_in_no_other() {
         [format!(r#"{{"error":"Unknown variable '{id}'"}}"#)]
     );
     assert_eq!(scene.chat(&session("s")).results(), ["one\n"]);
-    // The session is untrusted from then on, in later processes too.
+    // From then on the session is untrusted, also in later processes.
     std::fs::write(scene.path("model.jsonl"), saves().to_string()).unwrap();
     let mut writes = session("s");
     writes[3] = "notes";
@@ -129,7 +129,7 @@ fn names_that_are_none_are_errors() {
     let ran = run("policy = \
          true\n[labels.tools.word_count]\n[labels.sources.text]\n[labels.sources.workspace]\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
-    // What is off is not looked at.
+    // Disabled label settings are not checked.
     assert_eq!(run("[labels.tools.nope]\n").code, Some(0));
 }
 

@@ -1,4 +1,4 @@
-//! What a long turn costs.
+//! Memory cost of a long turn.
 
 #![cfg(target_os = "linux")]
 
@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Scene, calls, plugin, says};
 
-/// Most that memory may grow by while a thousand calls are made, in KiB: what is kept of them is
-/// text of some hundred bytes each. A call that left its instance behind would leave 100 times as
-/// much.
+/// Maximum growth of memory during a thousand calls, in KiB: the host keeps some hundred bytes of
+/// text of each. Keeping the instance of each call would cost 100 times as much.
 const GROWTH_KIB_MAX: u64 = 12 * 1024;
 
 fn resident_kib(child: &Child) -> u64 {
@@ -32,7 +31,7 @@ fn a_thousand_calls_keep_memory_flat() {
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut stderr = child.stderr.take().unwrap();
-    // Read, or the child waits when the pipe is full.
+    // Read the pipe: the child waits when it is full.
     let said =
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()).unwrap());
     let mut turn = |expected: &str| {

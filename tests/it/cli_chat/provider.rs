@@ -1,4 +1,5 @@
-//! A model behind an address: where its key is from, where it goes, and where it is never shown.
+//! A model behind an address: the source of its key, the requests that carry it, and the outputs
+//! that never show it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,8 +11,8 @@ use super::{Ran, Scene, ran};
 
 const KEY: &str = "sk-very-secret-1234567890";
 
-/// A server that answers each request with the next of `answers`: status, media type, body. It
-/// tells what it was asked.
+/// Starts a server that answers each request with the next of `answers`: status, media type, body.
+/// Returns its URL and its requests.
 fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -44,7 +45,7 @@ fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<
     (url, asked)
 }
 
-/// A streamed answer of the chat completions.
+/// Returns a streamed answer of the chat completions API.
 fn hello() -> (u16, &'static str, String) {
     let chunk = |delta: Value, finish: Value| {
         let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m",
@@ -60,7 +61,7 @@ fn hello() -> (u16, &'static str, String) {
     (200, "text/event-stream", chunks.concat())
 }
 
-/// A streamed answer that calls `file_access_delete_file`, always under the same id.
+/// Returns a streamed answer that calls `file_access_delete_file`, always with the same id.
 fn deletes() -> (u16, &'static str, String) {
     let function =
         json!({"name": "file_access_delete_file", "arguments": r#"{"file_name":"a.md"}"#});
@@ -103,7 +104,7 @@ fn the_usual_variables_name_a_key_and_an_address() {
     assert_eq!(request["model"], "m");
     assert!(request["messages"].to_string().contains("Be brief."), "{request}");
     assert!(request["tools"].to_string().contains("file_access_read_file"), "{request}");
-    // A model of one's own needs no key.
+    // A model at a custom URL needs no key.
     let ran = chat(&scene, &["hi", "--model", "openai:m", "--base-url", &url], &[]);
     assert_eq!(ran.stdout, "Hello.\n", "{}", ran.stderr);
     assert!(!asked.recv().unwrap().0.to_ascii_lowercase().contains("authorization"));
@@ -142,7 +143,7 @@ fn no_key_is_in_any_output() {
         ran.stdout,
         ran.stderr
     );
-    // Nobody listens there: the address is said, the key is not.
+    // A plain HTTP address on another machine is refused, and the error does not contain the key.
     let env = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", "http://example.com")];
     let ran = chat(&scene, &["hi", "--model", "anthropic:m"], &env);
     assert_eq!(
@@ -156,8 +157,7 @@ fn no_key_is_in_any_output() {
 
 #[test]
 fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_same_id() {
-    // A session in which a call was asked about and the turn was stopped, as every version has
-    // written it.
+    // A session whose turn was stopped at an approval, in the format of every version.
     let call = json!({"type": "function_call", "call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"});
     let asked = json!({"type": "function_approval_request", "id": "r", "function_call": {"call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"}});
     let result =
@@ -195,8 +195,8 @@ fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_sam
     assert_eq!(asked, "user delete a again", "{told:?}");
     assert!(call.starts_with("call "), "{told:?}");
     assert_eq!(result.strip_prefix("result "), call.strip_prefix("call "), "{told:?}");
-    // A session that an earlier version has gone on with: the messages were in order, and were
-    // shown in another one.
+    // A session that an earlier version continued: the messages were in order, and were sent in
+    // another order.
     history("t", &[&stopped[..], &repeated].concat());
     talk("thanks", "t");
     assert_eq!(

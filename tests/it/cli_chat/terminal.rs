@@ -1,4 +1,4 @@
-//! Chat at a terminal: prompts, approvals, Ctrl-C, and what is pasted or typed ahead.
+//! Chat at a terminal: prompts, approvals, Ctrl-C, and pasted or typed-ahead input.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Scene, calls, deletes, plugin, says};
 use crate::operator::Operator;
 
-/// `chat` at a terminal, with the script of a scene.
+/// Runs `chat` at a terminal, with the script of a scene.
 pub(super) fn chat(scene: &Scene, arguments: &[&str]) -> Operator {
     let model = format!("script:{}", scene.path("model.jsonl").display());
     Operator::runs(scene.folder.path(), &[&["chat", "--model", &model], arguments].concat())
@@ -85,7 +85,7 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
     operator.sees("you> ").types("slow tool\n").sees("> sleep").types(CTRL_C).sees("stopped");
     operator.sees("you> ").types("ask me\n").sees("Allow it?").types(CTRL_C).sees("stopped");
     assert!(scene.has("notes/a.md"));
-    // The line that is typed now is for the conversation, and not an answer to the question before.
+    // A line typed now belongs to the conversation and does not answer the last question.
     operator.sees("you> ").types("still?\n").sees("Still here.");
     operator.sees("you> ").types(CTRL_C).sees("Ctrl-C once more ends the conversation");
     operator.sees("you> ").types(CTRL_C);
@@ -125,7 +125,7 @@ fn no_escape_sequence_of_a_model_reaches_the_terminal() {
     assert!(screen.contains("\\u{1b}]0;owned"), "{screen}");
 }
 
-/// Four lines that were meant for the prompt. One of them allows everything, taken as an answer.
+/// Four lines meant for the prompt. Taken as an answer, one of them would allow everything.
 const LINES: &str = "what are these variables?\na\ny\nz\n";
 
 fn marked(text: &str) -> String {
@@ -142,7 +142,7 @@ fn what_was_pasted_or_typed_before_a_question_does_not_answer_it() {
         ]);
         let mut operator = chat(&scene, &["-p", &plugin("crash"), "--files", "notes"]);
         operator.sees("you> ").types("Tidy up.\n");
-        // The turn goes on, and what is typed waits for whoever reads next.
+        // The turn goes on, and typed input waits for the next reader.
         operator.sees("> sleep").types(&paste);
         operator
             .sees("Allow it?")
@@ -162,7 +162,7 @@ fn what_is_pasted_at_a_question_does_not_answer_it() {
         let scene = Scene::new(&[deletes(), says("Done.")]);
         let mut operator = chat(&scene, &["--files", "notes"]);
         operator.sees("you> ").types("Tidy up.\n");
-        // As soon as it is there, and again once an answer counts.
+        // Paste at the appearance of the question, and again when answers count.
         operator.sees("Allow it?").types(&paste).answers(&paste);
         operator.sees("pasted text is not taken as an answer").sees("Allow it?");
         assert!(scene.has("notes/a.md"), "{paste:?}");

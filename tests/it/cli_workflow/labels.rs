@@ -1,5 +1,5 @@
-//! Information-flow labels in a workflow: what one agent has read counts for all that it may have
-//! told.
+//! Information-flow labels in a workflow: the label of what one agent has read applies to all
+//! agents that it may have influenced.
 
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ fn calls(tool: &str, arguments: Value) -> Value {
     json!({"calls": [{"tool": tool, "arguments": arguments}]})
 }
 
-/// A reader that reads what somebody else wrote, one who hands on what it says, and a writer that
-/// obeys.
+/// A reader of untrusted text, an agent that passes its words on, and a writer that obeys.
 fn scene() -> Scene {
     let reads = calls("file_access_read_file", json!({"file_name": "note.md"}));
     let saves = calls(
@@ -92,7 +91,7 @@ fn a_violation_is_asked_about_by_its_request_and_not_answered_by_flags() {
     assert_eq!(ran.code, Some(4), "{}", ran.stderr);
     assert!(ran.stderr.contains("against it: Policy violation"), "{}", ran.stderr);
     assert!(!scene.path("notes/made.md").exists());
-    // A scripted model begins anew in each process.
+    // A scripted model starts from the beginning in each process.
     scene.script("writer", &[says("Written.")]);
     let ran = scene.run(&[&["--resume", "--answer", "writer-1=yes"], &flags[..]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -108,8 +107,8 @@ fn the_flag_hides_what_is_untrusted_from_every_agent() {
         .iter()
         .any(|line| line["type"] == "label_decision" && line["decision"] == "hidden");
     assert!(hidden, "{}", ran.stdout);
-    // The reader has seen nothing, so its word can be relied on: the scripts say the same whatever
-    // they see.
+    // The reader has read nothing, so its words are trusted. The scripts answer the same in any
+    // case.
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 

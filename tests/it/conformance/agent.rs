@@ -1,5 +1,5 @@
-//! What rows about agents have in common: a model that answers by a script, the tools that it
-//! calls, and how messages are written in rows.
+//! Shared code for rows about agents: a scripted model, the tools that it calls, and the
+//! representation of messages in rows.
 
 mod model;
 mod tools;
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 pub(super) use self::model::{Model, Seen, usage_of};
 pub(super) use self::tools::{Tools, world};
 
-/// Longest that a row may take.
+/// Maximum time of a row.
 const ROW_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs what a row does on the runtime of all rows about agents.
+/// Runs the future of a row on the runtime of all rows about agents.
 pub(super) fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let within = async { tokio::time::timeout(ROW_TIMEOUT, future).await };
     world().runtime.block_on(within).unwrap_or_else(|_| Err("the row takes too long".to_owned()))
 }
 
-/// Runs an agent, piece by piece if the row says so. The stream's pieces have to be the response
-/// (`LOOP-29`).
+/// Finishes a run, by its stream if the row says so. The pieces of the stream must make up the
+/// response (`LOOP-29`).
 pub(super) async fn finished(
     run: cofferdam_agent::Run,
     is_streaming: bool,
@@ -60,7 +60,7 @@ pub(super) async fn finished(
     Ok(response)
 }
 
-/// Contents as rows write them.
+/// Parses contents of a row.
 pub(super) fn contents(row: &Value) -> Result<Vec<MessageContent>, String> {
     let contents = row.as_array().ok_or("contents are no list")?.iter();
     let text =
@@ -81,7 +81,7 @@ pub(super) fn contents(row: &Value) -> Result<Vec<MessageContent>, String> {
         .collect()
 }
 
-/// Messages as rows write them. `request` names a request id.
+/// Returns messages as rows write them. `request` names a request id.
 pub(super) fn written(messages: &[Arc<Message>], request: &dyn Fn(&str, &str) -> String) -> Value {
     messages
         .iter()
@@ -129,7 +129,7 @@ pub(super) fn role(role: Role) -> &'static str {
     }
 }
 
-/// What a run raised, as rows write it: a text, or texts where several calls failed.
+/// Returns the error of a run as rows write it: a string, or strings if several calls failed.
 pub(super) fn raised(error: &RunError) -> Value {
     match error {
         RunError::Calls(failures) if failures.len() > 1 => {
@@ -139,7 +139,7 @@ pub(super) fn raised(error: &RunError) -> Value {
     }
 }
 
-/// Compares what is expected with what was found, key by key. A key that nobody found anything for
+/// Compares what is expected with what was found, key by key. An expected key that was not found
 /// fails the row.
 pub(super) fn compare(expect: &Value, found: &Map<String, Value>) -> Result<(), String> {
     let expect = expect.as_object().ok_or("`expect` is no object")?;

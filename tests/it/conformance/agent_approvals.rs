@@ -1,4 +1,4 @@
-//! Rows of `approvals.jsonl`: calls that a person has to approve.
+//! Rows of `approvals.jsonl`: calls that need approval.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use super::Row;
 use super::agent::{Model, Tools, block_on, compare, finished, role, written};
 use super::agent_loop::builder;
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     block_on(async {
         match row.op.as_str() {
@@ -29,7 +28,7 @@ async fn approval(row: &Row) -> Result<(), String> {
     if steps.len() != expected.len() {
         return Err("`expect` does not belong to `steps`".to_owned());
     }
-    // The ids of requests by the id of their call.
+    // Ids of requests by the id of their call.
     let mut requests = HashMap::new();
     for (index, (step, expected)) in steps.iter().zip(expected).enumerate() {
         let messages = input(step, &requests, session.is_some())?;
@@ -65,7 +64,7 @@ async fn approval(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// What the caller sends in one step.
+/// Returns the messages that the caller sends in one step.
 fn input(
     step: &Value,
     requests: &HashMap<String, String>,

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::Row;
 use super::agent::{Model, Tools, block_on, compare, finished, raised, written};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     block_on(async {
         match row.op.as_str() {
@@ -37,13 +36,13 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     })
 }
 
-/// Names in a list of texts.
+/// Returns the names in a list.
 pub(super) fn names(value: Option<&Value>) -> Vec<String> {
     let names = value.and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Settings of a row: some are tools or in the unit of the test clock.
+/// Returns the settings of a row. Some are tools or are in the unit of the test clock.
 pub(super) fn settings(row: &Row, tools: &Tools) -> Result<LoopSettings, String> {
     let mut given = row.get("settings").and_then(Value::as_object).cloned().unwrap_or_default();
     let duration = given.remove("max_duration_ms").and_then(|ms| ms.as_u64());
@@ -54,7 +53,8 @@ pub(super) fn settings(row: &Row, tools: &Tools) -> Result<LoopSettings, String>
     Ok(settings)
 }
 
-/// An agent with the tools of a row. `needs` needs approval, and whatever the row calls gated.
+/// Returns a builder of an agent with the tools of a row. `needs` needs approval, as do the tools
+/// that the row calls gated.
 pub(super) fn builder(row: &Row, model: &Model, tools: &Tools) -> Result<AgentBuilder, String> {
     let (toolset, declared) = tools.toolset(&names(row.get("tools")))?;
     let gated = names(row.get("gated")).into_iter().chain(["needs".to_owned()]);
@@ -89,11 +89,11 @@ fn options(row: &Row) -> Result<ChatOptions, String> {
     Ok(ChatOptions { tool_choice, ..ChatOptions::default() })
 }
 
-/// Records its contexts, and does what the row says.
+/// Records its contexts and acts as the row says.
 #[derive(Clone, Default)]
 struct Hook {
     calls: Arc<Mutex<Vec<Value>>>,
-    /// Everything after the input.
+    /// All messages after the input.
     messages: Arc<Mutex<Vec<Arc<Message>>>>,
     terminate_at: Option<u64>,
     sets_usage_to_zero: bool,
@@ -145,7 +145,7 @@ impl IterationHook for Hook {
 async fn loop_run(row: &Row) -> Result<(), String> {
     let (model, tools) = (Model::of(row)?, Tools::new());
     let mut settings = settings(row, &tools)?;
-    // Where a run raises, its messages are those that a hook has seen.
+    // If a run raises an error, its messages are those that a hook has seen.
     let raises = row.expect.get("raises").is_some();
     let hook = row.get("hook").map(Hook::of).transpose()?.or(raises.then(Hook::default));
     settings.iteration_completed =
@@ -167,7 +167,7 @@ async fn loop_run(row: &Row) -> Result<(), String> {
         Ok(response) => (response.messages, json!(response.usage), Value::Null),
         Err(error) => (hook.messages.lock().unwrap().clone(), Value::Null, raised(&error)),
     };
-    // Several errors in one are an aggregate, and one is none.
+    // Several errors are an aggregate; a single one is not.
     let raises = match row.expect.get("raises").is_some_and(Value::is_object) {
         true => json!({ "aggregate": raises }),
         false => raises,
@@ -179,7 +179,7 @@ async fn loop_run(row: &Row) -> Result<(), String> {
     compare(&row.expect, &found)
 }
 
-/// A request in which a function is required by its name, as the row writes that.
+/// Returns a request in which the function that must be called is named as in the row.
 fn in_words_of(row: &Row, mut call: Value) -> Value {
     let given = row.get("options").and_then(|options| options.get("tool_choice"));
     if let Some(given) = given.filter(|_| call["tool_choice"].is_object()) {
@@ -188,7 +188,7 @@ fn in_words_of(row: &Row, mut call: Value) -> Value {
     call
 }
 
-/// The model's requests with the keys that the row has for them.
+/// Returns the model's requests with only the keys that the row has for them.
 fn expected_calls(expect: &Value, calls: &[Value]) -> Vec<Value> {
     let expected = expect.get("model_calls").and_then(Value::as_array).cloned().unwrap_or_default();
     let keys = |index: usize| expected.get(index).or(expected.first()).and_then(Value::as_object);
@@ -268,7 +268,7 @@ async fn cancel_during(row: &Row) -> Result<(), String> {
     compare(&row.expect, found.as_object().ok_or("no object")?)
 }
 
-/// An invoker, by the words of the rows.
+/// Invoker, selected by a word of the rows.
 struct Invoker(String);
 
 #[async_trait]
@@ -309,7 +309,7 @@ async fn invoker(row: &Row) -> Result<(), String> {
     compare(&row.expect, found.as_object().ok_or("no object")?)
 }
 
-/// A tool that answers with a finished result.
+/// Tool that answers with a finished result.
 struct Finished(FunctionResult);
 
 #[async_trait]
@@ -330,7 +330,7 @@ async fn tool_returns_result(row: &Row) -> Result<(), String> {
     let of = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut finished =
         FunctionResult { call_id: of("id"), result: of("value"), ..FunctionResult::default() };
-    // A mark that only a result that is taken as it is keeps.
+    // Marks the result: the mark is lost if the result is converted.
     finished.extra.insert("mark".to_owned(), true.into());
     let model = Model::new(vec![
         vec![MessageContent::call(call_id, "none", "{}")],
@@ -411,7 +411,7 @@ async fn hook_raises(row: &Row) -> Result<(), String> {
     compare(&row.expect, found.as_object().ok_or("no object")?)
 }
 
-/// Which updates came before the reply was over.
+/// Checks which updates came before the end of the reply.
 async fn stream_buffer(row: &Row) -> Result<(), String> {
     let mut names = names(row.get("tools"));
     if names.is_empty() {
@@ -440,8 +440,7 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
     let approvals = names.iter().filter(|name| *name == "needs" || row.flag("gated"));
     let approvals =
         approvals.fold(Approvals::default(), |all, name| all.with(name, ApprovalMode::Always));
-    // Ends are counted by middleware at the model: what comes before the end of the stream was not
-    // held back.
+    // Middleware at the model observes the end of the stream: updates before it were not held back.
     let ended = Arc::new(Mutex::new(false));
     let agent = Agent::builder(model).tools(toolset).approvals(approvals).layer(ends(&ended));
     let agent = agent.build().map_err(|error| error.to_string())?;
@@ -478,7 +477,7 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
     }
 }
 
-/// Chat middleware that notes when the reply's stream is over.
+/// Returns chat middleware that records the end of the reply's stream.
 fn ends(ended: &Arc<Mutex<bool>>) -> cofferdam_agent::Layer {
     struct Ends(Arc<Mutex<bool>>);
     type Context = cofferdam_agent::middleware::ChatContext;
@@ -494,7 +493,7 @@ fn ends(ended: &Arc<Mutex<bool>>) -> cofferdam_agent::Layer {
             *self.0.lock().unwrap() = false;
             if let Some(ChatResult::Stream(stream)) = context.result.take() {
                 let ended = Arc::clone(&self.0);
-                // The last update of a reply holds its usage and nothing else.
+                // The last update of a reply holds only its usage.
                 let stream = stream.map_updates(move |update| {
                     *ended.lock().unwrap() |= update.deltas.is_empty();
                     update
@@ -513,8 +512,7 @@ async fn budget(row: &Row) -> Result<(), String> {
     let last = usages.len();
     let model = Model::repeating(vec![MessageContent::call("1", "none", "{}")]).with_usages(usages);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
-    // The model goes on for as long as there are usages: the row says whether something ends it
-    // before that.
+    // The model goes on as long as there are usages: the row says whether the run ends before.
     let rounds = u32::try_from(last).map_err(|error| error.to_string())?;
     let settings = LoopSettings {
         iteration_completed: Some(Arc::new(move |context: &mut IterationContext<'_>| {
@@ -534,7 +532,7 @@ async fn budget(row: &Row) -> Result<(), String> {
     compare(&row.expect, found.as_object().ok_or("no object")?)
 }
 
-/// The innermost of nested budgets.
+/// Returns the innermost of nested budgets.
 fn nested(row: &Value, outer: Option<&TokenBudget>) -> Result<TokenBudget, String> {
     let limit = |name: &str| row.get(name).and_then(Value::as_u64);
     let limits =

@@ -20,7 +20,6 @@ use super::Row;
 use super::agent::{Model, Tools, block_on, compare, finished, raised, written};
 use super::agent_loop::builder;
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     block_on(async {
         match row.op.as_str() {
@@ -30,17 +29,17 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     })
 }
 
-/// What middleware does, and where it writes events.
+/// Actions of middleware, and the log of its events.
 #[derive(Clone)]
 struct Doing {
     name: String,
     actions: Vec<Value>,
     events: Arc<Mutex<Vec<String>>>,
-    /// The tools of the run, for use after it.
+    /// Tools of the run, for use after it.
     kept: Arc<Mutex<Option<LiveTools>>>,
 }
 
-/// One action with what it takes.
+/// An action with its arguments.
 struct Action<'a> {
     word: &'a str,
     value: &'a Value,
@@ -65,7 +64,7 @@ impl Doing {
     }
 }
 
-/// A value as rows write it.
+/// Parses a value of a row.
 fn value(written: &Value) -> FunctionValue {
     match written.get("contents").and_then(Value::as_array) {
         Some(texts) => {
@@ -206,7 +205,7 @@ fn kind(word: &str) -> Result<LayerKind, String> {
     })
 }
 
-/// A layer as an entry of a row says, beside the kind that the entry declares.
+/// Returns the layer that an entry of a row describes.
 fn layer_of(
     entry: &Value,
     events: &Arc<Mutex<Vec<String>>>,
@@ -232,7 +231,7 @@ fn layer(kind: LayerKind, doing: Doing) -> Layer {
     }
 }
 
-/// A context provider with middleware.
+/// Context provider with middleware.
 struct Provider(Layer);
 
 #[async_trait]
@@ -348,7 +347,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
     compare(&row.expect, &found)
 }
 
-/// What a context says that is used after its run.
+/// Uses the tools of a run's context after the run, and returns the error.
 async fn outside(row: &Row, keeper: &Doing) -> Result<String, String> {
     let calls = vec![vec![cofferdam_agent::MessageContent::call("1", "add", r#"{"a":1,"b":2}"#)]];
     let tools = Tools::new();

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Row, expect_same};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "decode" => decode(row),
@@ -116,7 +115,7 @@ fn load_plugin(row: &Row) -> Result<(), String> {
     compare_load(&row.expect, check_declarations(&declarations?).err())
 }
 
-/// A tool of a plugin: its name, or an object with more.
+/// Parses a tool of a plugin: a name or an object.
 fn plugin_tool(tool: &Value) -> Result<Declaration, String> {
     let text = |field: &str| tool.get(field).and_then(Value::as_str);
     let name = tool.as_str().or(text("name")).ok_or("a tool has no name")?;

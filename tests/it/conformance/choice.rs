@@ -1,4 +1,5 @@
-//! Rows of `choice.jsonl`: what behaviours answer, how they are read, and what a run makes of them.
+//! Rows of `choice.jsonl`: the answers of choice behaviors, their parsing, and their effects on a
+//! run.
 
 mod runs;
 
@@ -15,7 +16,6 @@ use serde_json::{Map, Value, json};
 use super::agent::{block_on, compare};
 use super::{Row, expect_same, same};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "configure" => compare(&row.expect, &configured(row)?),
@@ -51,7 +51,7 @@ fn error(error: impl ToString) -> Map<String, Value> {
     Map::from_iter([("error".to_owned(), error.to_string().into())])
 }
 
-/// A function that can be advertised.
+/// Returns a function that can be advertised.
 fn function(name: &str) -> Result<RegisteredFunction, String> {
     let name = FunctionName::new(name);
     let declaration = Declaration::new(name.function(), "A function.", r#"{"type":"object"}"#);
@@ -59,7 +59,8 @@ fn function(name: &str) -> Result<RegisteredFunction, String> {
     Ok(RegisteredFunction::new(name.plugin(), Arc::new(definition)))
 }
 
-/// The registry of a row: plugin → functions. Functions under the empty name have no plugin.
+/// Returns the registry of a row: plugin → functions. Functions under the empty name have no
+/// plugin.
 fn registry(row: &Row) -> Result<Option<FunctionRegistry>, String> {
     let Some(plugins) = row.get("registry") else { return Ok(None) };
     let mut registry = FunctionRegistry::new();
@@ -76,7 +77,8 @@ fn texts(value: &Value) -> Result<Vec<&str>, String> {
     texts.map(|text| text.as_str().ok_or_else(|| format!("{text} is no text"))).collect()
 }
 
-/// A behaviour that is set in code. What it can say as text as well is read as text.
+/// Returns a behavior that is set in code. The parts that can be written as JSON are parsed from
+/// JSON.
 fn in_code(code: &Value) -> Result<ChoiceBehavior, String> {
     let known = ["type", "functions", "options", "auto_invoke", "instances"];
     if let Some(other) =
@@ -96,7 +98,7 @@ fn in_code(code: &Value) -> Result<ChoiceBehavior, String> {
     Ok(behavior)
 }
 
-/// The behaviour of a row; the inner error is what its text is refused with.
+/// Returns the behavior of a row; the inner error is that of parsing it.
 fn behavior(row: &Row) -> Result<Result<ChoiceBehavior, String>, String> {
     if let Some(code) = row.get("code") {
         return in_code(code).map(Ok);
@@ -162,7 +164,7 @@ fn loaded(row: &Row) -> Result<Map<String, Value>, String> {
     Ok(loaded)
 }
 
-/// Requests and nested calls are counted by whoever asks. Nesting is done here, call in call.
+/// The caller counts requests and nested calls. Nesting is real here: call in call.
 fn counted(row: &Row) -> Result<Map<String, Value>, String> {
     fn at_depth(levels: usize) -> std::pin::Pin<Box<dyn Future<Output = usize>>> {
         Box::pin(
@@ -186,11 +188,11 @@ fn counted(row: &Row) -> Result<Map<String, Value>, String> {
     object(written(&behavior.configure(&context).map_err(|error| error.to_string())?))
 }
 
-/// What a prompt file says for the service of the row.
+/// Returns the settings that a prompt file has for the service of the row.
 fn prompt(row: &Row) -> Result<Result<ServiceSettings, String>, String> {
     let read = match (row.get("json").or_else(|| row.get("prompt")), row.get("yaml")) {
         (Some(Value::String(text)), _) => PromptSettings::from_json(text),
-        // As text, for that is what a file is.
+        // As a string, like the content of a file.
         (Some(json), _) => PromptSettings::from_json(&json.to_string()),
         (None, Some(Value::String(text))) => PromptSettings::from_yaml(text),
         (None, _) => return Err("the row has no prompt".to_owned()),
@@ -200,8 +202,8 @@ fn prompt(row: &Row) -> Result<Result<ServiceSettings, String>, String> {
     Ok(settings.map_err(|error| error.to_string()))
 }
 
-/// Compares the settings of a service. Of a behaviour and of extension data, parts that are not
-/// expected are not looked at.
+/// Compares the settings of a service. Parts of a behavior and of extension data that are not
+/// expected are ignored.
 fn expect_settings(
     expect: &Value,
     settings: Result<&ServiceSettings, &String>,
@@ -256,8 +258,8 @@ fn expect_parts(expected: &Value, got: &Value) -> Result<(), String> {
     }
 }
 
-/// A behaviour that is set in code for a run, and the prompt's (`CHOICE-12`). The prompt is a file
-/// or the behaviour in it.
+/// Combines a behavior that is set in code for a run with that of the prompt (`CHOICE-12`), which
+/// is a file or the behavior in it.
 fn overridden(row: &Row) -> Result<(), String> {
     let code = row.get("code").map(in_code).transpose()?;
     let is_behavior = row

@@ -8,7 +8,7 @@ use super::{Row, expect_same};
 /// Runs one row.
 ///
 /// # Errors
-/// What differs, or what cannot be interpreted.
+/// The difference, or the part that cannot be interpreted.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     let found = match row.op.as_str() {
         "normalise" => normalise(row)?,

@@ -1,8 +1,8 @@
 //! Rows of `files_tools.jsonl`: the file-access tools on every kind of store, and calls as
 //! transactions.
 //!
-//! The rows of one scenario are steps on one store, so what a scenario has come to is kept between
-//! them.
+//! The rows of one scenario are steps on one store, so the state of a scenario is kept between
+//! rows.
 
 mod stores;
 mod transactions;
@@ -17,10 +17,9 @@ use serde_json::{Map, Value, json};
 use self::stores::Scenario;
 use super::{Row, expect_same};
 
-/// The scenarios that are under way, by their names.
+/// Running scenarios by name.
 static SCENARIOS: LazyLock<Mutex<HashMap<String, Vec<Scenario>>>> = LazyLock::new(Mutex::default);
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "" | "tool" => runtime().block_on(step(row)),
@@ -42,7 +41,7 @@ fn runtime() -> &'static tokio::runtime::Runtime {
     })
 }
 
-/// One call of a tool, on every store that the scenario runs on.
+/// Makes one call of a tool, on every store of the scenario.
 async fn step(row: &Row) -> Result<(), String> {
     let name = row.get("scenario").and_then(Value::as_str).unwrap_or(&row.id).to_owned();
     let is_first = row.get("step").is_none_or(|step| step == 1);
@@ -126,7 +125,7 @@ fn decode(row: &Row) -> Result<(), String> {
     };
     for (key, expected) in object(&row.expect)? {
         let got = got.get(key).ok_or_else(|| format!("expected `{key}`, got {got}"))?;
-        // Only what the row names: defaults are filled in besides.
+        // Compares only the keys of the row: the tool also returns defaults.
         match (key.as_str(), expected) {
             ("value", Value::Object(members)) => {
                 for (name, member) in members {
@@ -141,7 +140,7 @@ fn decode(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// Every scenario that lists a kind of store, on that kind alone.
+/// Runs every scenario that lists a kind of store, on that kind only.
 fn conformance(row: &Row) -> Result<(), String> {
     let kind = row.text("store")?;
     let known = "every scenario of tools.jsonl that lists this store gives the expected answers";
@@ -172,5 +171,5 @@ fn object(value: &Value) -> Result<&Map<String, Value>, String> {
     value.as_object().ok_or_else(|| format!("not an object: {value}"))
 }
 
-/// The tools of the default options over an empty store.
+/// File tools with default options over an empty store.
 type Tools = FileAccessTools;

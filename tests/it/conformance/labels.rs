@@ -1,5 +1,4 @@
-//! Rows of `labels.jsonl`: information-flow labels. Whatever is decided in a run is decided in a
-//! real one.
+//! Rows of `labels.jsonl`: information-flow labels. Decisions of a run are made by a real run.
 
 mod runs;
 mod scenario;
@@ -15,7 +14,6 @@ use self::runs::{Scene, Strange};
 use super::agent::{block_on, compare};
 use super::{Row, expect_same};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     let known: &[&str] = match row.op.as_str() {
         "default" | "reference_shape" | "other_session" => &[],
@@ -51,7 +49,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     }
 }
 
-/// The rows that are one small run each.
+/// Runs the rows that are one small run each.
 async fn in_a_run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "result_label_combined" => result_label_combined(row).await,
@@ -62,7 +60,7 @@ async fn in_a_run(row: &Row) -> Result<(), String> {
         "quarantined" => quarantined(row).await,
         "inspect_unknown" => {
             let id = row.get("variable_id").or(row.get("variable")).and_then(Value::as_str);
-            // The row's own name is the id where nothing else is.
+            // The row's own name is the id if there is no other.
             runs::unknown(&row.expect, id.unwrap_or(&row.id), false).await
         }
         "other_session" => runs::unknown(&row.expect, "", true).await,
@@ -74,7 +72,7 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
     serde_json::from_value(value.clone()).map_err(|error| format!("{value}: {error}"))
 }
 
-/// A label as rows write it; what is left out is the default.
+/// Parses a label of a row; missing parts have their defaults.
 fn label(written: &Value) -> Result<Label, String> {
     let members = written.as_object().ok_or("a label is no object")?;
     let known = ["integrity", "confidentiality", "principals", "metadata"];
@@ -89,7 +87,7 @@ fn labels(row: &Row, name: &str) -> Result<Vec<Label>, String> {
     written.as_array().ok_or_else(|| format!("`{name}` is no list"))?.iter().map(label).collect()
 }
 
-/// Everything that a row may look at of a label.
+/// Returns every part of a label that a row may check.
 fn written(label: &Label) -> Map<String, Value> {
     let mut found = Map::new();
     found.insert("integrity".to_owned(), json!(label.integrity));
@@ -130,7 +128,7 @@ fn combine_principals(row: &Row) -> Result<(), String> {
     }
 }
 
-/// Principals are a set: rows may write them in any order.
+/// Sorts principals: they are a set, which rows may write in any order.
 fn sorted(list: &Value) -> Value {
     let mut texts: Vec<_> = list.as_array().into_iter().flatten().cloned().collect();
     texts.sort_by_key(ToString::to_string);
@@ -161,10 +159,10 @@ fn meta_label(row: &Row) -> Option<Label> {
     row.get("meta").and_then(Value::as_object).and_then(Label::from_meta)
 }
 
-/// What counts of what somebody states.
+/// Checks which stated labels apply.
 fn stated(row: &Row) -> Result<(), String> {
     let given = row.required("labels")?;
-    // Unknown keys are refused; a server's are read from its listing.
+    // Unknown keys are refused; labels of a server are read from its listing.
     let labels: StatedLabels = read(given)?;
     let by = match row.text("by")? {
         "program" | "host" => StatedBy::Program,
@@ -187,10 +185,10 @@ fn stated(row: &Row) -> Result<(), String> {
     compare(&row.expect, &found)
 }
 
-/// A tool whose own label is known, whoever says something else about a result.
+/// Returns the labels of the tool of a row.
 fn tool_of(row: &Row) -> Result<StatedLabels, String> {
     let own = row.get("tool").map_or(Ok(Label::default()), |written| {
-        // Rows write a tool's label either as a label or as what is stated.
+        // Rows write a tool's label either as a label or as stated labels.
         let stated = written.get("source_integrity").is_some();
         if stated { read::<StatedLabels>(written).map(of_stated) } else { label(written) }
     })?;

@@ -1,5 +1,4 @@
-//! Rows of `mcp.jsonl`. Those with a connection are played against scripts, which the crate brings
-//! along.
+//! Rows of `mcp.jsonl`. Rows with a connection are run against scripts of the crate.
 
 use cofferdam_mcp::client::{
     self, Admission, ApprovalMode, Extras, PromptArgument, TaskOptions, ToolTable, input_schema,
@@ -10,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Row, expect_same, mcp_served};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     let got = match row.op.as_str() {
         "local_name" => json!(local_name(row.text("remote")?)),
@@ -43,7 +41,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     expect_same(&row.op, &row.expect, &got)
 }
 
-/// A key that is absent from what a row expects is not looked at.
+/// Compares only the keys that a row expects.
 fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
     let Some(expected) = row.expect.as_object() else {
         return expect_same(&row.op, &row.expect, got);
@@ -70,7 +68,7 @@ fn extras(configured: Option<&Value>) -> Result<Extras, String> {
     configured.map_or_else(|| Ok(Extras::default()), read)
 }
 
-/// A schema that declares these names; none for what is no list.
+/// Returns a schema that declares these names, or any if `names` is not a list.
 fn declaring(names: Option<&Value>) -> Value {
     let Some(names) = names else { return json!({"type": "object", "additionalProperties": true}) };
     let properties: Map<_, _> =

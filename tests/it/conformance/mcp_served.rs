@@ -1,4 +1,4 @@
-//! Rows of `mcp.jsonl` about serving: a client's side of the wire, against a server in this
+//! Rows of `mcp.jsonl` about serving: the client's side of the wire, against a server in this
 //! process.
 
 use std::sync::Mutex;
@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use super::results::{self, fixtures};
 use super::{Row, expect_same};
 
-/// Runs one row.
 pub(super) fn run(row: &Row) -> Result<(), String> {
     let world = results::world();
     world.run(async {
@@ -32,10 +31,10 @@ pub(super) fn run(row: &Row) -> Result<(), String> {
     })
 }
 
-/// The agent of the rows. One that is asked for under another name is not there.
+/// The agent of the rows. A request for another name finds no agent.
 const AGENT: &str = "My-Agent";
 
-/// Answers with what a row says.
+/// Chat client that answers with the row's replies.
 struct Scripted(Mutex<Vec<String>>);
 
 #[async_trait]
@@ -50,8 +49,8 @@ impl Agent for Scripted {
 fn agent(row: &Row) -> Result<Toolset, String> {
     let answers = row.get("agent_answers").and_then(Value::as_array).into_iter().flatten();
     let answers = answers.filter_map(Value::as_str).map(str::to_owned).collect();
-    // Where a row is about the listing the name is the agent's; in a call it is the one that is
-    // asked for.
+    // In rows about the listing the name is the agent's; in rows about a call it is the requested
+    // one.
     let described = row.get("agent").unwrap_or(&row.value);
     let text = |name: &str| described.get(name).and_then(Value::as_str);
     let name = match row.op.as_str() {
@@ -83,7 +82,7 @@ async fn serve(world: &fixtures::World, row: &Row) -> Result<(), String> {
     compare(&row.expect, &ask(fixture.toolset, "tools/call", called).await?)
 }
 
-/// A situation that ends in an error of this type.
+/// Returns a situation that ends in an error of this type.
 fn situation(error_type: &str) -> Result<&'static str, String> {
     Ok(match error_type {
         "Trap.Unreachable" => "executes unreachable",
@@ -103,9 +102,9 @@ fn situation(error_type: &str) -> Result<&'static str, String> {
     })
 }
 
-/// One request of a client of the present revision, and its result.
+/// Sends one request of a client of the current revision and returns its result.
 async fn ask(toolset: Toolset, method: &str, mut parameters: Value) -> Result<Value, String> {
-    // The rows are about schemas as they are published.
+    // The rows contain schemas as they are published.
     let options = ServerOptions { dialect: Dialect::Mcp, ..ServerOptions::default() };
     let server = Server::new(Offer { toolset, ..Offer::default() }, options);
     let server = server.map_err(|error| error.to_string())?;
@@ -148,8 +147,7 @@ fn compare(expect: &Value, result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A listing as a row writes it: one tool, or a list of them, of which the keys that the row names
-/// are compared.
+/// Compares a listing: one tool or a list of them, by the keys of the row.
 fn compare_listing(expect: &Value, tools: &Value) -> Result<(), String> {
     let expected = match expect.get("tools").unwrap_or(expect) {
         Value::Array(tools) => tools.clone(),

@@ -1,4 +1,4 @@
-//! Rows of `results.jsonl`: how calls end, what the model sees of it, and what the record says.
+//! Rows of `results.jsonl`: outcomes of calls, the model's view of them, and the record.
 //!
 //! Every guest is a component that runs in the engine. Traps that no compiler emits come from
 //! modules in the text format.
@@ -27,7 +27,6 @@ pub(super) fn world() -> &'static World {
     WORLD.get_or_init(World::new)
 }
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     let world = world();
     world.run(async {
@@ -75,7 +74,8 @@ async fn output_schema(world: &World, row: &Row) -> Result<(), String> {
     compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, true)
 }
 
-/// A guest that returns what the row says: `plain`, `ok` or `value`; `failure` or `failure_value`.
+/// Returns a guest that returns the value of the row: `plain`, `ok` or `value`; `failure` or
+/// `failure_value`.
 pub(super) async fn returning(
     world: &World,
     row: &Row,
@@ -144,7 +144,7 @@ async fn retry(world: &World, row: &Row) -> Result<(), String> {
     compare(&row.expect, &fixture.call(&context).await, None, true)
 }
 
-/// Calls that end as `outcome`, and the same plugin again.
+/// Makes calls that end as `outcome`, and then calls the same plugin again.
 async fn after(world: &World, row: &Row) -> Result<(), String> {
     let fixture = fixtures::ends_as(world, row.text("outcome")?).await?;
     let first = end(&fixture, row.text("outcome")?).await;
@@ -176,7 +176,7 @@ async fn end(fixture: &Fixture, outcome: &str) -> Completion {
     fixture.call(&context).await
 }
 
-/// The record of an error by its type, or of a guest's call.
+/// Checks the record of an error by its type, or of a guest's call.
 async fn record(world: &World, row: &Row) -> Result<(), String> {
     let completion = match row.get("type").and_then(Value::as_str) {
         Some(name) => {
@@ -225,7 +225,7 @@ async fn limits(world: &World, row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// A tool `t` whose every call ends like this.
+/// Returns a tool `t` whose calls all end like this.
 async fn each(world: &World, word: &str) -> Result<Fixture, String> {
     let failure =
         Answer::Failure { message: "nope", suggestion: None, transient: None, value: None };
@@ -246,7 +246,7 @@ fn answered(called: Result<Completion, RefusedCall>) -> Value {
     }
 }
 
-/// What an MCP client is told: the mark, and the text of the result.
+/// Checks the result for an MCP client: `isError`, and its text.
 async fn mcp(world: &World, row: &Row) -> Result<(), String> {
     let fixture = match (row.get("does"), row.get("outcome").or(row.get("after"))) {
         (Some(_), _) => fixtures::does(world, row.text("does")?).await?,
@@ -287,7 +287,7 @@ fn text(row: &Row) -> Result<(), String> {
     expect_same("text", &row.expect, &json!(output.text()))
 }
 
-/// An item: a text, or an object that says what it is.
+/// Parses an item: a string, or an object with its kind.
 fn content(item: &Value) -> Result<Content, String> {
     let text = |name: &str| item.get(name).and_then(Value::as_str);
     if let Some(text) = item.as_str().or(text("text")) {
@@ -305,8 +305,8 @@ fn content(item: &Value) -> Result<Content, String> {
     Err(format!("unknown content {item}"))
 }
 
-/// Compares every key of `expect` with what a call has left. A caller that does not convert
-/// failures takes the typed outcome.
+/// Compares every key of `expect` with the completion of a call. A caller that does not convert
+/// failures gets the typed outcome.
 fn compare(
     expect: &Value,
     completion: &Completion,
@@ -348,7 +348,7 @@ fn compare(
     Ok(())
 }
 
-/// The word for an outcome that a caller gets in place of a result for a model.
+/// Returns the word for an outcome that a caller gets instead of a result for a model.
 fn raised(outcome: &Outcome, converts: bool) -> Option<&str> {
     match outcome {
         Outcome::Cancelled => Some("cancelled"),
@@ -357,13 +357,13 @@ fn raised(outcome: &Outcome, converts: bool) -> Option<&str> {
     }
 }
 
-/// Which of the words in `expected` are in the text.
+/// Returns which of the words in `expected` are in the text.
 fn contained(expected: &Value, text: String) -> Result<Value, String> {
     let words = object(expected)?.keys();
     Ok(Value::Object(words.map(|word| (word.clone(), json!(text.contains(word)))).collect()))
 }
 
-/// The parts out of `expected` that the record has.
+/// Returns the parts in `expected` that the record has.
 fn had(expected: &Value, record: &CallRecord) -> Result<Value, String> {
     let parts = expected.as_array().ok_or("`has` is not a list")?;
     let mut had = Vec::new();
@@ -373,7 +373,7 @@ fn had(expected: &Value, record: &CallRecord) -> Result<Value, String> {
             "engine_message" => record.detail.as_ref().is_some_and(|detail| !detail.is_empty()),
             "backtrace" => record.backtrace.as_ref().is_some_and(|backtrace| !backtrace.is_empty()),
             "stderr_tail" => record.stderr_tail.contains("secret"),
-            // What a call may well not have, the record has a place for.
+            // Fields of every record, even if the call leaves them empty.
             "stdout_tail"
             | "dropped_arguments"
             | "dropped"

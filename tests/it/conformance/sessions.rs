@@ -1,5 +1,4 @@
-//! Rows of `sessions.jsonl`: sessions as JSON, files of histories, and what is remembered from run
-//! to run.
+//! Rows of `sessions.jsonl`: sessions as JSON, history files, and state that is kept between runs.
 
 mod runs;
 
@@ -16,11 +15,10 @@ use serde_json::{Map, Value, json};
 use super::agent::block_on;
 use super::{Row, expect_same, same};
 
-/// The session whose file rows are about.
+/// Session of the rows about files.
 const SESSION: &str = "s1";
 const FILE: &str = "s1.jsonl";
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "stem" => {
@@ -64,8 +62,7 @@ fn number(row: &Row, name: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{name}` is not a number"))
 }
 
-/// A key that is absent from what a row expects is not looked at; one that is absent from what came
-/// is an error.
+/// Compares only the keys that a row expects; an expected key that is missing is an error.
 fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
     let Some(expected) = row.expect.as_object() else {
         return expect_same(&row.op, &row.expect, got);
@@ -76,12 +73,11 @@ fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
     })
 }
 
-/// `SES-12` is about different ids. Two that are the very same text are not different: a letter
-/// that only looked like another one has been lost on the way to the row, and there is nothing left
-/// to compare.
+/// Compares the stems of different ids (`SES-12`). Identical ids are not different: a letter that
+/// only looked like another one was lost in the row, and nothing remains to compare.
 fn different_stems(row: &Row) -> Result<(), String> {
     let ids: BTreeSet<_> = texts(row.required("ids")?).into_iter().collect();
-    // As a file system that ignores case has them.
+    // A file system that ignores case treats these as equal.
     let stems: BTreeSet<_> = ids.iter().map(|id| session_stem(Some(id)).to_lowercase()).collect();
     expect_same("different", &row.expect, &json!(stems.len() == ids.len()))
 }
@@ -109,7 +105,7 @@ fn new(row: &Row) -> Result<(), String> {
     expect_part(row, &got)
 }
 
-/// A session out of the fields of a row, or of an object in it.
+/// Returns a session from the fields of a row, or from an object in it.
 fn given_session(row: &Row) -> Result<Session, String> {
     let object = row.get("session").or_else(|| row.get("json")).and_then(Value::as_object);
     let get = |name| {
@@ -156,7 +152,7 @@ fn histories(directory: &Path) -> Result<FileHistory, String> {
         .map_err(|error| error.to_string())
 }
 
-/// A message as rows write it: a record, or a role and one content.
+/// Parses a message of a row: a record, or a role and one content.
 fn message(value: &Value) -> Result<Arc<Message>, String> {
     if value.get("contents").is_some() {
         return serde_json::from_value(value.clone())
@@ -218,8 +214,8 @@ fn save(row: &Row) -> Result<(), String> {
     )
 }
 
-/// What is done to a file, step by step: `read`, `append <text>`. The result is that of the last
-/// step, or the first error.
+/// Runs steps on a file: `read`, `append <text>`. Returns the result of the last step, or the first
+/// error.
 fn work(files: &FileHistory, steps: &str) -> Result<Value, String> {
     let mut got = json!({});
     for step in steps.split(',').map(str::trim) {
@@ -258,7 +254,7 @@ fn file(row: &Row) -> Result<(), String> {
     }
     let mut got = work(&histories(directory.path())?, row.text("do")?)?;
     let after = fs::read(&path).ok();
-    // Whatever was done, what was there is still there.
+    // The previous content is still there.
     if !after.as_deref().unwrap_or_default().starts_with(before.as_deref().unwrap_or_default()) {
         return Err(format!("the file was {before:?} and is {after:?}"));
     }
@@ -323,7 +319,7 @@ fn not_regular(row: &Row) -> Result<(), String> {
     made.map_err(|error| error.to_string())?;
     let got = work(&files, row.text("do")?)?;
     drop(held);
-    // Nothing was written to where a link leads, and nothing was made there.
+    // Nothing was written or created at the target of a link.
     let untouched = [(outside, "outside"), (storage.join("other.jsonl"), "other")];
     for (path, text) in untouched {
         expect_same(
@@ -343,7 +339,7 @@ fn not_regular(_: &Row) -> Result<(), String> {
     Err("there are no such files here".into())
 }
 
-/// Several writers at a time: tasks that share a store, and stores of their own.
+/// Runs concurrent writers: tasks that share a store, and stores of their own.
 fn concurrent_appends(row: &Row) -> Result<(), String> {
     if row.get("processes").is_some() {
         return appends_of_processes(row);
@@ -405,7 +401,7 @@ fn append_in_a_child_process() {
     }
 }
 
-/// Several processes at a time, each with a store of its own.
+/// Runs several processes, each with a store of its own.
 fn appends_of_processes(row: &Row) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (processes, each) = (number(row, "processes")?, number(row, "each")?);

@@ -1,5 +1,5 @@
-//! Rows of `skills.jsonl`: what a skill is, where skills are found, and what their tools answer.
-//! Scripts are components that run in the engine; lists are read from directories of the host.
+//! Rows of `skills.jsonl`: parsing skills, finding them, and the answers of their tools. Scripts
+//! are components that run in the engine; lists are read from directories of the host.
 
 mod situations;
 mod world;
@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 use self::world::{Folder, Ran, components, run as block_on};
 use super::{Row, expect_same, same};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     block_on(async {
         match row.op.as_str() {
@@ -42,7 +41,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     })
 }
 
-/// Compares every key of `expect` that `got` has; one that it has not is not known.
+/// Compares every key of `expect`; a key that `got` does not have is unknown.
 fn compare(expect: &Value, got: &Map<String, Value>) -> Result<(), String> {
     for (key, expected) in object(expect)? {
         let got = got.get(key).ok_or_else(|| format!("unknown key `{key}` in `expect`"))?;
@@ -70,7 +69,7 @@ fn description(row: &Row) -> Result<(), String> {
     checked(row, check_description(name, &text.repeat(length(row)?)))
 }
 
-/// One `SKILL.md`, found in a store in memory and in a directory of the host.
+/// Parses one `SKILL.md` from a store in memory and from a directory of the host.
 async fn parse(row: &Row) -> Result<(), String> {
     let (text, directory) = (row.text("skill_md")?, row.text("dir_name")?);
     let memory = MemoryStore::new(Quota::default());
@@ -98,7 +97,7 @@ async fn parse(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// As many objects, with the members that are expected.
+/// Compares lists of objects by the expected members.
 fn each_same(expected: &[Value], found: &[Map<String, Value>]) -> Result<(), String> {
     if expected.len() != found.len() {
         return Err(format!("expected {}, got {}", json!(expected), json!(found)));
@@ -147,7 +146,7 @@ async fn discover_names(row: &Row) -> Result<(), String> {
     let folder = Folder::of_tree(row.required("tree")?, &row.expect)?;
     let list = built(Skills::builder().root(folder.root()))?.list().await;
     let names = names(&list).into_iter().map(|name| match name == folder.name() {
-        // The fixed word for a root that is a skill itself.
+        // The rows' fixed word for a root that is itself a skill.
         true if row.expect.as_array().is_some_and(|names| names.contains(&json!("<root>"))) => {
             "<root>"
         }
@@ -156,8 +155,8 @@ async fn discover_names(row: &Row) -> Result<(), String> {
     expect_same("names", &row.expect, &json!(names.collect::<Vec<_>>()))
 }
 
-/// One root or several. The description of each skill is its path, so that the kept one can be
-/// told.
+/// Searches one root or several. The description of each skill is its path, which identifies the
+/// one that was kept.
 async fn duplicates(row: &Row) -> Result<(), String> {
     let trees = ["roots", "trees"].into_iter().find_map(|name| row.get(name));
     let trees = match trees.or(row.get("tree")) {
@@ -192,7 +191,7 @@ async fn duplicates(row: &Row) -> Result<(), String> {
         Value::Array(expected) if expected.iter().all(Value::is_object) => {
             each_same(expected, &kept)
         }
-        // A list of names or of places.
+        // A list of names or of paths.
         Value::Array(_) => {
             let columns = ["name", "path", "file"].map(column);
             let is_one = columns.iter().any(|column| same(expected, column));
@@ -223,7 +222,7 @@ fn kept(skill: &Skill) -> Result<Map<String, Value>, String> {
     })))
 }
 
-/// The three tools as a model is told of them.
+/// Checks the three tools as a model sees them.
 async fn tools(row: &Row) -> Result<(), String> {
     let tools = world::fixture().tools(Skills::builder()).await?;
     let describe = |tool: &Arc<cofferdam_tool::ToolDefinition>| {
@@ -292,9 +291,9 @@ fn described(name: &str, schema: &Value) -> Map<String, Value> {
     tool
 }
 
-/// A schema, or a part of one, is compared without the words in it, which nobody has fixed.
+/// Compares a schema, or a part of one, without its descriptions, which no rule fixes.
 fn compare_tool(expected: &Value, tool: &Map<String, Value>) -> Result<(), String> {
-    // A schema by itself.
+    // A schema without a tool.
     if expected.get("type") == Some(&json!("object")) && expected.get("name").is_none() {
         return expect_same("schema", &without_words(expected), &without_words(&tool["schema"]));
     }
@@ -314,7 +313,7 @@ fn compare_tool(expected: &Value, tool: &Map<String, Value>) -> Result<(), Strin
 fn without_words(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
-            // A property of one of these names is a schema and not a text.
+            // A property of one of these names is a schema and not a string.
             let is_word = |key: &str, value: &Value| {
                 matches!(key, "description" | "title") && value.is_string()
             };
@@ -333,7 +332,7 @@ fn advertised(row: &Row) -> Result<(), String> {
         let skill = ProgramSkill::new(name, description, "").map_err(|error| error.to_string())?;
         Ok::<_, String>(Skill::Program(Arc::new(skill)))
     };
-    // Against the order in which they are shown.
+    // In the opposite of the order in which they are shown.
     let list = SkillList::new(skills.iter().rev().map(skill).collect::<Result<Vec<_>, _>>()?);
     let advertised = list.advertised();
     if !list.instructions().contains(&advertised) {
@@ -342,7 +341,7 @@ fn advertised(row: &Row) -> Result<(), String> {
     expect_same("advertised", &row.expect, &json!(advertised))
 }
 
-/// A call of one of the tools over the three skills.
+/// Calls one of the tools over the three skills.
 async fn tool(row: &Row) -> Result<(), String> {
     let fixture = world::fixture();
     let tools = fixture.tools(Skills::builder()).await?;
@@ -359,11 +358,11 @@ async fn call(tools: &Toolset, tool: &str, args: &Value) -> Result<Ran, String> 
     }
 }
 
-/// Compares what a call of a tool has shown.
+/// Compares the result of a tool's call.
 fn compare_ran(expect: &Value, ran: &Ran, script_got: Option<Value>) -> Result<(), String> {
     for (key, expected) in object(expect)? {
         let got = match key.as_str() {
-            // It is about the row.
+            // A note about the row.
             "note" => continue,
             "text" => json!(ran.text),
             "is_error" => json!(ran.is_error),
@@ -372,12 +371,12 @@ fn compare_ran(expect: &Value, ran: &Ran, script_got: Option<Value>) -> Result<(
                 let prefix = expected.as_str().ok_or("`text_prefix` is not a text")?;
                 json!(if ran.text.starts_with(prefix) { prefix } else { &ran.text })
             }
-            // The text of an error, or the whole of what stands under `error`.
+            // The message of an error, or the complete value of `error`.
             "error" if expected.is_string() => {
                 ran.error()?.get("message").cloned().unwrap_or_default()
             }
             "error" => ran.error()?,
-            // What a component got it says, what a function got was noted.
+            // A component returns its arguments; a function records them.
             "script_got" => match ran.json().ok().and_then(|json| json.get("args").cloned()) {
                 Some(args) => args,
                 None => script_got.clone().ok_or("no script has run")?,

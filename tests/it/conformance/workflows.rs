@@ -1,9 +1,9 @@
 //! Rows of `workflows.jsonl`: graphs, output selection, requests, checkpoints, orchestrations.
 //!
-//! Words name graphs (`graphs`) and situations. Where a row shows what a fixture says and no rule
-//! fixes it (the text that an executor fails with, the id that a selection invents, how a list is
-//! written as one text), the fixture says it as the row does; what the product makes of it is
-//! compared all the same.
+//! Words name graphs (`graphs`) and situations. Where a row shows words of a fixture that no rule
+//! fixes (the message of a failing executor, an id that a selection invents, a list written as one
+//! string), the fixture uses the words of the row; what the product makes of them is compared as
+//! usual.
 
 mod agents;
 mod graphs;
@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::agent::block_on;
 use super::{Row, same};
 
-/// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "workflow" => match row.get("scenario") {
@@ -36,15 +35,15 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     }
 }
 
-/// What came of a workflow, as rows write it.
+/// Result of a workflow as rows write it.
 #[derive(Default)]
 struct Came {
     outputs: Vec<Value>,
     intermediate: Vec<Value>,
     events: Vec<String>,
-    /// The error, as its own text: of an executor's what the executor said.
+    /// The error's own message; for an executor's error, the message of the executor.
     error: Option<String>,
-    /// Whether nothing ran at all.
+    /// True if nothing ran.
     refused: bool,
 }
 
@@ -52,7 +51,7 @@ fn input(row: &Row) -> Payload {
     Payload::json(row.get("input").cloned().unwrap_or_else(|| json!("in")))
 }
 
-/// Builds and runs.
+/// Builds and runs a workflow.
 fn came_of(built: Result<Workflow, InvalidWorkflow>, input: Payload) -> Result<Came, String> {
     let workflow = match built {
         Ok(workflow) => workflow,
@@ -102,7 +101,7 @@ impl Came {
     }
 }
 
-/// Compares every key of `expect`. Without an error expected there must be none.
+/// Compares every key of `expect`. An error must be expected.
 fn expect(row: &Row, came: &Came) -> Result<(), String> {
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;
     let is_failure = |name: &String| {
@@ -159,8 +158,8 @@ fn same_outputs(expected: &Value, got: &[Value]) -> bool {
     }
 }
 
-/// A list that came out of a fan-in may be written as one text: its parts in order, with anything
-/// but letters between them, and the executor's id around it.
+/// Compares outputs. A list of a fan-in may be written as one string: its parts in order, with
+/// anything but letters between them, and the executor's id around it.
 fn same_output(expected: &Value, got: &Value) -> bool {
     if same(expected, got) {
         return true;
@@ -179,7 +178,7 @@ fn same_output(expected: &Value, got: &Value) -> bool {
     !parts.is_empty() && !left.chars().any(char::is_alphanumeric)
 }
 
-/// The default is what a run without end runs into.
+/// Checks the default limit with an endless run.
 fn default_max_iterations(row: &Row) -> Result<(), String> {
     let workflow = graphs::endless().build().map_err(|error| error.to_string())?;
     let max = workflow.limits().max_iterations;
@@ -191,7 +190,7 @@ fn default_max_iterations(row: &Row) -> Result<(), String> {
     super::expect_same("max_iterations", &row.expect, &json!(max))
 }
 
-/// Every scenario and every description that rows may use, whether they do or not.
+/// Runs every scenario and description of the vocabulary, even if no row uses it.
 #[test]
 fn every_word_of_the_vocabulary_is_known() {
     const SCENARIOS: &str = "bad-input-type; boom; chain-default; chain-inter-all-other; chain-inter-only; chain-output-all; \
@@ -208,7 +207,7 @@ fn every_word_of_the_vocabulary_is_known() {
     for (name, word) in rows.chain(described) {
         let line = json!({"id": "w", "op": "workflow", name: word, "input": "in", "expect": {}});
         let row = Row::parse(&line.to_string()).unwrap();
-        // Nothing is expected: what fails, fails in the words of the contract.
+        // Without expectations a word may fail only with an error of the workflow.
         let ended = run(&row);
         let is_failure = ended.as_ref().is_err_and(|error| !error.starts_with("failed with"));
         assert!(!is_failure, "{word}: {ended:?}");

@@ -6,13 +6,12 @@ use super::{End, Launch, attacks};
 use crate::module::Module;
 
 attacks! {
-    /// A million items are one and the same text of a mebibyte: more than may be copied, before any
-    /// text is read.
+    /// Half a million items share one string of a mebibyte: the copy limit ends the call before any
+    /// string is read.
     overlapping_texts: Launch::Module(|| overlapping("i32.const 1048576")) => End::Error("OutputLimit"),
-    /// A million items are one and the same empty text: no bytes at all, and a million items for
-    /// the model.
+    /// Half a million items share one empty string: no bytes, but many items for the model.
     overlapping_empty_texts: Launch::Module(|| overlapping("i32.const 0")) => End::Error("OutputLimit"),
-    /// A text as long as the memory.
+    /// A string as long as the memory.
     a_text_as_long_as_the_memory: Launch::Module(|| Module {
         body: "(drop (memory.grow (i32.const 900)))
             (i32.store (i32.const 4) (i32.const 16)) (i32.store (i32.const 8) (i32.const 1))
@@ -27,7 +26,7 @@ attacks! {
             (i32.store (i32.const 0) (i32.const 0)) (return (i32.const 0))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// A text of 4 GiB.
+    /// A string of 4 GiB.
     a_text_of_four_gibibytes: Launch::Module(|| Module {
         body: "(i32.store (i32.const 4) (i32.const 16)) (i32.store (i32.const 8) (i32.const 1))
             (i32.store (i32.const 16) (i32.const 0)) (i32.store (i32.const 20) (i32.const 1024))
@@ -35,7 +34,7 @@ attacks! {
             (i32.store (i32.const 0) (i32.const 0)) (return (i32.const 0))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// A result that lies outside of the memory.
+    /// A result outside the memory.
     a_result_outside_of_memory: Launch::Module(|| Module {
         body: "(return (i32.const -16))",
         ..Module::default()
@@ -45,39 +44,38 @@ attacks! {
         body: "(return (i32.const 1021))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// An item of a kind that there is not.
+    /// An item of an unknown kind.
     an_item_of_no_kind: Launch::Module(|| Module {
         body: "(i32.store (i32.const 4) (i32.const 16)) (i32.store (i32.const 8) (i32.const 1))
             (i32.store (i32.const 16) (i32.const 77)) (i32.store (i32.const 0) (i32.const 0)) (return (i32.const 0))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// The allocator answers with an address outside of the memory, and the host writes arguments
-    /// there.
+    /// The allocator returns an address outside the memory, and the host writes arguments there.
     realloc_outside_of_memory: Launch::Module(|| Module {
         realloc: "(return (i32.const -8))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// The allocator shrinks what the host is about to write to: all answers are the last byte.
+    /// The allocator returns the last byte of memory for every request.
     realloc_at_the_last_byte: Launch::Module(|| Module {
         realloc: "(return (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 1)))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// Small text that is large once it is a tree.
+    /// Short JSON that is large as a tree.
     json_that_is_86_times_as_large_in_memory: Launch::Named => End::Succeeds,
     /// Sixty million booleans become sixty million values of the host.
     a_list_of_booleans: Launch::Text(|| typed_list("bool", 60_000_000)) => End::Error("OutputLimit"),
-    /// A list of lists of lists, all the same one.
+    /// A list of lists of lists that share their items.
     lists_that_are_all_the_same: Launch::Text(nested_lists) => End::Error("OutputLimit"),
-    /// A megabyte of one-byte values is within every limit on copying, and is not a megabyte any
-    /// more.
+    /// A megabyte of one-byte values is within every copy limit, but becomes much more than a
+    /// megabyte.
     a_million_small_numbers: Launch::Text(|| typed_list("u8", 1_000_000)) => End::Error("OutputLimit"),
-    /// A type nested as deeply as the screen admits is lifted on the host's stack.
+    /// A type nested to the limit of the screen is lifted on the host's stack.
     a_value_of_many_levels: Launch::Text(deep_value) => End::Succeeds,
-    /// An argument of a host function is a text of 16 MiB, again and again.
+    /// An argument of a host function is a string of 16 MiB, again and again.
     report_progress_of_sixteen_mebibytes: Launch::Named => End::Says("came back"),
-    /// Bytes for the log are copied before anybody looks at how many are allowed.
+    /// Bytes for the log are copied before their number is checked.
     write_sixteen_mebibytes_at_once: Launch::Named => End::Says("came back"),
-    /// Polling takes a list of handles: ten million of them that are the same one.
+    /// Polling a list of ten million copies of one handle.
     poll_one_handle_ten_million_times: Launch::Module(|| Module {
         imports: r#"
             (import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration"
@@ -107,7 +105,7 @@ const POLL: &str = "
         }
     }";
 
-/// Answers half a million texts, each at address 0 and of the given length.
+/// Returns a module that answers half a million strings, each at address 0 and of the given length.
 fn overlapping(length: &'static str) -> Module<'static> {
     let body = format!(
         "(local $at i32)
@@ -127,7 +125,7 @@ fn overlapping(length: &'static str) -> Module<'static> {
     Module { body: body.leak(), ..Module::default() }
 }
 
-/// A typed component that returns a list of zeros.
+/// Returns a typed component that returns a list of zeros.
 fn typed_list(item: &str, length: u32) -> String {
     format!(
         r#"(component
@@ -142,7 +140,8 @@ fn typed_list(item: &str, length: u32) -> String {
     )
 }
 
-/// Three levels of ten thousand items each, in ten thousand items of memory.
+/// Returns a component with three levels of ten thousand items each, in ten thousand items of
+/// memory.
 fn nested_lists() -> String {
     r#"(component
       (core module $m
@@ -162,7 +161,7 @@ fn nested_lists() -> String {
         .to_owned()
 }
 
-/// Options inside options.
+/// Returns a component with nested options.
 fn deep_value() -> String {
     let mut types = "(type $t0 u8)".to_owned();
     for level in 1..=45 {

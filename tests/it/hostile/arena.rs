@@ -1,5 +1,5 @@
-//! Where attacks happen: an engine with an honest plugin and a victim's rights, and the checks
-//! after every attack.
+//! An engine under attack, with an honest plugin and a granted folder, and the checks after every
+//! attack.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -15,79 +15,79 @@ use tempfile::TempDir;
 
 use crate::module::Module;
 
-/// What an attack that is meant to run into the wall-clock limit has of it, in milliseconds. All
-/// others have plenty.
+/// Wall-clock limits in milliseconds: the short one for attacks that must reach it, the long one
+/// for all others.
 const SHORT_WALL_MS: u64 = 100;
 const LONG_WALL_MS: u64 = 30_000;
-/// By then every attack has ended, on a machine that does other things as well.
+/// Maximum time of an attack on a machine that also runs other tests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One attack.
+/// An attack.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
-    /// What the attacker hopes for.
+    /// Goal of the attacker.
     pub(crate) hope: &'static str,
     pub(crate) launch: Launch,
     pub(crate) end: End,
 }
 
-/// How an attack is launched.
+/// Way to launch an attack.
 #[derive(Clone, Copy)]
 pub(crate) enum Launch {
-    /// The tool `attack` of the guest `hostile` is called with the attack's name.
+    /// Calls the tool `attack` of the guest `hostile` with the attack's name.
     Named,
-    /// A tool of a guest is called with JSON.
+    /// Calls a tool of a guest with JSON: guest, tool, arguments.
     Tool(&'static str, &'static str, &'static str),
-    /// A guest made of a module is loaded and its tool called.
+    /// Loads a guest made of a module and calls its tool.
     Module(fn() -> Module<'static>),
-    /// A component in the text format is loaded, and its tool called if it comes so far.
+    /// Loads a component in the text format and, if that succeeds, calls its tool.
     Text(fn() -> String),
-    /// Bytes are loaded, and a tool called if they come so far.
+    /// Loads bytes and, if that succeeds, calls a tool.
     Bytes(fn() -> Vec<u8>),
-    /// More than one step.
+    /// Runs several steps.
     Steps(fn(&mut Arena) -> Steps<'_>),
 }
 
-/// What [`Launch::Steps`] runs.
+/// Steps of [`Launch::Steps`].
 pub(crate) type Steps<'a> = Pin<Box<dyn Future<Output = Ended> + 'a>>;
 
-/// What an attack came to.
+/// Actual end of an attack.
 pub(crate) enum Ended {
-    /// It ran.
+    /// The call ended.
     Called(Box<Completion>),
-    /// It did not become a plugin.
+    /// The component was refused, with this message.
     Refused(String),
-    /// Its steps say themselves what is right.
+    /// The steps have checked the result themselves.
     AsExpected,
 }
 
-/// The end that an attack must have.
+/// Required end of an attack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// An error of the host's, by the name of its type.
+    /// An error of this type.
     Error(&'static str),
     /// A failure that the tool reports.
     Failure,
     /// A success with this text.
     Says(&'static str),
-    /// A success, whatever it says.
+    /// A success with any text.
     Succeeds,
-    /// No plugin, for a reason with these words in it.
+    /// The component is refused with a message that contains these words.
     Refused(&'static str),
-    /// What the steps have checked.
+    /// The steps check the result themselves.
     AsExpected,
 }
 
 /// An engine under attack.
 pub(crate) struct Arena {
     pub(crate) host: Host,
-    /// What the progress sink was told.
+    /// Progress that the sink received.
     pub(crate) progress: Arc<Reports>,
-    /// A folder that is mounted at `/data`, with a file in it.
+    /// Folder that is mounted at `/data`, with a file.
     folder: TempDir,
 }
 
-/// Progress that arrived.
+/// Recorded progress.
 #[derive(Default)]
 pub(crate) struct Reports(pub(crate) Mutex<Vec<Progress>>);
 
@@ -97,7 +97,7 @@ impl ProgressSink for Reports {
     }
 }
 
-/// Launches the attack of that name, and checks how it ends and what it leaves.
+/// Launches the attack of that name, and checks its end and what it leaves.
 pub(crate) async fn check(attacks: &[Attack], name: &str) {
     let attack =
         attacks.iter().find(|attack| attack.name == name).expect("the row that made this test");
@@ -115,7 +115,7 @@ impl Arena {
         Self::with(Host::new()).await
     }
 
-    /// An arena around a host without plugins.
+    /// Creates an arena around a host without plugins.
     pub(crate) async fn with(mut host: Host) -> Self {
         host.load("remember").await;
         let folder = tempfile::tempdir().unwrap();
@@ -125,13 +125,13 @@ impl Arena {
         Self { host, progress: Arc::default(), folder }
     }
 
-    /// Gives the attacker little time if that is what it is meant to use up.
+    /// Sets a short wall-clock limit if the attack must reach it.
     pub(crate) fn expect(&mut self, end: End) {
         let is_timeout = matches!(end, End::Error("Timeout"));
         self.host.limits.wall_ms_max = if is_timeout { SHORT_WALL_MS } else { LONG_WALL_MS };
     }
 
-    /// The folder behind `/data`.
+    /// Returns the folder behind `/data`.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -157,7 +157,7 @@ impl Arena {
         }
     }
 
-    /// Loads bytes and calls the first tool that they offer.
+    /// Loads bytes and calls their first tool.
     pub(crate) async fn run(&self, bytes: Vec<u8>) -> Ended {
         match self.load(&Component::from_bytes(bytes)).await {
             Ok(plugin) => {
@@ -168,7 +168,7 @@ impl Arena {
         }
     }
 
-    /// [`Arena::run`] for bytes that may be anything: tools that need arguments are not called.
+    /// Like [`Arena::run`] for arbitrary bytes: tools that need arguments are not called.
     pub(crate) async fn run_any(&self, bytes: Vec<u8>) -> Ended {
         let Ok(plugin) = self.load(&Component::from_bytes(bytes.clone())).await else {
             return Ended::Refused(String::new());
@@ -192,7 +192,7 @@ impl Arena {
         }
     }
 
-    /// An honest call on this engine gives the right value.
+    /// Checks that an honest call on this engine returns the right value.
     pub(crate) async fn assert_honest(&self) {
         let completion = self.host.call("remember", "{}").await;
         let shown = completion.outcome.shown().map(|shown| shown.text());
@@ -205,7 +205,7 @@ impl Arena {
     }
 }
 
-/// The arguments of the tool `attack`.
+/// Returns the arguments of the tool `attack`.
 pub(crate) fn named(name: &str) -> String {
     serde_json::json!({ "name": name }).to_string()
 }
@@ -216,8 +216,7 @@ fn mount(directory: &Path) -> Mount {
     Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)
 }
 
-/// How a refusal reads for the person: one line that is short enough for a terminal and cannot
-/// drive it.
+/// Checks the message of a refusal: one line that fits a terminal and cannot drive it.
 fn refused(error: &LoadError) -> Ended {
     let text = error.to_string();
     assert!(!text.is_empty() && text.len() <= 2_000, "{} bytes of reason", text.len());
@@ -255,7 +254,7 @@ fn assert_outcome(name: &str, end: End, completion: &Completion) {
     }
 }
 
-/// What an attack leaves in the host's hands is small, however it ended.
+/// Checks that the host keeps little of an attack.
 fn assert_modest(ended: &Ended) {
     let Ended::Called(completion) = ended else { return };
     let record = &completion.record;

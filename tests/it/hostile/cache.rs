@@ -1,5 +1,5 @@
-//! Compiled code on disk that somebody has laid a hand on. Whatever it is, it is not run: the
-//! component is compiled again and works.
+//! Compiled code on disk that was tampered with. The host never runs it: it compiles the component
+//! again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,19 +15,19 @@ use cofferdam_tool::{Limits, PluginName};
 use super::{End, Ended, Launch, attacks};
 use crate::module::{Answer, Item, Module};
 
-/// What stands before the contents of an entry: a magic number and a MAC.
+/// Size of an entry's header: a magic number and a MAC.
 const HEADER_BYTES: usize = 40;
 
 attacks! {
-    /// One bit of the code is another one, at the end, where it is a program's data.
+    /// One flipped bit at the end of the code, in a program's data.
     flip_the_last_bit: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| *bytes.last_mut().unwrap() ^= 0x80);
     }))) => End::AsExpected,
-    /// One bit of the code is another one, in the middle of the machine code.
+    /// One flipped bit in the middle of the machine code.
     flip_a_bit_in_the_middle: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| { let middle = bytes.len() / 2; bytes[middle] ^= 1; });
     }))) => End::AsExpected,
-    /// One bit of the proof itself.
+    /// One flipped bit in the MAC.
     flip_a_bit_of_the_proof: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| bytes[20] ^= 1);
     }))) => End::AsExpected,
@@ -35,28 +35,28 @@ attacks! {
     cut_the_entry_short: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| bytes.truncate(bytes.len() / 2));
     }))) => End::AsExpected,
-    /// There is nothing in the file.
+    /// The file is empty.
     empty_the_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| edit(&code(cache), Vec::clear))))
         => End::AsExpected,
-    /// There is more in the file than there was.
+    /// The file has additional bytes.
     lengthen_the_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| bytes.extend([0x90; 100]));
     }))) => End::AsExpected,
-    /// The entry of another component, which this installation has written itself.
+    /// The entry of another component, with a MAC of this installation.
     swap_two_entries: Launch::Steps(|_| Box::pin(tampered(|cache, other| {
         fs::copy(code(other), code(cache)).unwrap();
     }))) => End::AsExpected,
-    /// The entry of another component of the same installation, put under the name of this one.
+    /// The entry of another component of the same installation, under the name of this one.
     an_entry_under_another_name: Launch::Steps(|_| Box::pin(renamed())) => End::AsExpected,
-    /// A description in the place of code.
+    /// A description instead of code.
     an_entry_of_another_kind: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         fs::copy(description(cache), code(cache)).unwrap();
     }))) => End::AsExpected,
-    /// Compiled code as the engine writes it, without a proof: to load it would be to run it.
+    /// Compiled code as the engine writes it, without a MAC: loading it would run it.
     plant_compiled_code: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&code(cache), |bytes| drop(bytes.drain(..HEADER_BYTES)));
     }))) => End::AsExpected,
-    /// A description that says something else about the tools.
+    /// A description with other words about the tools.
     lie_in_the_description: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&description(cache), |bytes| {
             let at = bytes.windows(4).position(|four| four == b"Does").expect("the description is \
@@ -64,12 +64,12 @@ attacks! {
             bytes[at..at + 4].copy_from_slice(b"Will");
         });
     }))) => End::AsExpected,
-    /// A link to a file of somebody else.
+    /// A link to a file elsewhere.
     a_link_in_place_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, other| {
         fs::remove_file(code(cache)).unwrap();
         std::os::unix::fs::symlink(code(other), cache.join(code_name(cache))).unwrap();
     }))) => End::AsExpected,
-    /// A pipe, which blocks whoever opens it.
+    /// A pipe, which blocks a process that opens it.
     a_pipe_in_place_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         fs::remove_file(code(cache)).unwrap();
         super::binaries::make_fifo(&cache.join(code_name(cache)));
@@ -79,15 +79,15 @@ attacks! {
         fs::remove_file(code(cache)).unwrap();
         fs::create_dir(cache.join(code_name(cache))).unwrap();
     }))) => End::AsExpected,
-    /// An entry that everybody may write.
+    /// An entry that every user may write.
     an_entry_that_is_open_to_others: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         fs::set_permissions(code(cache), fs::Permissions::from_mode(0o666)).unwrap();
     }))) => End::AsExpected,
-    /// A new key makes all old entries worthless.
+    /// A new key invalidates all old entries.
     a_key_of_zeros: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&cache.join("key"), |bytes| bytes.fill(0));
     }))) => End::AsExpected,
-    /// A cache that everybody may write is not opened.
+    /// A cache that every user may write is not opened.
     a_cache_that_is_open_to_others: Launch::Steps(|_| Box::pin(async move {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("cache");
@@ -123,8 +123,8 @@ fn engine(cache: &Path) -> Result<Engine, EngineError> {
     Engine::new(config)
 }
 
-/// Loads a component in an engine of its own, as a new process would, and calls it. What that took,
-/// and what it said.
+/// Loads a component in an engine of its own, as a new process would, and calls it. Returns the
+/// load events and the answer.
 async fn loaded(cache: &Path, component: &[u8]) -> (Vec<LoadEvent>, String) {
     let engine = engine(cache).expect("the engine starts");
     let events = Events::default();
@@ -144,8 +144,8 @@ async fn loaded(cache: &Path, component: &[u8]) -> (Vec<LoadEvent>, String) {
     (events.0.into_inner().unwrap(), said)
 }
 
-/// Fills a cache, and another one with another component, lets somebody tamper with the first, and
-/// starts again. The component still says what it said, and only what was compiled here has run.
+/// Fills a cache, and another one with another component, tampers with the first, and starts again.
+/// Checks that the component answers as before, and that only code compiled here has run.
 async fn tampered(tamper: fn(&Path, &Path)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let (cache, other) = (folder.path().join("cache"), folder.path().join("other"));
@@ -156,8 +156,8 @@ async fn tampered(tamper: fn(&Path, &Path)) -> Ended {
     tamper(&cache, &other);
     let (events, said) = loaded(&cache, &ours()).await;
     assert_eq!(said, "ok");
-    // A description is read when the plugin is loaded, and code when it is called: then nobody is
-    // told, but the entry is written anew. What cannot be replaced stays as it is and is not read.
+    // A description is read at load, but code at the call: then no event is sent, but the entry is
+    // written again. An entry that cannot be replaced stays and is not read.
     let now = fs::read(cache.join(code_name(&cache)));
     let is_noticed =
         events.contains(&LoadEvent::CacheRejected) || now.map_or(true, |now| now == genuine);
@@ -195,7 +195,7 @@ fn description(cache: &Path) -> PathBuf {
     entry(cache, "description")
 }
 
-/// The name of the entry with code, which has that of the description.
+/// Returns the name of the entry with code, which follows from that of the description.
 fn code_name(cache: &Path) -> PathBuf {
     PathBuf::from(description(cache).with_extension("code").file_name().unwrap())
 }

@@ -1,8 +1,7 @@
 //! Kilobytes that cost a compiler gigabytes.
 //!
-//! Most are refused by the screen, which counts before anything is compiled; its own tests are
-//! beside it. What only a compiler can find out is stopped by the limits of the process that it
-//! runs in.
+//! The screen refuses most of them: it counts before anything is compiled, and has its own tests.
+//! The rest is stopped by the limits of the compiler's process.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -17,11 +16,11 @@ attacks! {
     /// KB.
     instances_that_double: Launch::Text(|| laughs(24, 2)) => End::Refused("instances; the limit \
         is 1000"),
-    /// The same 64 times over: a number that overflows is not a small one.
+    /// The same 64 times over: an overflowing count must not become a small one.
     instances_beyond_counting: Launch::Text(|| laughs(64, 2)) => End::Refused("instances"),
     /// Types that export the one before twice: the validator copies them.
     types_that_double: Launch::Text(|| types(19, 2)) => End::Refused("definitions after expansion"),
-    /// Types that refer to one another in a chain, which validators follow by recursion.
+    /// Types that refer to each other in a chain, which validators follow by recursion.
     types_in_a_chain: Launch::Text(|| types(300, 1)) => End::Refused("levels in one type"),
     /// Four billion locals in two groups of a few bytes.
     four_billion_locals: Launch::Bytes(groups_of_locals) => End::Refused("locals in one function"),
@@ -42,19 +41,19 @@ attacks! {
             r#"(type $t (func (result {results}))) (import "" "" (func $f (type $t))) (func {calls} unreachable)"#
         ))
     }) => End::Refused("operands of calls and branches"),
-    /// Twenty thousand blocks inside one another.
+    /// Twenty thousand nested blocks.
     blocks_inside_blocks: Launch::Text(|| {
         core(&format!("(func {} {})", "block ".repeat(20_000), "end ".repeat(20_000)))
     }) => End::Refused("levels of blocks"),
-    /// Loops inside loops in which every variable changes: within every count of the screen, and
+    /// Nested loops in which every variable changes: within every limit of the screen, and
     /// quadratic for a compiler that tracks values.
     values_that_flow_through_loops: Launch::Steps(|arena| Box::pin(stopped_by_the_child(arena)))
         => End::AsExpected,
-    /// Bytes that take the compiler over find themselves in a process without rights.
+    /// Bytes that take over the compiler run in a process without rights.
     a_compiler_that_was_taken_over: Launch::Steps(|_| Box::pin(async { confined() })) => End::AsExpected,
 }
 
-/// A component around a core module.
+/// Returns a component around a core module.
 fn core(items: &str) -> String {
     format!("(component (core module {items}))")
 }
@@ -94,7 +93,8 @@ fn groups_of_locals() -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0", &[1, module.len() as u8][..], &module].concat()
 }
 
-/// `loops` loops inside one another, and `locals` variables that all change in the innermost one.
+/// Returns a component of `loops` nested loops, with `locals` variables that all change in the
+/// innermost one.
 fn loops(loops: usize, locals: usize) -> String {
     let mut body = String::new();
     for index in 1..=locals {
@@ -114,8 +114,8 @@ fn loops(loops: usize, locals: usize) -> String {
     )
 }
 
-/// Looks at the process while it is held up by an answer that nobody reads on. What it can still do
-/// is tried in the engine's own tests.
+/// Checks the process of the compiler, which blocks on an answer that is not read. The engine's own
+/// tests try what that process can still do.
 fn confined() -> Ended {
     let mut child = Command::new(binary())
         .arg("cofferdam-compile-child")
@@ -143,7 +143,7 @@ fn confined() -> Ended {
     Ended::AsExpected
 }
 
-/// The host itself spends nothing on it, and says which limit it was.
+/// Checks that a limit of the compiler's process stops the compilation and is named in the error.
 async fn stopped_by_the_child(arena: &mut Arena) -> Ended {
     let bytes = wat::parse_str(loops(1_500, 3_000)).unwrap();
     assert!(bytes.len() < 100_000, "{} bytes", bytes.len());

@@ -1,17 +1,17 @@
-//! Guests that take the CPU and do not give it back.
+//! Guests that take the CPU and do not yield it.
 
 use super::{End, Launch, attacks};
 use crate::module::{Answer, Item, Module};
 
 const LOOP: &str = "(loop $again (br $again))";
-/// Is shown the time that is left of a call, and so can tell a call from being asked for its tools.
+/// Imports the remaining time, which differs between a call and listing the tools.
 const TIME_LEFT: &str =
     r#"(import "cofferdam:plugin/call@0.1.0" "time-left-ms" (func $left (result i64)))"#;
 
 attacks! {
     /// A loop in an export never ends.
     loop_in_an_export: Launch::Tool("crash", "spin", "{}") => End::Error("Timeout"),
-    /// The start function of a module runs before anybody has called anything.
+    /// The start function of a module runs before any call.
     loop_in_the_start_function: Launch::Module(|| Module {
         world: "import cofferdam:plugin/call@0.1.0;",
         imports: TIME_LEFT,
@@ -22,13 +22,13 @@ attacks! {
     /// The host calls the guest's allocator for the arguments.
     loop_in_realloc: Launch::Module(|| Module { realloc: LOOP, ..Module::default() })
         => End::Error("Timeout"),
-    /// The guest gets to run once more when its result has been taken.
+    /// The guest runs once more after its result was read.
     loop_in_post_return: Launch::Module(|| Module {
         fields: r#"(func (export "cabi_post_cofferdam:plugin/tools@0.1.0#call-tool") (param i32)
             (loop $again (br $again)))"#,
         ..Module::default()
     }) => End::Error("Timeout"),
-    /// Asking for the tools takes for ever.
+    /// Listing the tools takes forever.
     loop_in_list_tools: Launch::Tool("list_spins", "t", "{}")
         => End::Refused("did not list its tools: Timeout"),
     /// Every instruction of a loop copies the whole memory.
@@ -77,7 +77,7 @@ attacks! {
     initialisers_that_copy: Launch::Text(|| {
         typed(&r#"(data (i32.const 0) "0123456789abcdef")"#.repeat(100_000), "(i32.const 1)")
     }) => End::Succeeds,
-    /// A result takes as long to check as it may be long.
+    /// A result that takes long to check.
     json_that_is_slow_to_read: Launch::Module(|| Module {
         answer: Answer::Contents(vec![Item::Json(DEEP_AND_WRONG)]),
         ..Module::default()
@@ -90,7 +90,7 @@ const DEEP_AND_WRONG: &str = concat!(
     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 );
 
-/// A component whose one function returns a number.
+/// Returns a component whose one function returns a number.
 fn typed(fields: &str, result: &str) -> String {
     format!(
         r#"(component

@@ -1,15 +1,15 @@
-//! Guests that look around.
+//! Guests that explore their environment.
 
 use super::{Arena, End, Ended, Launch, attacks};
 
 attacks! {
-    /// Variables, arguments and the working directory tell about the host.
+    /// Variables, arguments and the working directory reveal facts about the host.
     environment: Launch::Named => End::Says("[] [] None"),
-    /// A terminal could be drawn on.
+    /// A terminal that the guest could draw on.
     terminals: Launch::Named => End::Says("false false false"),
-    /// Paths that every machine has.
+    /// Paths that exist on every machine.
     paths_of_the_host: Launch::Named => End::Says("0"),
-    /// Everything at once, as another guest sees it.
+    /// All of these at once, by another guest.
     looks_around: Launch::Steps(|arena| Box::pin(async move {
         let ended = arena.call("looks_around", "looks_around", "{}").await;
         let Ended::Called(completion) = &ended else { panic!("the guest loads") };
@@ -17,9 +17,9 @@ attacks! {
         assert!(seen.starts_with("0 0 Err("), "{seen}");
         ended
     })) => End::Succeeds,
-    /// Random bytes by the gibibyte.
+    /// A gibibyte of random bytes.
     a_gibibyte_of_random: Launch::Named => End::Error("Trap.Other"),
-    /// Random bytes that can be foreseen.
+    /// Predictable random bytes.
     random_that_repeats: Launch::Named => End::Says("false"),
     /// The names of other machines.
     names_of_hosts: Launch::Named => End::Error("CapabilityDenied"),
@@ -27,15 +27,15 @@ attacks! {
     connect_to_the_host: Launch::Tool("connects", "connects", "{}") => End::Says("ok"),
     /// A port on the host.
     listen: Launch::Named => End::Says("PermissionDenied"),
-    /// A packet that nobody answers.
+    /// A packet to an address without a listener.
     send_a_datagram: Launch::Named => End::Says("PermissionDenied"),
-    /// The session of somebody else.
+    /// The session of another caller.
     the_call: Launch::Named => End::Says("None false"),
     /// Ending the process instead of the call.
     exit_with_success: Launch::Tool("crash", "exit", r#"{"code":0}"#) => End::Error("GuestExit"),
-    /// The same, as a failure.
+    /// Ending the process with a failure.
     exit_with_a_code: Launch::Tool("crash", "exit", r#"{"code":3}"#) => End::Error("GuestExit"),
-    /// What the host says about a panic goes to the model.
+    /// The host's message about a panic goes to the model.
     a_secret_in_a_panic: Launch::Steps(|arena| Box::pin(keeps_the_secret(arena)))
         => End::Error("Trap.Unreachable"),
 }

@@ -1,40 +1,40 @@
-//! Guests that hoard handles, or use those that are not theirs.
+//! Guests that hoard handles, or use handles that they do not own.
 
 use super::{Arena, End, Ended, Launch, attacks};
 use crate::module::Module;
 
 attacks! {
-    /// Timers without end.
+    /// Timers without limit.
     hoard_pollables: Launch::Named => End::Error("HandleLimit"),
-    /// Streams for output.
+    /// Output streams.
     hoard_output_streams: Launch::Named => End::Error("HandleLimit"),
-    /// Streams for errors.
+    /// Error streams.
     hoard_error_streams: Launch::Named => End::Error("HandleLimit"),
-    /// Streams for input.
+    /// Input streams.
     hoard_input_streams: Launch::Named => End::Error("HandleLimit"),
-    /// Open files are descriptors of the host.
+    /// Open files take descriptors of the host.
     hoard_files: Launch::Steps(|arena| Box::pin(hoards_descriptors(arena, "hoard_files")))
         => End::Error("HandleLimit"),
-    /// Listings of a directory are descriptors as well.
+    /// Listings of a directory take descriptors as well.
     hoard_listings: Launch::Steps(|arena| Box::pin(hoards_descriptors(arena, "hoard_listings")))
         => End::Error("HandleLimit"),
-    /// The granted directories are handed out again and again.
+    /// The granted directories are requested again and again.
     hoard_directories: Launch::Named => End::Error("HandleLimit"),
-    /// Resources of the guest's own take memory of the host.
+    /// The guest's own resources take memory of the host.
     hoard_resources_of_its_own: Launch::Text(|| own_resources("(loop $l (drop (call $new \
         (i32.const 1))) (br $l))"))
         => End::Error("Trap.Other"),
-    /// A handle that was given back is given back again.
+    /// A handle is dropped twice.
     drop_a_handle_twice: Launch::Text(|| own_resources(
         "(local $h i32) (local.set $h (call $new (i32.const 1))) (call $drop (local.get $h)) \
          (call $drop (local.get $h))"
     )) => End::Error("Trap.Other"),
-    /// A handle that was never given out is used.
+    /// A handle is used that was never created.
     use_a_handle_that_is_none: Launch::Module(|| Module {
         body: "(call $block (i32.const 7))",
         ..super::blocking::timers()
     }) => End::Error("Trap.Other"),
-    /// A handle is used after it was given back.
+    /// A handle is used after it was dropped.
     use_a_handle_that_was_dropped: Launch::Module(|| Module {
         body: "(local $h i32) (local.set $h (call $subscribe (i64.const 0)))
             (call $drop (local.get $h)) (call $block (local.get $h))",
@@ -52,8 +52,8 @@ attacks! {
     }) => End::Error("Trap.Other"),
 }
 
-/// The host has as many descriptors afterwards as before. Other tests of this process open some
-/// too, so that only a hoard shows here; `resources` counts exactly.
+/// Checks that the host does not have more descriptors than before. Other tests of this process
+/// open some too, so only a hoard shows here; `resources` counts exactly.
 async fn hoards_descriptors(arena: &mut Arena, name: &str) -> Ended {
     let ended = arena.call("hostile", "attack", &super::arena::named(name)).await;
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
@@ -61,7 +61,7 @@ async fn hoards_descriptors(arena: &mut Arena, name: &str) -> Ended {
     ended
 }
 
-/// A typed component with two resource types of its own.
+/// Returns a typed component with two resource types of its own.
 fn own_resources(body: &str) -> String {
     format!(
         r#"(component

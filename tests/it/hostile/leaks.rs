@@ -1,4 +1,4 @@
-//! Guests that look for what an earlier call has left.
+//! Guests that look for traces of an earlier call.
 
 use super::arena::named;
 use super::{Arena, End, Ended, Launch, attacks};
@@ -11,20 +11,20 @@ attacks! {
         }
         Ended::AsExpected
     })) => End::AsExpected,
-    /// Memory that is taken anew holds what another call has written there.
+    /// New memory holds data of another call.
     pages_of_another_call: Launch::Steps(|arena| Box::pin(finds_nothing(arena, "leave_traces", 20)))
         => End::AsExpected,
-    /// The same after a call that was cut off in the middle.
+    /// New memory holds data of a call that was stopped.
     pages_of_a_call_that_timed_out: Launch::Steps(|arena| Box::pin(async move {
         arena.host.limits.wall_ms_max = 100;
         finds_nothing(arena, "print_for_ever", 5).await
     })) => End::AsExpected,
-    /// Handles of an earlier call are still there, under the numbers they had.
+    /// Handles of an earlier call still exist under the same numbers.
     handles_of_another_call: Launch::Steps(|arena| Box::pin(async move {
         for _ in 0..5 {
             arena.call("hostile", "attack", &named("hoard_pollables")).await;
         }
-        // The first handle of this call: nothing is in the way.
+        // The first handle of this call works as usual.
         assert_says(arena.call("hostile", "attack", &named("read_what_never_comes")).await, "Err(\"closed\")");
         Ended::AsExpected
     })) => End::AsExpected,
@@ -35,7 +35,7 @@ attacks! {
         assert_eq!((next.record.stdout_tail.as_str(), next.record.stderr_tail.as_str()), ("", ""));
         Ended::AsExpected
     })) => End::AsExpected,
-    /// A pool of one place: whoever comes next gets exactly what the last one had.
+    /// A pool of one instance: each call reuses the memory of the last one.
     the_only_place_of_a_pool: Launch::Steps(|_| Box::pin(async move {
         let mut config = cofferdam_tests::config();
         config.cache_directory = Some(cofferdam_tests::shared_cache());
@@ -45,7 +45,7 @@ attacks! {
     })) => End::AsExpected,
 }
 
-/// Lets one tool do something and another one look, a number of times.
+/// Calls one tool and then another one that looks for traces, `times` times.
 async fn finds_nothing(arena: &mut Arena, first: &str, times: usize) -> Ended {
     for _ in 0..times {
         arena.call("hostile", "attack", &named(first)).await;

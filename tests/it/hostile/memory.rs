@@ -4,9 +4,9 @@ use super::{End, Launch, attacks};
 use crate::module::Module;
 
 attacks! {
-    /// Memory is taken and filled until there is none.
+    /// Memory is allocated and filled until allocation fails.
     allocate_without_end: Launch::Tool("crash", "allocate", "{}") => End::Error("MemoryLimit"),
-    /// Two gibibytes are asked for at once.
+    /// Two gibibytes in one step.
     grow_in_one_step: Launch::Tool("crash", "grow_handled", "{}") => End::Says("ok"),
     /// Memory grows page by page, and the refusal is ignored.
     grow_by_pages_and_insist: Launch::Module(|| Module {
@@ -23,7 +23,7 @@ attacks! {
               (br_if $again (i32.ne (table.grow $table (ref.null func) (i32.const 1)) (i32.const -1))))",
         ..Module::default()
     }) => End::Says("ok"),
-    /// One module has two tables, which honest ones have too.
+    /// One module has two tables, which honest modules have as well.
     two_tables_in_a_module: Launch::Module(|| Module {
         fields: "(table 0 funcref) (table 0 funcref)",
         ..Module::default()
@@ -31,10 +31,10 @@ attacks! {
     /// Each of four memories stays below the limit.
     four_memories_that_are_too_large_together: Launch::Text(|| instances("(memory 400)", 4))
         => End::Error("MemoryLimit"),
-    /// More memories than anybody needs.
+    /// More memories than the screen allows.
     nine_memories: Launch::Text(|| instances("(memory 1)", 9)) => End::Refused("memories; the \
         limit is 8"),
-    /// As many memories as the screen lets by, more than the pool has.
+    /// As many memories as the screen allows, more than the pool has.
     eight_memories: Launch::Text(|| instances("(memory 1)", 8)) => End::Refused("interface"),
     /// A memory that begins with 4 GiB.
     four_gibibytes_from_the_start: Launch::Text(|| instances("(memory 65536)", 1))
@@ -44,14 +44,14 @@ attacks! {
         => End::Refused("proposal that is switched off"),
     /// A memory that threads share outlives the call.
     a_shared_memory: Launch::Text(|| instances("(memory 1 2 shared)", 1)) => End::Refused("shared memory"),
-    /// Collected objects are counted by nobody.
+    /// Collected objects are not counted by any limit.
     collected_objects: Launch::Text(|| instances("(type (array i8))", 1))
         => End::Refused("proposal that is switched off"),
-    /// More instances than the screen admits.
+    /// More instances than the screen allows.
     a_thousand_instances: Launch::Text(|| instances("", 1_001)) => End::Refused("instances; the limit is 1000"),
     /// More instances than one call may create.
     nine_hundred_instances: Launch::Text(|| instances("", 900)) => End::Refused("interface"),
-    /// Recursion runs over the end of the host's stack.
+    /// Recursion overflows the host's stack.
     recursion_without_end: Launch::Tool("crash", "stack_overflow", "{}") => End::Error("Trap.StackOverflow"),
     /// Recursion with a thousand locals in each frame jumps over a guard page.
     recursion_with_large_frames: Launch::Module(|| Module {
@@ -66,7 +66,7 @@ attacks! {
         realloc: "(drop (call $deep (i32.const 0)))",
         ..Module::default()
     }) => End::Error("Trap.StackOverflow"),
-    /// Every exception takes room that is given back to nobody.
+    /// Every exception takes memory that is never released.
     exceptions_that_are_kept: Launch::Module(|| Module {
         fields: "(tag $tag (param i64 i64 i64 i64))",
         body: "(loop $again (block $caught (result i64 i64 i64 i64)
@@ -86,7 +86,8 @@ const LARGE_FRAMES: &str = "(func $deep (param i64) (result i64) (local i64 i64 
     (i64.add (call $deep (local.get 8)) (i64.xor (local.get 1) (i64.xor (local.get 2) (i64.xor (local.get 3)
     (i64.xor (local.get 4) (i64.xor (local.get 5) (i64.xor (local.get 6) (local.get 7)))))))))";
 
-/// A component with a function, and a module of `fields` that is instantiated a number of times.
+/// Returns a component with a function, and a module of `fields` that is instantiated `count`
+/// times.
 fn instances(fields: &str, count: usize) -> String {
     let instances = "(core instance (instantiate $n))".repeat(count);
     format!(

@@ -1,7 +1,7 @@
-//! What a thousand attacks cost the host for good: nothing.
+//! A thousand attacks leak no memory, descriptors or threads of the host.
 //!
-//! Runs in a process of its own, which is this test program started once more, so that memory,
-//! descriptors and threads are those of the attacks alone.
+//! Runs in a process of its own, which is this test program started once more, so that only the
+//! attacks are measured.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use cofferdam_tool::{CallContext, Limits, Toolset};
 use super::arena::{Arena, Reports, named};
 use super::{Attack, Launch};
 
-/// Set for the process that attacks itself.
+/// Variable that is set in the process that attacks itself.
 const CHILD: &str = "COFFERDAM_TEST_UNDER_ATTACK";
-/// Calls before the level is taken, twice, and calls after which it is compared. What the C library
-/// keeps in the arenas of its threads settles over some hundred calls and then goes up and down by
-/// a tenth, so the level is the higher of two.
+/// Number of calls before each of two measurements of the level, and number of calls before the
+/// comparison. The memory in the arenas of the C library settles over some hundred calls and then
+/// varies by a tenth, so the higher of two measurements is the level.
 const WARM_UP: usize = 700;
 const CALLS: usize = 1_000;
-/// How often those are made if the level is higher then: what is lost for good is lost each time,
-/// what the C library happens to hold is not.
+/// Maximum number of rounds if the level is higher at the comparison: a leak grows in each round,
+/// and memory that the C library happens to hold does not.
 const STORMS_MAX: usize = 3;
-/// Wall-clock time of each, in milliseconds.
+/// Wall-clock limit of each call, in milliseconds.
 const WALL_MS: u64 = 50;
-/// Longer than an engine has to be idle before it gives memory back.
+/// Longer than an engine is idle before it releases memory.
 const REST: std::time::Duration = std::time::Duration::from_secs(3);
-/// As many at a time.
+/// Number of concurrent calls.
 const AT_A_TIME: usize = 8;
 
-/// Makes the GNU C library give memory back that it could keep: what is measured is what the host
-/// holds, and not what a thread's arena was once filled with.
+/// Makes the GNU C library release memory, so that the measurement shows what the host holds and
+/// not what a thread's arena once held.
 const FRUGAL: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
@@ -53,7 +53,7 @@ fn a_thousand_attacks_leave_nothing_behind() {
     assert!(stdout.contains("1 passed") && stdout.contains("attacks: "), "it has run: {stdout}");
 }
 
-/// The other process. Started on its own this test has nothing to do.
+/// The attacked process. Without the variable this test does nothing.
 #[test]
 fn under_attack() {
     if std::env::var_os(CHILD).is_none() {
@@ -69,8 +69,8 @@ async fn attack() {
     let mut config = config();
     config.cache_directory = Some(shared_cache());
     config.pool.concurrent_calls_max = u32::try_from(AT_A_TIME).unwrap();
-    // When a second core gets code of its own is chance, and that code has descriptors: they would
-    // look like a leak.
+    // Whether a second core gets its own copy of code is chance, and the descriptors of that code
+    // would look like a leak.
     config.pool.pools_max = 1;
     let mut arena = Arena::with(Host::with(config)).await;
     arena.host.limits = Limits { wall_ms_max: WALL_MS, ..Limits::default() };
@@ -100,17 +100,17 @@ async fn attack() {
     arena.assert_honest().await;
 }
 
-/// A plugin with what to call.
+/// A plugin with the tool and the arguments of a call.
 type Target = (Toolset, String, String);
 
-/// Every attack that is a call, of all families.
+/// Returns every attack that is a call, of all families.
 async fn targets(arena: &Arena) -> Vec<Target> {
     let mut targets = Vec::new();
     let all = super::FAMILIES.iter().flat_map(|(_, attacks)| *attacks);
     for attack in all {
         let Some((component, tool, arguments)) = call(attack) else { continue };
-        // What is refused at load cannot be called. What spins while it is asked for its tools is
-        // refused after 5 s.
+        // Refused plugins cannot be called. A plugin that spins while it lists its tools is refused
+        // after 5 s.
         if attack.name.contains("list_tools") || attack.name == "a_trap_instead_of_a_list" {
             continue;
         }
@@ -162,8 +162,7 @@ async fn storm(arena: &Arena, targets: &Arc<Vec<Target>>, calls: usize) {
                         progress: Some(Arc::clone(&progress) as _),
                         ..CallContext::new("storm")
                     };
-                    // How it ends is the business of its own test; that it ends is that of this
-                    // one.
+                    // The attack's own test checks the end; this one checks that the call ends.
                     let _ = toolset.call(tool, Some(arguments.as_bytes()), &context).await;
                 }
             })
@@ -176,7 +175,7 @@ async fn storm(arena: &Arena, targets: &Arc<Vec<Target>>, calls: usize) {
     arena.assert_honest().await;
 }
 
-/// What the process has.
+/// Resources of the process.
 #[derive(Debug)]
 struct Level {
     resident_kib: u64,
@@ -185,7 +184,7 @@ struct Level {
 }
 
 impl Level {
-    /// After the moment of rest in which the engine gives back what it does not need.
+    /// Measures after the rest in which the engine releases unused memory.
     async fn now() -> Self {
         tokio::time::sleep(REST).await;
         let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -1,8 +1,7 @@
-//! Text that drives a terminal, in every place where a plugin can put some, as the real binary
-//! shows it.
+//! Text that drives a terminal, in every place where a plugin can put it, shown by the real binary.
 //!
-//! On a terminal nothing arrives that moves the cursor, hides text or turns it around. In a pipe,
-//! results are data and go out as they are; notes for the person are escaped there too.
+//! A terminal receives nothing that moves the cursor, hides text or reverses it. On a pipe, results
+//! are data and go out unchanged; notes for the operator are escaped there too.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,8 +12,8 @@ use tempfile::TempDir;
 use super::{End, Ended, Launch, attacks};
 use crate::module::{Answer, Definition, Item, Module};
 
-/// Clears the screen, renames the window, turns a line around, hides a word, fakes a prompt, in C0,
-/// C1 and Unicode. The text in the middle is what a reader must be able to see.
+/// Clears the screen, renames the window, reverses a line, hides a word, fakes a prompt, in C0, C1
+/// and Unicode. The word in the middle must stay visible.
 const DRIVES: &str =
     "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}seen\u{202c}\u{2066}\u{200b}\u{e0041}\r\u{8}";
 
@@ -22,20 +21,20 @@ attacks! {
     /// A description in the list of tools.
     in_a_list: Launch::Steps(|_| Box::pin(async { shown(&described(), &["list", "--plugin"], "seen") }))
         => End::AsExpected,
-    /// A description where a person decides about a plugin.
+    /// A description shown before a grant.
     in_an_inspection: Launch::Steps(|_| Box::pin(async { shown(&described(), &["inspect"], "seen") }))
         => End::AsExpected,
-    /// A description where an author is told about it.
+    /// A description in the output of `check`.
     in_a_check: Launch::Steps(|_| Box::pin(async { shown(&described(), &["check"], "") })) => End::AsExpected,
-    /// A name that is refused is quoted in the message.
+    /// A refused name that is quoted in the message.
     in_the_name_of_a_refused_tool: Launch::Steps(|_| Box::pin(async {
         shown(&named(), &["inspect"], "a name is made of")
     })) => End::AsExpected,
-    /// The same name, where all that is wrong is listed.
+    /// The same name in the list of all problems.
     in_the_name_of_a_checked_tool: Launch::Steps(|_| Box::pin(async {
         shown(&named(), &["check"], "a name is made of")
     })) => End::AsExpected,
-    /// A schema that is refused is quoted in the message.
+    /// A refused schema that is quoted in the message.
     in_a_schema_that_is_refused: Launch::Steps(|_| Box::pin(async {
         shown(&typed_wrongly(), &["inspect"], "there is no type")
     })) => End::AsExpected,
@@ -65,7 +64,7 @@ attacks! {
         };
         shown(&module, &["call", "t", "--verbose", "--plugin"], "seen")
     })) => End::AsExpected,
-    /// The name of the file that a plugin comes in.
+    /// The name of the plugin's file.
     in_the_name_of_a_file: Launch::Steps(|_| Box::pin(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(format!("{DRIVES}.wasm").replace('/', ""));
@@ -73,12 +72,12 @@ attacks! {
         on_a_terminal(&["inspect"], &path);
         Ended::AsExpected
     })) => End::AsExpected,
-    /// A record as JSON, whose strings hold the log and the result.
+    /// A record in JSON, with the log and the result in its strings.
     in_a_record_as_json: Launch::Steps(|_| Box::pin(async {
         let module = Module { answer: Answer::Contents(vec![Item::Text(DRIVES.as_bytes())]), ..Module::default() };
         shown(&module, &["call", "t", "--json", "--plugin"], "seen")
     })) => End::AsExpected,
-    /// In a pipe a result is data: not a byte is changed. Notes are for people there as well.
+    /// On a pipe a result is data and stays unchanged; notes are escaped there as well.
     in_a_pipe: Launch::Steps(|_| Box::pin(async {
         let module = Module { answer: Answer::Contents(vec![Item::Text(DRIVES.as_bytes())]), ..Module::default() };
         let (_folder, path) = written(&module);
@@ -125,8 +124,8 @@ fn written(module: &Module<'_>) -> (TempDir, std::path::PathBuf) {
     (folder, path)
 }
 
-/// Runs the binary on a terminal, with a plugin made of `module` as its last argument. `words` have
-/// to be there.
+/// Runs the binary on a terminal, with a plugin made of `module` as its last argument. The output
+/// must contain `words`.
 fn shown(module: &Module<'_>, arguments: &[&str], words: &str) -> Ended {
     let (_folder, path) = written(module);
     let text = on_a_terminal(arguments, &path);
@@ -134,8 +133,8 @@ fn shown(module: &Module<'_>, arguments: &[&str], words: &str) -> Ended {
     Ended::AsExpected
 }
 
-/// What arrives on a terminal when the binary runs on one, after checking that it is tame. `script`
-/// of util-linux makes the terminal.
+/// Returns the output of the binary on a terminal, after checking that it is tame. `script` of
+/// util-linux makes the terminal.
 fn on_a_terminal(arguments: &[&str], last: &Path) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let mut line = quote(binary().to_str().unwrap());
@@ -164,7 +163,7 @@ fn on_a_terminal(arguments: &[&str], last: &Path) -> String {
     text
 }
 
-/// Nothing in it moves a cursor, turns a line around, or is there without being seen.
+/// Checks that no character moves a cursor, reverses a line, or is invisible.
 fn assert_tame(text: &str) {
     let wild = text.chars().find(|&c| {
         (c.is_control() && c != '\n' && c != '\t')

@@ -1,8 +1,8 @@
-//! The demonstration in `docs/labels.md`: its commands are run with its files, and print what the
-//! page says.
+//! The demonstration in `docs/labels.md`: runs its commands with its files and compares their
+//! output with the page.
 //!
 //! In a block marked `console` a line that begins with `$ ` is a command, and the lines below it
-//! are what it prints, streams together; `…` stands for anything within a line.
+//! are its output, streams together; `…` matches anything within a line.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use cofferdam_tests::{binary, guest, root, shared_cache};
 
 use crate::network::server::Server;
 
-/// The address that the demonstration sends to.
+/// Address to which the demonstration sends data.
 const ATTACKER: &str = "127.0.0.1:8808";
 
 struct Shown {
@@ -19,7 +19,7 @@ struct Shown {
     lines: Vec<String>,
 }
 
-/// The commands of the page, with what they print.
+/// Returns the commands of the page, with their output.
 fn shown() -> Vec<Shown> {
     let page = std::fs::read_to_string(root().join("docs/labels.md")).unwrap();
     let mut all: Vec<Shown> = Vec::new();
@@ -36,7 +36,7 @@ fn shown() -> Vec<Shown> {
     all
 }
 
-/// The files of the demonstration, with another attacker.
+/// Copies the files of the demonstration, with another address of the attacker.
 fn copy(from: &Path, to: &Path, attacker: &str) {
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -91,7 +91,7 @@ async fn the_page_shows_what_happens() {
         let folder = place.path().to_owned();
         let printed = tokio::task::spawn_blocking(move || printed(&typed, &folder)).await.unwrap();
         let printed = printed.replace(&attacker, ATTACKER);
-        // The first time a component may have to be compiled, which is said.
+        // The first run may compile a component and say so.
         let got: Vec<_> =
             printed.lines().filter(|line| !line.trim_start().starts_with('(')).collect();
         let is_same = got.len() == lines.len()

@@ -1,4 +1,4 @@
-//! What only C has.
+//! Functions that only C has.
 
 use cofferdam_files::Quota;
 

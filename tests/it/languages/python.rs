@@ -1,4 +1,4 @@
-//! What only Python has. Steps are statements; the value of `it` is the answer.
+//! Functions that only Python has. Steps are statements; the value of `it` is the answer.
 
 use cofferdam_files::Quota;
 
@@ -89,7 +89,7 @@ async fn shutil_copies_and_moves_files_and_trees() {
         ("os.makedirs('/data/d/e'); open('/data/d/e/a', 'w').write('text')", "None"),
         ("it = shutil.copyfile('/data/d/e/a', '/data/one')", "/data/one"),
         ("it = shutil.copy('/data/one', '/data/d')", "/data/d/one"),
-        // This one copies times too.
+        // `copy2` copies times too.
         ("it = shutil.copy2('/data/one', '/data/two')", "/data/two"),
         ("it = shutil.copytree('/data/d', '/data/tree')", "/data/tree"),
         ("it = shutil.move('/data/two', '/data/tree/e')", "/data/tree/e/two"),
@@ -182,7 +182,7 @@ async fn errors_are_the_exceptions_that_programs_catch() {
              '/data/a', '/look/b')",
             "('OSError', 'OSError', 'OSError')",
         ),
-        // Modes, owners and times are not kept.
+        // Modes, owners and times are not stored.
         (
             "os.chmod('/data/a', 0o600); os.utime('/data/a', (0, 0)); it = \
              os.stat('/data/a').st_mtime > 1e9",
@@ -280,7 +280,7 @@ async fn archives_logs_and_pickles_are_files_like_others() {
         .await;
 }
 
-/// What makes the component leaves a function in it that is no tool.
+/// The build leaves a function in the component that is not a tool.
 #[tokio::test]
 async fn only_the_functions_of_the_author_are_tools() {
     if !is_built(PYTHON) {

@@ -9,7 +9,7 @@ use cofferdam_tool::permission::HttpGrant;
 use super::server::Server;
 use super::{ask, bare_host, context, get, grant, host, host_with, refused};
 
-/// Settings with short timeouts.
+/// Returns settings with short timeouts.
 fn impatient() -> ClientConfig {
     let timeouts = Timeouts {
         connect: Duration::from_millis(200),
@@ -69,7 +69,7 @@ async fn a_call_receives_as_much_as_it_may_and_no_more() {
     let (answer, record) = get(&host, &server.url("/continue")).await;
     assert_eq!(answer, "error: ErrorCode::HttpResponseBodySize(Some(1000000))");
     assert_eq!(record.http_received_bytes, 1_000_000);
-    // Several requests share what there is.
+    // Several requests share the limit.
     let (answer, record) =
         ask(&host, &[("url", &server.url("/large/400000")), ("parallel", "3")]).await;
     assert_eq!(answer.matches("400000 bytes").count(), 2, "{answer}");
@@ -122,7 +122,7 @@ async fn the_process_has_a_limit_of_its_own() {
     assert_eq!(record.refused.len(), 1, "{:?}", record.refused);
 }
 
-/// Never answers.
+/// Resolver that never answers.
 #[derive(Debug)]
 struct Mute;
 
@@ -140,7 +140,7 @@ async fn connecting_takes_as_long_as_it_may() {
     let mute = host_with(rules(), ClientConfig { resolver: Arc::new(Mute), ..impatient() }).await;
     let (answer, _) = get(&mute, "https://server.test/").await;
     assert_eq!(answer, "error: ErrorCode::DnsTimeout");
-    // A server that does not speak TLS waits for a request that never ends.
+    // A server without TLS waits for a request that never ends.
     let host = host_with(rules(), impatient()).await;
     let (answer, _) = get(&host, &format!("https://{}/", server.address)).await;
     assert_eq!(answer, "error: ErrorCode::ConnectionTimeout");

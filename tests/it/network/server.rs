@@ -1,5 +1,4 @@
-//! A server for tests, on loopback. It speaks HTTP by hand, because most of what it is for no
-//! library would say.
+//! HTTP server on loopback, written by hand: no library would send most of its answers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
-/// What a server has seen.
+/// Requests and connections that a server has seen.
 #[derive(Default)]
 struct Seen {
     requests: Mutex<Vec<String>>,
@@ -36,8 +35,8 @@ impl Server {
         Self::listen(None).await
     }
 
-    /// A server with a certificate for `name`, and the certificate of the authority that has signed
-    /// it.
+    /// Starts a server with a certificate for `name`. Returns it and the certificate of the
+    /// authority that signed it.
     pub(super) async fn start_tls(name: &str) -> (Self, Vec<u8>) {
         let authority_key = rcgen::KeyPair::generate().unwrap();
         let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
@@ -89,22 +88,22 @@ impl Server {
         self.address.port()
     }
 
-    /// A URL of this server by its address.
+    /// Returns a URL of this server by its address.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The requests so far, heads and bodies as they came.
+    /// Returns all requests, heads and bodies byte for byte.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap().clone()
     }
 
-    /// Most connections that were open at one time.
+    /// Returns the maximum number of connections that were open at once.
     pub(crate) fn open_most(&self) -> usize {
         self.seen.open_most.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until `count` connections are open.
     pub(super) async fn open_becomes(&self, count: usize) {
         let waited = tokio::time::timeout(Duration::from_secs(10), async {
             while self.seen.open.load(Ordering::SeqCst) != count {
@@ -123,7 +122,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: &Seen) {
     let body = if path == "/early" { String::new() } else { read_body(&mut stream, &head).await };
     let request = format!("{head}{body}");
     seen.requests.lock().unwrap().push(request.clone());
-    // Whoever hangs up ends the answer.
+    // A client that disconnects ends the answer.
     let _ = answer(&mut stream, &path, &request).await;
     let _ = stream.shutdown().await;
 }
@@ -136,7 +135,7 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// The body, whichever way its length is told; chunks stay as they come.
+/// Reads the body by its length or its chunks; chunks stay encoded.
 async fn read_body(stream: &mut (impl AsyncRead + Unpin), head: &str) -> String {
     let head = head.to_ascii_lowercase();
     let mut body = Vec::new();

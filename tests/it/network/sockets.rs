@@ -25,7 +25,7 @@ async fn act(host: &Host, what: &str, to: &str) -> (String, CallRecord) {
     (completion.outcome.shown().unwrap().text(), completion.record)
 }
 
-/// A server that answers a line with "you said" and the line. Gives its port.
+/// Starts a server that answers a line with "you said" and the line. Returns its port.
 async fn tcp_echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ async fn without_a_grant_there_are_no_sockets() {
         ("listen", "127.0.0.1:0".to_owned()),
     ] {
         let (said, record) = act(&host, what, &to).await;
-        // Where the interface has no word for it, the call ends.
+        // If the interface has no error for it, the call ends.
         let is_ended = record.error_type.as_deref() == Some("CapabilityDenied");
         assert!(is_ended || said == "error: PermissionDenied", "{what}: {said}");
         assert!(record.refused[0].capability.starts_with("wasi:sockets/"), "{:?}", record.refused);
@@ -116,7 +116,7 @@ async fn datagrams_go_to_granted_addresses() {
     let answering = tokio::spawn(async move {
         let mut said = [0; 64];
         let (length, from) = server.recv_from(&mut said).await.unwrap();
-        // Somebody else's answer comes first, and does not get through.
+        // An answer from another address arrives first and is dropped.
         let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         stranger.send_to(b"stranger", from).await.unwrap();
         server.send_to(&said[..length], from).await.unwrap();

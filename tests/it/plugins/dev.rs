@@ -14,7 +14,7 @@ use crate::wire::{LEGACY, Pipe, call};
 
 const SOURCE: &str = "src/main.js";
 
-/// A tool that waits, and one that says which build it is.
+/// Returns the source of a tool that waits and of one that returns `build`.
 fn source(build: &str) -> String {
     format!(
         "import {{ plugin, tool }} from \"cofferdam\";\n\
@@ -67,13 +67,13 @@ fn a_server_follows_the_sources_and_calls_in_flight_end_on_what_they_began_with(
     assert_eq!(text(&pipe.ask(&call("third", "version", &json!({})))), "two");
 }
 
-/// A compiler of C that waits until the file `go` is beside it.
+/// C compiler that waits until the file `go` is beside it.
 struct SlowCompiler {
     folder: tempfile::TempDir,
 }
 
 impl SlowCompiler {
-    /// `None` when the compiler is not there.
+    /// Returns `None` if the compiler is not installed.
     fn new() -> Option<Self> {
         let Some(clang) = std::env::split_paths(&path())
             .map(|folder| folder.join(CLANG))
@@ -94,7 +94,7 @@ impl SlowCompiler {
         Some(Self { folder })
     }
 
-    /// `cofferdam dev` with this compiler.
+    /// Returns `cofferdam dev` with this compiler.
     fn dev(&self, project: &Project) -> Command {
         let path = path();
         let folders =
@@ -123,7 +123,7 @@ fn request(id: u32, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// Begins a session of the revision in which a server tells its changes without being asked to.
+/// Begins a session of the revision in which a server announces its changes unasked.
 fn begin(pipe: &mut Pipe) {
     let client = json!({ "name": "dev", "version": "1" });
     let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });

@@ -1,9 +1,8 @@
-//! The pages for authors: every command in them runs as it is written and prints what the page
-//! says.
+//! The pages for authors: every command in them runs as written and prints the output on the page.
 //!
 //! In a block marked `console`, a line that begins with `$ ` is a command, and the lines below it
-//! stand in what it prints; `…` stands for anything. A block below a line that ends in a file name
-//! in backticks and a colon is the content of that file. All of a page runs in one shell that
+//! are parts of its output; `…` matches anything. A block below a line that ends in a file name in
+//! backticks and a colon is the content of that file. All commands of a page run in one shell that
 //! starts in an empty directory.
 
 use std::fs;
@@ -14,7 +13,7 @@ use cofferdam_tests::{binary, root};
 
 use super::{built, run};
 
-/// Something that a reader of a page does.
+/// Action of a reader of a page.
 #[derive(Debug)]
 enum Act {
     Types { command: String, expects: Vec<String> },
@@ -53,7 +52,7 @@ fn acts(page: &str) -> Vec<Act> {
     acts
 }
 
-/// Whether the parts between `…` stand in the text, in order.
+/// Returns whether the parts between `…` occur in `printed`, in order.
 fn is_printed(expected: &str, printed: &str) -> bool {
     let mut rest = printed;
     expected.split('…').map(str::trim).all(|part| match rest.find(part) {
@@ -72,7 +71,7 @@ fn follow(page: &str) {
     let place = tempfile::tempdir().unwrap();
     let folder = binary();
     let folder = folder.parent().unwrap().to_str().unwrap();
-    // Where the shell is after each command.
+    // Directory of the shell after each command.
     let mut here = place.path().to_owned();
     for act in acts {
         match act {

@@ -1,5 +1,5 @@
-//! From nothing to a tool that is called, in every language whose toolchain is there; and what an
-//! author is told who lacks one.
+//! From nothing to a call of a new tool, in every language with an installed toolchain, and the
+//! error messages for a missing toolchain.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::{LANGUAGES, built, cofferdam, run};
 
-/// A new project that builds, in a directory that is removed with it.
+/// New project that builds, in a directory that is removed with it.
 pub(super) struct Project {
     parent: tempfile::TempDir,
     name: &'static str,
 }
 
 impl Project {
-    /// `None` when the toolchain is not there.
+    /// Returns `None` if the toolchain is not installed.
     pub(super) fn new(language: &str) -> Option<Self> {
         built(&format!("conformance_{language}"))?;
         let project = Self { parent: tempfile::tempdir().unwrap(), name: "first-try" };
@@ -69,7 +69,7 @@ fn a_new_project_builds_passes_its_cases_and_is_called() {
     }
 }
 
-/// What people see as permissions is what the sources use, not what an SDK brings along.
+/// Checks that `inspect` shows only permissions that the sources use, not imports of an SDK.
 fn imports_nothing_of_the_host(language: &str, project: &Project) {
     let inspected = cofferdam(&project.directory(), &["inspect", "dist/first-try.wasm", "--json"]);
     let imports = serde_json::from_str::<Value>(&inspected.stdout).unwrap()["imports"].to_string();
@@ -181,7 +181,7 @@ fn a_case_that_is_wrong_or_fails_is_said() {
     assert_eq!(tested("").code, 2);
 }
 
-/// A case that mounts a directory leaves it as it is.
+/// A case that mounts a directory does not change it.
 #[test]
 fn a_case_changes_no_directory() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn a_case_changes_no_directory() {
     assert_eq!(tested.code, 0, "{}{}", tested.stdout, tested.stderr);
     assert!(!folder.path().join("data/new.txt").exists());
 
-    // Whose cases they are does not matter: they mount what lies beside them.
+    // Cases of any origin may mount only what is beside them.
     for outside in ["/etc", "..", "data/../.."] {
         fs::write(
             &cases,

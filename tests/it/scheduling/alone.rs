@@ -1,4 +1,4 @@
-//! Tests that measure their whole process, and so need one of their own: each starts this test
+//! Tests that measure their process and therefore need one of their own: each starts this test
 //! binary again for itself.
 
 use std::process::Command;
@@ -8,10 +8,10 @@ use cofferdam_tool::permission::HttpRule;
 use super::*;
 use crate::network::server::Server;
 
-/// Set in the process that a test has to itself.
+/// Variable that is set in the process of a single test.
 const ALONE: &str = "COFFERDAM_TEST_ALONE";
 
-/// Runs `test` in a process of its own. `name` is the whole name of the calling test.
+/// Runs `test` in a process of its own. `name` is the full name of the calling test.
 fn alone(name: &str, test: impl Fn()) {
     if std::env::var_os(ALONE).is_some() {
         return test();
@@ -25,14 +25,14 @@ fn alone(name: &str, test: impl Fn()) {
     assert!(said.contains("1 passed"), "no test is called {name}: {said}");
 }
 
-/// A number of `/proc/self/status`.
+/// Returns a number of `/proc/self/status`.
 fn status(key: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     line.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// As many open files as the system allows to whoever asks.
+/// Raises the limit on open files to its maximum.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -48,7 +48,7 @@ async fn a_thousand_sleep() {
     let mut calls = JoinSet::new();
     let started = Instant::now();
     for _ in 0..1000 {
-        // One plugin may have seven eighths of the places; what is left over waits for a second.
+        // One plugin may have seven eighths of the permits; the other calls wait for a second.
         spawn(&mut calls, &host, "sleep", r#"{"ms":1000}"#, &CallContext::new("waits"));
     }
     while let Some(completion) = calls.join_next().await {
@@ -132,7 +132,7 @@ fn an_engine_starts_fast_and_small_however_many_places_it_has() {
 }
 
 async fn threads_and_files_return() {
-    // One plugin may have seven eighths of the places, and nobody waits here.
+    // One plugin may have seven eighths of the permits, so no call waits here.
     let host = host(pool_of(64), Limits { wall_ms_max: 100, ..Limits::default() }).await;
     let round = async || {
         let mut calls = JoinSet::new();
@@ -146,8 +146,8 @@ async fn threads_and_files_return() {
         }
         (open_files(), status("Threads"))
     };
-    // What is started on first use stays: the pool of a core that calls for the first time in a
-    // later round, for example.
+    // Resources started on first use stay: for example the pool of a core that calls for the first
+    // time in a later round.
     let mut first = round().await;
     for _ in 0..5 {
         let again = round().await;
@@ -171,7 +171,7 @@ fn files_and_threads_return_to_their_number() {
     });
 }
 
-/// The median of a trivial call.
+/// Returns the median duration of a trivial call.
 async fn median(host: &Host) -> Duration {
     let mut times = Vec::new();
     for _ in 0..200 {
@@ -226,7 +226,7 @@ async fn memory_returns() {
     let before = status("VmRSS");
     storm(48).await;
     let (after, ended) = (status("VmRSS"), Instant::now());
-    // What 48 small pools of pages take is more than what may stay.
+    // 48 small pools of pages take more memory than may stay.
     let most = before + (16 << 10);
     while status("VmRSS") > most && ended.elapsed() < Duration::from_secs(20) {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -234,7 +234,7 @@ async fn memory_returns() {
     let (now, waited) = (status("VmRSS"), ended.elapsed());
     println!("{before} KiB before, {after} KiB after 48 calls, {now} KiB {waited:?} later");
     assert!(now <= most, "{before} {after} {now}");
-    // Calls work on what was given back.
+    // Calls work with the memory that was released.
     storm(8).await;
 }
 

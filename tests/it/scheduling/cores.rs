@@ -10,7 +10,7 @@ use cofferdam_tool::{CallContext, Limits, Toolset};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-/// How long copying the code of a small plugin may take on a machine that is busy with other tests.
+/// Maximum time to copy the code of a small plugin on a machine that also runs other tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn plugin(name: &str, limits: Limits) -> (Arc<Plugin>, Toolset) {
@@ -22,8 +22,7 @@ async fn plugin(name: &str, limits: Limits) -> (Arc<Plugin>, Toolset) {
     (plugin, toolset)
 }
 
-/// Calls from as many tasks as there are threads until `is_over`. All of them have to answer the
-/// same.
+/// Calls from as many tasks as there are threads until `is_over`, and compares all answers.
 async fn call_side_by_side(
     toolset: &Toolset,
     tool: &'static str,
@@ -76,7 +75,7 @@ fn calls_side_by_side_have_code_in_several_engines_and_a_single_caller_has_it_in
         let is_over = || plugin.code_copies() > 1;
         runtime.block_on(call_side_by_side(&toolset, tool, arguments, is_over));
         assert_eq!(plugin.code_copies() > 1, cores > 1, "{} cores", cores);
-        // What was copied answers as well.
+        // The copies answer as well.
         let started = Instant::now();
         let is_over = || started.elapsed() > Duration::from_millis(200);
         runtime.block_on(call_side_by_side(&toolset, tool, arguments, is_over));

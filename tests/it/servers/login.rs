@@ -1,4 +1,4 @@
-//! OAuth at a remote server: logging in once, with tokens that are kept, and without a terminal.
+//! OAuth at a remote server: a login, stored tokens, and use without a terminal.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,8 +12,7 @@ use crate::wire::Http;
 
 const TOKEN: &str = "a-token-of-the-authorization-server";
 
-/// A door before a server: it wants tokens, and is the authorization server that gives them as
-/// well.
+/// Proxy before a server that requires tokens and is also the authorization server.
 struct Door {
     address: SocketAddr,
 }
@@ -33,7 +32,7 @@ impl Door {
     }
 }
 
-/// One request and its answer.
+/// Handles one request.
 fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &str) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = Vec::new();
@@ -66,7 +65,7 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
             );
             return stream.write_all(refusal.as_bytes()).ok();
         }
-        // Inside, the server wants its own token.
+        // The server behind requires its own token.
         let kept = |line: &&String| {
             let line = line.to_ascii_lowercase();
             !["authorization:", "host:", "connection:"].iter().any(|name| line.starts_with(name))
@@ -112,7 +111,7 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
     stream.write_all(body.as_bytes()).ok()
 }
 
-/// A value of an address's query, which holds no other escapes than these.
+/// Returns a value of an address's query, with these escapes decoded.
 fn query(address: &str, name: &str) -> String {
     let (_, query) = address.split_once('?').unwrap();
     let value = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}="))).unwrap();

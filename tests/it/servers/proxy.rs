@@ -1,5 +1,5 @@
-//! `cofferdam serve` in front of another `cofferdam serve`: what goes through both, and what
-//! happens when one of them is gone.
+//! `cofferdam serve` in front of another `cofferdam serve`: what passes through both, and the loss
+//! of one of them.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use super::{Scene, far};
 use crate::script;
 use crate::wire::{ANSWER_MAX, LEGACY, Pipe, call, request};
 
-/// The processes that a process has started itself.
+/// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -28,7 +28,7 @@ fn children(parent: u32) -> Vec<u32> {
     pids.filter(|pid| parent_of(*pid) == Some(parent) && serves(*pid)).collect()
 }
 
-/// User and system time of a process, in ticks.
+/// Returns the user and system time of a process, in ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields =
@@ -92,7 +92,7 @@ fn a_server_that_dies_is_started_again() {
     let mut pipe = Pipe::of_config(&scene.config(), &[]);
     echoes(&mut pipe);
     let [first] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
-    // In the middle of a call: it is made once more by the next process.
+    // Killed in the middle of a call: the next process makes the call again.
     pipe.send(
         call("counting", "count", &json!({"steps": 8, "pause_ms": 100})).to_string().as_bytes(),
     );
@@ -130,7 +130,7 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     echoes(&mut pipe);
     pipe.has_said("the server `late` cannot be reached: the server does not start");
     pipe.has_said("the server `late` is there: 4 tools");
-    // What is taken out of the configuration is not offered any more, and its process ends.
+    // A server that is removed from the configuration is no longer offered, and its process ends.
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
     std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text")))
         .unwrap();
@@ -201,7 +201,7 @@ fn a_cancellation_goes_through_both() {
 fn a_call_that_needs_approval_is_approved_through_the_client_or_not_made() {
     let scene = Scene::new(&format!("{}approval = {{ always = [\"echo\"] }}\n", far("served")));
     let mut pipe = Pipe::of_config(&scene.config(), &[]);
-    // This client cannot ask anybody.
+    // This client cannot ask a user.
     let refused = pipe.call("echo", json!({"message": "hi"}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert!(refused.to_string().contains("has to be approved by a person"), "{refused}");
@@ -227,7 +227,7 @@ fn a_call_that_needs_approval_is_approved_through_the_client_or_not_made() {
 const FORM: &str =
     r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
 
-/// A server in front of one with a plugin that may ask.
+/// Returns a server in front of one with a plugin that may ask.
 fn asking() -> (Scene, Value) {
     let scene = Scene::new("");
     let inner = scene.path("inner.toml");

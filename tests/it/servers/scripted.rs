@@ -1,5 +1,4 @@
-//! Servers over HTTP that say what a test wants: words that change, secrets that come back,
-//! messages without end, resources.
+//! Scripted servers over HTTP: changing definitions, returned secrets, endless messages, resources.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -96,7 +95,7 @@ fn missing() -> Answer {
     Answer::Error(json!({"code": -32601, "message": "no such method"}))
 }
 
-/// The listings of a server with these tools and nothing else; its tools say their name.
+/// Answers the listings of a server that has only these tools; each tool returns its name.
 fn with_tools(tools: &[Value], method: &str, params: &Value) -> Answer {
     match method {
         "tools/list" => Answer::Result(json!({ "tools": tools })),
@@ -161,7 +160,7 @@ fn a_changed_definition_is_left_out_until_it_is_accepted() {
         "{}",
         left_out.stderr
     );
-    // The rest goes on.
+    // The other tools remain usable.
     assert_eq!(scene.run(&["call", "other"]).code, 0);
     let mut pipe = Pipe::of_config(&scene.config(), &[]);
     let names = |pipe: &mut Pipe| {
@@ -177,7 +176,7 @@ fn a_changed_definition_is_left_out_until_it_is_accepted() {
     let approved = scene.run(&["approve", "far", "--yes"]);
     assert_eq!(approved.code, 0, "{}", approved.stderr);
     assert_eq!(scene.run(&["call", "count"]).code, 0);
-    // The server that runs needs no restart.
+    // The running server needs no restart.
     let started = Instant::now();
     while names(&mut pipe).len() < 2 {
         assert!(started.elapsed() < Duration::from_secs(20), "the tool does not come back");
@@ -265,7 +264,7 @@ fn a_secret_does_not_come_back_in_definitions_questions_or_errors() {
     );
 }
 
-/// A server with a resource, a template and a prompt, which say who they are of.
+/// Starts a server with a resource, a template and a prompt that contain `who`.
 fn library(who: &'static str) -> String {
     start(move |method, params| match method {
         "tools/list" => Answer::Result(json!({"tools": [tool(who, "A tool")]})),
@@ -331,7 +330,7 @@ fn resources_templates_and_prompts_are_passed_on_as_such() {
         assert_eq!(message["role"], "assistant", "{got}");
         assert_eq!(message["content"]["text"], format!("{who} greets \"Ada\""), "{got}");
     }
-    // `tools = []` takes no prompt away, which is a tool as well; `prompts = false` does.
+    // `tools = []` does not remove the tool of a prompt; `prompts = false` does.
     let listed = pipe.modern("tools/list", json!({}));
     assert_eq!(all(&listed, "tools", "name"), ["greet", "b"]);
 }

@@ -1,4 +1,4 @@
-//! Lists that people keep by hand, compared with what they list.
+//! Compares lists that are maintained by hand with what they list.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ fn glossary_paths_exist() {
     }
 }
 
-/// Rule ids that are cited, such as `ARG-7`, have a heading in `docs/rules`.
+/// Cited rule ids such as `ARG-7` need a heading in `docs/rules`.
 #[test]
 fn every_cited_rule_has_a_heading() {
     let pages = files().into_iter().filter(|path| path.starts_with("docs/rules"));
@@ -118,7 +118,7 @@ fn every_cited_rule_has_a_heading() {
     assert!(missing.is_empty(), "rules without a heading: {missing:?}");
 }
 
-/// Words of the form `LETTERS-NUMBER`.
+/// Returns the words of the form `LETTERS-NUMBER`.
 fn rule_ids(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     let is_id = |word: &&str| {
@@ -132,7 +132,7 @@ fn rule_ids(text: &str) -> Vec<String> {
     words.filter(is_id).map(ToOwned::to_owned).collect()
 }
 
-/// Figures of the README stand in the table of the benchmarks: `<!-- bench: ROW -->FIGURE`.
+/// Figures of the README are in the table of the benchmarks: `<!-- bench: ROW -->FIGURE`.
 #[test]
 fn figures_are_those_of_the_last_benchmark() {
     let (readme, table) = (page("README.md"), page("docs/performance.md"));
@@ -178,7 +178,7 @@ fn links_between_pages_lead_somewhere() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
-/// Targets of `[text](target)` outside of code.
+/// Returns the targets of `[text](target)` outside of code.
 fn links(text: &str) -> Vec<&str> {
     let mut is_code = false;
     let mut links = Vec::new();
@@ -199,7 +199,7 @@ fn links(text: &str) -> Vec<&str> {
     links
 }
 
-/// Anchors of the headings of a page, as GitHub and mdbook make them.
+/// Returns the anchors of a page's headings, as GitHub and mdbook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| {

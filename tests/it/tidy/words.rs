@@ -1,18 +1,18 @@
-//! The house style of names and comments: `CONTRIBUTING.md` says why.
+//! House style of names and comments; `CONTRIBUTING.md` has the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::sources;
 
-/// First words that make a doc comment a riddle: it does not say what the item is or does.
+/// First words of doc comments that do not state what the item is or does.
 const INTERROGATIVES: [&str; 8] =
     ["What", "Who", "Whom", "Whose", "Where", "Whether", "How", "Which"];
 
-/// Doc comments that start with an interrogative, of a hundred.
+/// Maximum percentage of doc comments that start with an interrogative.
 const INTERROGATIVE_PERCENT_MAX: usize = 5;
 
-/// Comments that only exist so that there is one.
+/// Doc comments without content.
 const FILLERS: [&str; 10] = [
     "What.",
     "Why.",
@@ -26,7 +26,7 @@ const FILLERS: [&str; 10] = [
     "It.",
 ];
 
-/// Words that hide the actor, or that are not the field's. The right column says what to write.
+/// Words that hide the actor or are not terms of the field, each with better ones.
 const BANNED: [(&str, &str); 11] = [
     ("nobody", "name the actor: no caller, no thread"),
     ("somebody", "name the actor"),
@@ -41,21 +41,20 @@ const BANNED: [(&str, &str); 11] = [
     ("is none", "is invalid, is missing"),
 ];
 
-/// Maximum columns of a line. String literals may be longer, because breaking some hides what they
-/// say.
+/// Maximum columns of a line. String literals may be longer: breaking them makes them hard to read.
 const COLUMNS_MAX: usize = 100;
 
-/// Modules of the workspace that may define types of one name.
+/// Maximum number of modules that may define types of one name.
 const MODULES_PER_TYPE_MAX: usize = 2;
 
-/// Names that mean the same in every module.
+/// Names with the same meaning in every module.
 const COMMON_TYPES: [&str; 6] = ["Error", "Options", "Config", "Kind", "Builder", "Result"];
 
 /// Nouns that end like participles.
 const NOUNS: [&str; 7] =
     ["Listing", "Metering", "Pairing", "Reasoning", "String", "Heading", "Setting"];
 
-/// Prepositions, adverbs and irregular participles that are no names of types.
+/// Prepositions, adverbs and irregular participles: not names of types.
 const NOT_NOUNS: [&str; 41] = [
     "Around", "Away", "Back", "Before", "Begun", "Behind", "Beside", "Between", "Beyond", "Bound",
     "Built", "Done", "Else", "Found", "From", "Gone", "Heard", "Held", "Here", "Inside", "Kept",
@@ -72,7 +71,7 @@ fn is_test(path: &Path) -> bool {
         || path.ends_with("testing.rs")
 }
 
-/// Product code: the crates of the host and the SDK, without their tests.
+/// Returns the product code: the crates of the host and the SDK, without their tests.
 fn product() -> Vec<(PathBuf, String)> {
     let is_product = |path: &Path| {
         (path.starts_with("host") || path.starts_with("guest-sdk/rust")) && !is_test(path)
@@ -86,7 +85,7 @@ fn without_unit_tests(text: &str) -> String {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
 }
 
-/// The first line of each doc comment.
+/// Returns the first line of each doc comment, with its line number.
 fn doc_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let comment = |line: &'_ str| {
         let line = line.trim_start();
@@ -146,7 +145,7 @@ fn comments_have_no_banned_words() {
     assert!(found.is_empty(), "{} banned words:\n{}", found.len(), found.join("\n"));
 }
 
-/// rustfmt breaks code. Tables, links and examples stay in one line.
+/// rustfmt does not break comments. Tables, links and examples stay on one line.
 #[test]
 fn comments_are_not_wider_than_code() {
     let (mut count, mut found) = (0, Vec::new());
@@ -173,7 +172,7 @@ fn comments_are_not_wider_than_code() {
     assert!(found.is_empty(), "comments over {COLUMNS_MAX} columns:\n{}", found.join("\n"));
 }
 
-/// Names of types that product code defines, with the files that define them.
+/// Returns the names of types that product code defines, with the files that define them.
 fn types() -> BTreeMap<String, BTreeSet<PathBuf>> {
     let mut types: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
     for (path, text) in product() {

@@ -1,4 +1,4 @@
-//! What a model is told about typed tools: schemas, docs and the manifest beside the component.
+//! Descriptions of typed tools for a model: schemas, docs and the manifest beside the component.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ async fn echo_tool(name: &str) -> ToolDefinition {
     tool(&plugin, name)
 }
 
-/// The parameter `value` of a tool of the echo component, as published.
+/// Compares the published schema of the parameter `value` of a tool of the echo component.
 async fn check(name: &str, schema: Value) {
     let definition = echo_tool(name).await;
     assert_eq!(definition.input.published().pointer("/properties/value"), Some(&schema), "{name}");
@@ -80,7 +80,7 @@ async fn only_a_record_has_an_output_schema() {
     }
 }
 
-/// The echo component with its docs, put where the tools that write components put them. The Rust
+/// Returns the echo component with its docs, in the section that other toolchains write. The Rust
 /// toolchain drops them.
 fn documented() -> Vec<u8> {
     let wit = std::fs::read_to_string(root().join("tests/typed/wit/echo.wit")).unwrap();
@@ -197,7 +197,7 @@ async fn a_manifest_overrides_the_docs_field_by_field() {
     );
 }
 
-/// The component and a file beside it, in a folder of their own.
+/// Returns a folder of the component and a manifest beside it.
 fn beside(sidecar: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clock.wasm");
@@ -256,7 +256,7 @@ async fn words_beside_a_plugin_that_declares_its_tools_have_no_effect() {
     let (_folder, path) = beside(b"[tools.nothing]\n");
     std::fs::copy(guest("remember"), &path).unwrap();
     assert!(Host::new().try_load(&Component::from_file_ambient(&path)).await.is_ok());
-    // Its permissions count for every plugin, so what cannot be read refuses it.
+    // Its permissions apply to every plugin, so an unreadable manifest refuses the component.
     std::fs::write(path.with_extension("toml"), b"\xff").unwrap();
     let error = Host::new().try_load(&Component::from_file_ambient(&path)).await.err().unwrap();
     assert!(matches!(error, LoadError::ManifestUnreadable(_)), "{error}");

@@ -1,4 +1,4 @@
-//! What cannot be a typed plugin, and in which words.
+//! Components that cannot be typed plugins, with the messages.
 
 use cofferdam_engine::Component;
 use cofferdam_tests::Host;
@@ -31,7 +31,8 @@ async fn a_component_that_exports_protocols_alone() {
     assert!(error.starts_with("exports neither"), "{error}");
 }
 
-/// A component whose interface `my:own/things` has the resource `thing` and a function over it.
+/// Returns a component whose interface `my:own/things` has the resource `thing` and a function over
+/// it.
 fn over_a_resource(function: &str, parameter: &str) -> String {
     format!(
         r#"(component
@@ -87,7 +88,7 @@ async fn the_limits_of_declarations_hold() {
     assert!(error.ends_with("a name must not be longer than 128 characters."), "{error}");
 }
 
-/// A component with functions that all take or return a tuple which doubles `levels` times.
+/// Returns a component with functions that all take or return a tuple which doubles `levels` times.
 fn doubling(levels: usize, signature: &str, functions: usize) -> String {
     let mut types = String::from("(type $t0 (tuple u8 u8))");
     for level in 1..=levels {
@@ -125,7 +126,7 @@ async fn types_that_explode_are_refused_before_they_are_built() {
     );
 }
 
-/// Describing runs nothing: not even the start function of a core module.
+/// Describing a component runs none of its code, not even the start function of a core module.
 #[tokio::test]
 async fn a_component_that_traps_when_it_starts_is_described_all_the_same() {
     let wat = r#"(component

@@ -190,13 +190,13 @@ fn everything() -> BoxedStrategy<Value> {
     ])
 }
 
-/// Text to arguments to component values, into a guest's memory, out of it again, to JSON: nothing
-/// may change.
+/// From text to arguments to component values, into a guest's memory and out of it, to JSON: the
+/// value stays the same.
 #[test]
 fn any_value_comes_back() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut host = Host::new();
-    // Generous: many tests may run beside this one.
+    // Generous, because many tests may run at the same time.
     host.limits.wall_ms_max = 10_000;
     runtime.block_on(host.load("echo"));
     let mut runner = TestRunner::new(ProptestConfig {

@@ -1,4 +1,4 @@
-//! Returns text that claims to be JSON.
+//! Returns an invalid string as JSON.
 
 use cofferdam_test_programs::*;
 

@@ -1,4 +1,4 @@
-//! Declares several tools, most of them wrong in more than one way.
+//! Declares several tools, most of them with more than one error.
 
 use cofferdam_test_programs::*;
 

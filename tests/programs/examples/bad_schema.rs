@@ -1,4 +1,4 @@
-//! Declares a schema whose default is not of its own type.
+//! Declares a schema whose default does not match its type.
 
 use cofferdam_test_programs::*;
 

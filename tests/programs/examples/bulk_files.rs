@@ -1,5 +1,5 @@
-//! Moves many bytes and many files with the standard library, for the benchmarks. What it does is
-//! told by `do`, where by `at`, and `amount` and `step` say how much.
+//! Moves many bytes and many files with the standard library, for the benchmarks. The arguments are
+//! the operation `do`, the path `at`, and the sizes `amount` and `step`.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -50,7 +50,7 @@ fn read_many(at: &str, count: u64) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Lists everything below, with what each entry is and how long.
+/// Lists everything below `at`, with the kind and length of each entry.
 fn list(at: &str) -> io::Result<u64> {
     let mut entries = 0;
     for entry in fs::read_dir(at)? {

@@ -1,4 +1,4 @@
-//! Opens a network connection that nobody granted, and lives with the refusal.
+//! Opens a network connection that is not granted, and handles the refusal.
 
 use cofferdam_test_programs::*;
 

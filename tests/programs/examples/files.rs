@@ -1,8 +1,8 @@
-//! Does file operations that its arguments name, and says how they went.
+//! Runs the file operations of its arguments and returns their results.
 //!
-//! One operation is `do` with `from` and `to`. Several are a `script`: steps with `;` between them,
-//! each an operation and its words; the answers come back in the same form. Files that a script
-//! opens stay open until its end.
+//! One operation is `do` with `from` and `to`. Several are a `script`: steps separated by `;`, each
+//! an operation and its words; the answers have the same form. Files that a script opens stay open
+//! until its end.
 
 use std::ffi::{CString, c_char, c_int};
 use std::fs::{self, File, OpenOptions};
@@ -16,10 +16,10 @@ unsafe extern "C" {
     fn symlink(from: *const c_char, to: *const c_char) -> c_int;
 }
 
-/// The standard library has no stable way to create a link on this target.
+/// Creates a link. The standard library has no stable function for it on this target.
 fn plant(from: &str, to: &str) -> io::Result<()> {
     let (from, to) = (CString::new(from)?, CString::new(to)?);
-    // SAFETY: both are texts that end in a zero byte and outlive the call.
+    // SAFETY: both strings end in a zero byte and outlive the call.
     match unsafe { symlink(from.as_ptr(), to.as_ptr()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -34,7 +34,7 @@ fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
-/// Operations with one or two words.
+/// Runs an operation with one or two words.
 fn act(what: &str, from: &str, to: &str) -> io::Result<String> {
     match what {
         "read" => fs::read_to_string(from),
@@ -116,7 +116,7 @@ fn scan(path: &str) -> io::Result<String> {
     }
 }
 
-/// Creates files of one byte until it has enough or one is refused, and says how many there are.
+/// Creates up to `count` files of one byte, stops at the first error, and returns their number.
 fn many(directory: &str, count: u64) -> io::Result<String> {
     for number in 0..count {
         if let Err(error) = fs::write(format!("{directory}/{number}"), "x") {
@@ -137,7 +137,7 @@ fn deep(directory: &str, count: u64) -> io::Result<String> {
     Ok(count.to_string())
 }
 
-/// Reads a file again and again and lists every content that it saw.
+/// Reads a file again and again and lists every distinct content.
 fn watch(path: &str, count: u64) -> io::Result<String> {
     let (mut seen, mut refused) = (Vec::new(), 0);
     for _ in 0..count {
@@ -151,7 +151,7 @@ fn watch(path: &str, count: u64) -> io::Result<String> {
     Ok(format!("{} refused {refused}", seen.join(" ")))
 }
 
-/// Waits until a file has another content than at first.
+/// Waits until the content of a file changes.
 fn await_change(path: &str) -> io::Result<String> {
     let first = fs::read_to_string(path)?;
     while fs::read_to_string(path)? == first {
@@ -160,7 +160,7 @@ fn await_change(path: &str) -> io::Result<String> {
     Ok("changed".into())
 }
 
-/// One step of a script.
+/// Runs one step of a script.
 fn step(words: &[&str], open: &mut Vec<File>) -> io::Result<String> {
     let word = |at: usize| words.get(at).copied().unwrap_or("");
     let at = || usize::try_from(number(word(1))).unwrap_or(usize::MAX);
@@ -194,7 +194,7 @@ fn step(words: &[&str], open: &mut Vec<File>) -> io::Result<String> {
     }
 }
 
-/// The library's name of an error, or the system's number where it has none.
+/// Returns the library's name of an error, or the system's number if it has none.
 fn told(error: &io::Error) -> String {
     match (error.kind(), error.raw_os_error()) {
         (kind, Some(number)) if format!("{kind:?}") == "Uncategorized" => {
@@ -229,7 +229,7 @@ impl Guest for Program {
             .map(|name| format!(r#""{name}":{text}"#))
             .collect();
         let schema = format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","));
-        // The same work under a schema that its answer never satisfies.
+        // The same tool with an output schema that its answer never satisfies.
         let mut liar = with_schema("lies_about_files", &schema);
         liar.output_schema = Some(r#"{"type":"object","required":["never"]}"#.into());
         vec![with_schema("files", &schema), liar]

@@ -1,4 +1,4 @@
-//! Prints a mebibyte, the last line of it known.
+//! Prints a mebibyte that ends in a known line.
 
 use cofferdam_test_programs::*;
 

@@ -1,4 +1,4 @@
-//! Sends the HTTP requests that its arguments describe, whatever they are, and says what came back.
+//! Sends the HTTP requests of its arguments unchecked, and returns the answers.
 
 use cofferdam_test_programs::*;
 use wasip2::http::outgoing_handler;
@@ -10,7 +10,7 @@ use wasip2::io::streams::StreamError;
 
 struct Program;
 
-/// Bodies that are longer are only counted.
+/// Maximum length of a body that is returned; longer ones are only counted.
 const SHOWN_MAX: usize = 4096;
 
 impl Guest for Program {
@@ -36,7 +36,7 @@ impl Guest for Program {
     }
 }
 
-/// The arguments: an object of texts without escapes.
+/// The arguments: an object of strings without escapes.
 struct Ask(String);
 
 impl Ask {
@@ -56,7 +56,8 @@ impl Ask {
         }
     }
 
-    /// `name: value|name: value`, where `^` is a line end of a header that wants to be two.
+    /// Parses `name: value|name: value`, where `^` is a line end that tries to start a second
+    /// header.
     fn fields(&self) -> Result<Fields, String> {
         let fields = Fields::new();
         for header in self.value("headers").split('|').filter(|header| !header.is_empty()) {
@@ -103,7 +104,7 @@ fn send(ask: &Ask, url: &str) -> Sent {
     Ok(future)
 }
 
-/// Writes what it can; why the rest was not taken is in the answer.
+/// Writes as much as possible; the answer has the reason if the rest was refused.
 fn write(body: OutgoingBody, text: &[u8], bytes: usize, trailer: &str) {
     let Ok(stream) = body.write() else { return };
     let filler = [b'x'; 4096];

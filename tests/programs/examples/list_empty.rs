@@ -1,4 +1,4 @@
-//! Is a plugin without tools.
+//! Plugin without tools.
 
 use cofferdam_test_programs::*;
 

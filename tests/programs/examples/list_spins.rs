@@ -1,4 +1,4 @@
-//! Never says which tools it has.
+//! Spins while it lists its tools.
 
 use cofferdam_test_programs::*;
 

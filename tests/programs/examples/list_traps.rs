@@ -1,4 +1,4 @@
-//! Traps while it is asked for its tools.
+//! Traps while it lists its tools.
 
 use cofferdam_test_programs::*;
 

@@ -1,4 +1,4 @@
-//! Says what it can see of its surroundings.
+//! Returns everything that it can see of its environment.
 
 use cofferdam_test_programs::*;
 

@@ -1,5 +1,5 @@
-//! What clients of an MCP server try: a structured answer, a failure, progress, and work that only
-//! ends when it is stopped.
+//! Tools for tests of an MCP server: a structured answer, a failure, progress, and work that ends
+//! only when it is stopped.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Guest for Program {
     }
 }
 
-/// A number of the arguments, which the host writes without spaces.
+/// Returns a number of the arguments, which the host writes without spaces.
 fn number(arguments: &str, name: &str) -> u64 {
     let rest = arguments.split(&format!("\"{name}\":")).nth(1).unwrap_or_default();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! Opens the connections that its arguments describe, and says how that went.
+//! Opens the connections of its arguments, and returns the results.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -23,7 +23,7 @@ impl Guest for Program {
         };
         let to = value("to");
         let done = match value("do").as_str() {
-            // Says hello and reads what comes back.
+            // Says hello and reads the answer.
             "tcp" => TcpStream::connect(&to).and_then(|mut stream| {
                 stream.write_all(b"hello\n")?;
                 let mut answer = String::new();

@@ -1,8 +1,7 @@
-//! Does the operations of `cofferdam:plugin` that its argument names, and says what came of each.
+//! Runs the operations of `cofferdam:plugin` in its argument, and returns the result of each.
 //!
-//! `script` is steps with `;` between them, each an operation and its words, which are written in
-//! hexadecimal digits so that they can hold anything. The answers come back one per line in the
-//! same digits.
+//! `script` is steps separated by `;`, each an operation and its words. The words are written in
+//! hexadecimal digits, so they can hold anything. The answers are one per line in the same digits.
 
 use cofferdam_test_programs::files::{self, EntryType, Error, Query, WriteMode};
 use cofferdam_test_programs::*;
@@ -94,7 +93,7 @@ fn step(words: &[String]) -> Result<String, Error> {
             let done = std::fs::write(path, word(3));
             Ok(done.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".into()))
         }
-        // Another tool, by its name and with its arguments.
+        // Calls another tool by its name, with its arguments.
         "call" => Ok(match toolbox::call_tool(word(1), word(2)) {
             Ok(contents) => contents.iter().map(shown).collect(),
             Err(error) => format!("{error:?}"),
@@ -103,7 +102,7 @@ fn step(words: &[String]) -> Result<String, Error> {
             let names: Vec<_> = toolbox::list_tools().into_iter().map(|tool| tool.name).collect();
             Ok(names.join(" "))
         }
-        // The one who made the call.
+        // Asks the caller.
         "ask" => Ok(match client::ask(&questions(&words[1..])) {
             Ok(answers) => format!("{answers:?}"),
             Err(error) => format!("{error:?}"),
@@ -117,12 +116,12 @@ fn step(words: &[String]) -> Result<String, Error> {
             Ok("logged".into())
         }
         "time_left" => Ok(call::time_left_ms().to_string()),
-        // For whoever waits until the call has come so far.
+        // Signals to the test that the call has reached this step.
         "tell" => {
             call::progress(1.0, None, Some(store));
             Ok("told".into())
         }
-        // Until somebody else has committed a file.
+        // Waits until another call has committed a file.
         "await" => {
             while files::stat(store, path).is_err() {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -156,7 +155,7 @@ fn shown(content: &Content) -> String {
     }
 }
 
-/// Questions, each a kind and what belongs to it.
+/// Parses questions, each a kind and its words.
 fn questions(words: &[String]) -> Vec<client::Question> {
     let mut words = words.iter().cloned();
     let mut questions = Vec::new();
@@ -180,7 +179,7 @@ impl Guest for Program {
     fn list_tools() -> Vec<ToolDefinition> {
         let schema =
             r#"{"type":"object","properties":{"script":{"type":"string"}},"required":["script"]}"#;
-        // The same work under a schema that its answer never satisfies.
+        // The same tool with an output schema that its answer never satisfies.
         let mut liar = with_schema("lies_about_stores", schema);
         liar.output_schema = Some(r#"{"type":"object","required":["never"]}"#.into());
         vec![with_schema("stores", schema), liar]

@@ -1,4 +1,4 @@
-//! Declares tools that load and that models and clients will have trouble with.
+//! Declares tools that load, but that models and clients have trouble with.
 
 use cofferdam_test_programs::*;
 

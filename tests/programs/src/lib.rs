@@ -1,4 +1,4 @@
-//! What the programs share: the raw plugin interface, without an SDK between them and the host.
+//! Shared code of the programs: the raw plugin interface, without an SDK.
 
 #![allow(missing_docs, reason = "generated bindings")]
 
@@ -24,12 +24,12 @@ pub use cofferdam::plugin::types::{Annotations, Blob, Content, Failure, ToolDefi
 pub use cofferdam::plugin::{call, client, files, toolbox};
 pub use exports::cofferdam::plugin::tools::Guest;
 
-/// A tool with a name and the input schema of a tool without parameters.
+/// Returns a tool with a name and the input schema of a tool without parameters.
 pub fn tool(name: &str) -> ToolDefinition {
     with_schema(name, r#"{"type":"object"}"#)
 }
 
-/// A tool with a name and a schema.
+/// Returns a tool with a name and a schema.
 pub fn with_schema(name: &str, schema: &str) -> ToolDefinition {
     let annotations = Annotations {
         read_only: None,

@@ -1,4 +1,4 @@
-//! Every WIT type, there and back, and every way to end.
+//! Every WIT type as parameter and result, and every outcome.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! A component after the convention of wassette that imports `wasi:http`.
+//! A component in the convention of wassette that imports `wasi:http`.
 
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{Fields, OutgoingRequest, Scheme};

@@ -1,4 +1,4 @@
-//! Uses what can be granted by name, and says what it got.
+//! Uses everything that can be granted by name, and returns what it got.
 
 use std::time::{Duration, SystemTime};
 

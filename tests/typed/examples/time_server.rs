@@ -1,4 +1,4 @@
-//! A component after the convention of wassette: an inline interface, `result<_, string>`, WASI 0.2
+//! A component in the convention of wassette: an inline interface, `result<_, string>`, WASI 0.2
 //! for the rest.
 
 wit_bindgen::generate!({

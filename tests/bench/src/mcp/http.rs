@@ -1,6 +1,6 @@
-//! A server on HTTP, and connections to it that stay open.
+//! A server on HTTP, and open connections to it.
 //!
-//! The client is as little as HTTP/1.1 allows, so that what is measured is the server.
+//! The client is as small as HTTP/1.1 allows, so that mainly the server is measured.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,21 +12,21 @@ use anyhow::{Context as _, ensure};
 use super::Called;
 use super::request::{REVISION, call, is_answer};
 
-/// Longest answer that is read, in bytes.
+/// Maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// How long an answer may take: a server that hangs is an error and no measurement.
+/// Maximum time for an answer: a server that hangs is an error.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// It is killed when this is dropped.
+/// Server process, which is killed on drop.
 pub(crate) struct Server {
     child: Child,
-    /// Kept open, for a server that cannot write to it may end.
+    /// Kept open: a server that cannot write to it may end.
     _said: BufReader<ChildStderr>,
     connections: Vec<Connection>,
 }
 
 impl Server {
-    /// Starts a server that says `listening on http://ADDRESS/mcp`, and connects to it, with a
+    /// Starts a server that prints `listening on http://ADDRESS/mcp`, and connects to it, with a
     /// token if there is one.
     pub(crate) fn start(
         mut command: Command,
@@ -52,7 +52,7 @@ impl Server {
 }
 
 impl Called for Server {
-    /// One is under way on each of the first `at_once` connections.
+    /// Makes calls, one at a time on each of the first `at_once` connections.
     fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration> {
         let connections = self.connections.get_mut(..at_once).context("too few connections")?;
         let requests: Vec<_> = (0..calls.max(at_once)).map(|id| call(id).to_string()).collect();
@@ -86,7 +86,7 @@ impl Connection {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        // Who asks for no token cannot read an empty one.
+        // A server without a token rejects an empty one.
         let authorization = match token {
             "" => String::new(),
             token => format!("authorization: Bearer {token}\r\n"),
@@ -142,7 +142,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// A line of the head, without its end.
+    /// Reads a header line, without its end.
     fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         ensure!(self.stream.read_line(&mut line)? > 0, "the server has closed the connection");

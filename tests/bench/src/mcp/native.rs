@@ -53,7 +53,7 @@ pub(super) async fn stdio() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves HTTP/1.1 on a free port of this machine until it is killed.
+/// Serves HTTP/1.1 on a free local port until it is killed.
 pub(super) async fn http() -> anyhow::Result<()> {
     let config = StreamableHttpServerConfig::default().with_json_response(true);
     let sessions = Arc::new(LocalSessionManager::default());

@@ -1,4 +1,4 @@
-//! What is asked of all servers alike.
+//! Requests to all servers.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(crate) const REVISION: &str = "2026-07-28";
 const TEXT: &str = "to be or not to be";
 
-/// A request of the protocol.
+/// Returns a request of the protocol.
 pub(crate) fn request(id: usize, method: &str, mut parameters: Value) -> Value {
     if let Some(parameters) = parameters.as_object_mut() {
         let meta = json!({
@@ -18,12 +18,12 @@ pub(crate) fn request(id: usize, method: &str, mut parameters: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters})
 }
 
-/// The call that is measured.
+/// Returns the measured call.
 pub(crate) fn call(id: usize) -> Value {
     request(id, "tools/call", json!({"name": "echo", "arguments": {"message": TEXT}}))
 }
 
-/// Whether this is an answer to it.
+/// Returns whether `text` is an answer to the call.
 pub(crate) fn is_answer(text: &str) -> bool {
     text.contains(TEXT)
 }

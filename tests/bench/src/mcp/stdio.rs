@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::Called;
 use super::request::{call, is_answer};
 
-/// It ends when its input does.
+/// Server process, which ends with its input.
 pub(crate) struct Server {
-    /// How it was started, for whoever wants to see why it has ended.
+    /// Its command line, for error messages.
     command: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -39,7 +39,7 @@ impl Server {
         Ok(line)
     }
 
-    /// The answer to one message.
+    /// Sends a message and returns the answer.
     pub(crate) fn ask(&mut self, message: &Value) -> anyhow::Result<Value> {
         self.send(&format!("{message}\n"))?;
         Ok(serde_json::from_str(&self.next()?)?)

@@ -1,5 +1,5 @@
-//! The server of this project with a tool that is a function, to see what the server adds to a call
-//! and what the sandbox.
+//! The server of this project with a function as its tool, to separate the cost of the server from
+//! that of the sandbox.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen;
 
-/// One tool, with a record like a plugin's.
+/// One tool, with a call record like a plugin's.
 struct Echo {
     definitions: Arc<[Arc<ToolDefinition>]>,
     identity: PluginIdentity,
@@ -57,8 +57,7 @@ pub(super) async fn stdio() -> anyhow::Result<()> {
     Ok(server()?.serve_stdio(CancellationToken::new()).await?)
 }
 
-/// Serves HTTP on a free port of this machine until it is killed. Everybody may call, as often as
-/// they like.
+/// Serves HTTP on a free local port until it is killed, without tokens or rate limits.
 pub(super) async fn http() -> anyhow::Result<()> {
     let access = Access { is_open: true, ..Access::default() };
     let rate = Rate { per_second: 1e9, burst: 1e9 };

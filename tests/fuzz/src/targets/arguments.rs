@@ -1,4 +1,4 @@
-//! Any text as the arguments of tools: decoding ends, and a decoded value decodes by the same
+//! Any string as the arguments of tools: decoding ends, and a decoded value decodes by the same
 //! schema.
 
 use std::sync::LazyLock;

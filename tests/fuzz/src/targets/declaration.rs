@@ -1,9 +1,9 @@
-//! Any text as a declaration: it is refused, or it has a form in every dialect and decodes `{}`.
+//! Any string as a declaration: it is refused, or it has a form in every dialect and decodes `{}`.
 
 use cofferdam_tool::schema::Dialect;
 use cofferdam_tool::{DecodeOptions, InputSchema};
 
-/// Compiles the text as the parameters of a tool.
+/// Compiles the string as the parameters of a tool.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let one = InputSchema::compile("t", text);

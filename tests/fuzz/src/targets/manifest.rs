@@ -1,4 +1,4 @@
-//! Any text as the manifest of a plugin, and any bytes as the component around it.
+//! Any string as the manifest of a plugin, and any bytes as the component around it.
 
 use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 

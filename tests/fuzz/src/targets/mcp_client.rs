@@ -1,5 +1,5 @@
-//! Any JSON as the answers of a remote MCP server: its lists and its results of calls are taken or
-//! refused.
+//! Any JSON as the answers of a remote MCP server: its lists and its results of calls are accepted
+//! or refused.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use cofferdam_mcp::client::{
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value, json};
 
-/// Turns of the runtime for a call. The script answers at once, so that more mean that its answers
-/// are used up.
+/// Maximum number of times that a call is polled. The script answers at once, so a call that needs
+/// more has used up its answers.
 const TURNS_MAX: usize = 64;
 
-/// Takes the bytes as a list of answers, to requests for lists and to calls of tools.
+/// Parses the bytes as a list of answers, to requests for lists and to calls of tools.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(answers) = serde_json::from_slice::<Vec<Value>>(bytes) else { return };
     super::block_on(async {

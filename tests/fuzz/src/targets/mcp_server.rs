@@ -34,7 +34,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-/// A tool that gives its arguments back.
+/// Offers a tool that returns its arguments.
 fn offer() -> Offer {
     let schema = r#"{"properties":{"text":{"type":"string"},"count":{"type":"integer"}}}"#;
     let declaration = Declaration::new("echo", "Returns its arguments.", schema);

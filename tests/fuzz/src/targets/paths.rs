@@ -1,9 +1,9 @@
-//! Any texts as paths, globs and search patterns: a path stays below its root, and is read again as
-//! it was written.
+//! Any strings as paths, globs and search patterns: a path stays below its root and survives a
+//! round trip.
 
 use cofferdam_files::{NameRules, SearchQuery, StorePath};
 
-/// Reads the first line as a path and the second as a pattern.
+/// Parses the first line as a path and the second as a pattern.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (path, pattern) = text.split_once('\n').unwrap_or((text, text));

@@ -1,4 +1,4 @@
-//! Any texts as rules for hosts, ports and paths: what is read is written and read again, and an
+//! Any strings as rules for hosts, ports and paths: parsed rules survive a round trip, and an
 //! intersection permits no more than either rule.
 
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use cofferdam_tool::permission::{
     SocketRule,
 };
 
-/// Reads the first lines of the input as rules, and the rest as the target of a request.
+/// Parses the first lines of the input as rules, and the rest as the target of a request.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.splitn(4, '\n');
@@ -32,7 +32,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-/// What is read from `text` is the same when it is written and read again.
+/// Checks that a value parsed from `text` is the same after it is written and parsed again.
 fn round_trip<T: FromStr + ToString + PartialEq + std::fmt::Debug>(text: &str) {
     let Ok(rule) = text.parse::<T>() else { return };
     let written = rule.to_string();

@@ -1,10 +1,9 @@
-//! Any text as a `SKILL.md`: it is refused, or its front matter keeps the rules for names and
+//! Any string as a `SKILL.md`: it is refused, or its front matter follows the rules for names and
 //! descriptions.
 
 use cofferdam_skills::{FrontMatter, check_description, check_name};
 
-/// Reads the text as the skill of a directory with the name that it gives itself, and of another
-/// one.
+/// Parses the string as the skill of a directory with its own name, and of another one.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();

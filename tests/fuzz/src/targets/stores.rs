@@ -1,5 +1,5 @@
-//! Plays any plan of operations over every kind of store against a plain map: single operations,
-//! and calls that commit.
+//! Runs any plan of operations on every kind of store and on a plain map: single operations, and
+//! calls that commit.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ const OPERATIONS_MAX: usize = 64;
 
 type Fresh = fn(&Quota) -> Arc<dyn FileStore>;
 
-/// Every kind of store that changes are committed to.
+/// Every kind of store to which changes are committed.
 const KINDS: [Fresh; 5] = [memory, directory, bucket, subtree, audited];
 
-/// Reads a kind of store and a plan of operations from the bytes and carries it out.
+/// Parses a kind of store and a plan of operations, and runs the plan.
 pub(crate) fn check(bytes: &[u8]) {
     let Some((kind, plan)) = bytes.split_first() else { return };
     let operations = plan.chunks_exact(3).take(OPERATIONS_MAX);
@@ -39,14 +39,14 @@ fn memory(quota: &Quota) -> Arc<dyn FileStore> {
     Arc::new(MemoryStore::new(*quota))
 }
 
-/// The directory goes with the store.
+/// Returns a store that owns its directory.
 fn directory(quota: &Quota) -> Arc<dyn FileStore> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let options =
         DirectoryOptions { quota: *quota, is_durable: false, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory.path(), options).expect("it can be opened");
     Arc::new(AuditedStore::new(Arc::new(store), move |_| {
-        // Owned by the observer, which lives as long as the store.
+        // The observer owns it and lives as long as the store.
         let _ = &directory;
     }))
 }

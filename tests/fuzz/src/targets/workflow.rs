@@ -1,9 +1,9 @@
-//! Any text as the file of a workflow: it is refused in one line, or each of its conditions
+//! Any string as the file of a workflow: it is refused in one line, or each of its conditions
 //! compiles or is refused.
 
 use cofferdam_workflow::definition::{SwitchCase, WorkflowDefinition};
 
-/// Reads the text and compiles the conditions of its edges.
+/// Parses the string and compiles the conditions of its edges.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let definition = match WorkflowDefinition::parse(text) {

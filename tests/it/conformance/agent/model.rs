@@ -1,4 +1,4 @@
-//! A model that answers by a script, whatever it is asked.
+//! A model that answers by a script, whatever the request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use cofferdam_agent::{
 };
 use serde_json::{Value, json};
 
-/// The model of a row. Clones are the same.
+/// Model of a row. Clones share state.
 #[derive(Clone, Default)]
 pub(in crate::conformance) struct Model {
     inner: Arc<Inner>,
@@ -19,14 +19,14 @@ pub(in crate::conformance) struct Model {
 #[derive(Default)]
 struct Inner {
     script: Vec<Vec<MessageContent>>,
-    /// Whether the last reply is given for ever.
+    /// True if the model repeats its last reply forever.
     repeats: bool,
     usage: HashMap<usize, TokenUsage>,
     conversation_id: Option<String>,
     seen: Mutex<Vec<Seen>>,
 }
 
-/// One request that the model was sent.
+/// A request that the model received.
 #[derive(Clone)]
 pub(in crate::conformance) struct Seen {
     pub(in crate::conformance) messages: Vec<Arc<Message>>,
@@ -37,7 +37,7 @@ pub(in crate::conformance) struct Seen {
 }
 
 impl Seen {
-    /// As rows write it.
+    /// Returns the request as rows write it.
     pub(in crate::conformance) fn written(&self) -> Value {
         json!({
             "messages": self.messages.len(),
@@ -52,26 +52,26 @@ impl Seen {
         })
     }
 
-    /// The texts of its messages.
+    /// Returns the texts of its messages.
     pub(in crate::conformance) fn texts(&self) -> Vec<String> {
         self.messages.iter().map(|message| message.text()).collect()
     }
 }
 
 impl Model {
-    /// A model that gives these replies and then nothing.
+    /// Creates a model that gives these replies and then empty ones.
     pub(in crate::conformance) fn new(script: Vec<Vec<MessageContent>>) -> Self {
         Self { inner: Arc::new(Inner { script, ..Inner::default() }) }
     }
 
-    /// A model that gives this reply whenever it is asked.
+    /// Creates a model that always gives this reply.
     pub(in crate::conformance) fn repeating(contents: Vec<MessageContent>) -> Self {
         Self {
             inner: Arc::new(Inner { script: vec![contents], repeats: true, ..Inner::default() }),
         }
     }
 
-    /// The model of a row: `model_script`, `usage`, `conversation_id`.
+    /// Creates the model of a row: `model_script`, `usage`, `conversation_id`.
     pub(in crate::conformance) fn of(row: &super::super::Row) -> Result<Self, String> {
         let script = row.get("model_script").and_then(Value::as_array).cloned().unwrap_or_default();
         let script = script.iter().map(super::contents).collect::<Result<_, _>>()?;
@@ -85,7 +85,7 @@ impl Model {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The same, with this usage for each call in turn.
+    /// Sets the token usage of each call in turn.
     pub(in crate::conformance) fn with_usages(self, usages: Vec<TokenUsage>) -> Self {
         let Inner { script, repeats, .. } = &*self.inner;
         let usage = usages.into_iter().enumerate().collect();
@@ -93,7 +93,7 @@ impl Model {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Every request so far.
+    /// Returns all requests.
     pub(in crate::conformance) fn seen(&self) -> Vec<Seen> {
         self.inner.seen.lock().unwrap().clone()
     }
@@ -119,7 +119,7 @@ impl Model {
     }
 }
 
-/// Tokens as rows write them.
+/// Parses token usage of a row.
 pub(in crate::conformance) fn usage_of(usage: &Value) -> Result<TokenUsage, String> {
     serde_json::from_value(usage.clone()).map_err(|error| error.to_string())
 }
@@ -134,7 +134,7 @@ impl ChatClient for Model {
         Ok(self.next(request))
     }
 
-    /// In small pieces, as providers send them.
+    /// Streams in small pieces, as providers do.
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
         let reply = self.next(request);
         let mut deltas = Vec::new();

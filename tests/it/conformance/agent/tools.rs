@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::conformance::results;
 use crate::module::{Answer, Definition, Module};
 
-/// One runtime for all rows, and the tools that are plugins.
+/// Runtime of all rows, and the tools that are plugins.
 pub(in crate::conformance) struct World {
     pub(in crate::conformance) runtime: tokio::runtime::Runtime,
     trap: Arc<dyn ToolSource>,
@@ -49,7 +49,7 @@ pub(in crate::conformance) fn world() -> &'static World {
     })
 }
 
-/// The tools of one row, with what they have in common. Clones are the same.
+/// The tools of one row, with their common state. Clones share it.
 #[derive(Clone)]
 pub(in crate::conformance) struct Tools {
     inner: Arc<Inner>,
@@ -57,7 +57,7 @@ pub(in crate::conformance) struct Tools {
 
 struct Inner {
     log: Mutex<Vec<String>>,
-    /// What `loader2` was told.
+    /// Error that `loader2` received.
     refusal: Mutex<Option<NotChanged>>,
     calls: AtomicUsize,
     start: Instant,
@@ -83,17 +83,17 @@ impl Tools {
         }
     }
 
-    /// What was called so far, and forgets it.
+    /// Returns the calls since the last time, and clears the log.
     pub(in crate::conformance) fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.log.lock().unwrap())
     }
 
-    /// Why `loader2` could add nothing.
+    /// Returns the error for which `loader2` could add no tool.
     pub(in crate::conformance) fn refusal(&self) -> Option<String> {
         self.inner.refusal.lock().unwrap().as_ref().map(ToString::to_string)
     }
 
-    /// A toolset of these tools, and the definition of what is only declared.
+    /// Returns a toolset of these tools, and the definitions of the tools that are only declared.
     pub(in crate::conformance) fn toolset(
         &self,
         names: &[String],
@@ -109,7 +109,7 @@ impl Tools {
         Ok((toolset, declared))
     }
 
-    /// One of the tools as a source.
+    /// Returns one of the tools as a source.
     pub(in crate::conformance) fn source(&self, name: &str) -> Result<Arc<dyn ToolSource>, String> {
         let plugin = match name {
             "trap" => &world().trap,
@@ -119,7 +119,7 @@ impl Tools {
         Ok(Arc::new(Logged { source: Arc::clone(plugin), tools: self.clone() }))
     }
 
-    /// Functions of the host as one source.
+    /// Returns functions of the host as one source.
     fn function(&self, names: &[&str]) -> Result<Arc<dyn ToolSource>, String> {
         let mut functions = Functions::new(names.join("-"));
         for name in names {
@@ -233,7 +233,7 @@ fn declaration(name: &str) -> Result<Declaration, String> {
     Ok(Declaration::new(name, "Does what a row needs.", schema.to_string()))
 }
 
-/// A plugin whose calls are logged like those of the other tools.
+/// Plugin whose calls are logged like those of the other tools.
 struct Logged {
     source: Arc<dyn ToolSource>,
     tools: Tools,

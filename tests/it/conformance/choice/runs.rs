@@ -1,4 +1,4 @@
-//! Rows about what a run makes of a behaviour (`CHOICE-8`, `CHOICE-14`, `CHOICE-15`).
+//! Rows about the effect of a behavior on a run (`CHOICE-8`, `CHOICE-14`, `CHOICE-15`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,12 @@ use super::super::Row;
 use super::super::agent::{Model, block_on, compare, finished};
 use super::{behavior, index, object, texts};
 
-/// What one run has shown.
+/// Observations of a run.
 struct Seen {
     response: Response,
-    /// The functions that have run, in order.
+    /// Functions that ran, in order.
     ran: Vec<String>,
-    /// The most that were running at the same time.
+    /// Maximum number of functions that ran concurrently.
     together: usize,
     model_calls: usize,
 }
@@ -32,13 +32,12 @@ impl Seen {
     }
 }
 
-/// The registry of a row, or two functions of one plugin.
+/// Returns the registry of a row, or two functions of one plugin.
 fn registered(row: &Row) -> Value {
     row.get("registry").cloned().unwrap_or_else(|| json!({"MyPlugin": ["Function1", "Function2"]}))
 }
 
-/// A model that makes these calls and is done then, with the functions of a registry and a
-/// behaviour.
+/// Runs a model that makes these calls, with the functions of a registry and a behavior.
 fn seen(
     registry: &Value,
     behavior: ChoiceBehavior,
@@ -87,7 +86,7 @@ fn seen(
     })
 }
 
-/// A reply with several calls: whether they were running at the same time.
+/// Runs a reply with several calls and checks whether they ran concurrently.
 pub(super) fn concurrent(row: &Row) -> Result<(), String> {
     let options = row.get("options").cloned().unwrap_or_else(|| json!({}));
     let behavior = ChoiceBehavior::from_value(&json!({"type": "auto", "options": options}));
@@ -110,7 +109,7 @@ pub(super) fn concurrent(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// A call of a function that is registered, and that the model was not told of.
+/// Calls a registered function that was not advertised to the model.
 pub(super) fn call_unadvertised(row: &Row) -> Result<(), String> {
     let registry = registered(row);
     let all: Vec<_> = registry.as_object().into_iter().flatten().collect();
@@ -154,7 +153,7 @@ pub(super) fn call_unadvertised(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls that the caller of a run makes.
+/// Checks calls that the caller of a run makes.
 pub(super) fn manual(row: &Row) -> Result<(), String> {
     let behavior = given(row)?.unwrap_or_else(ChoiceBehavior::auto).auto_invoke(false);
     let calls = match row.get("calls") {
@@ -187,7 +186,7 @@ pub(super) fn manual(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// The behaviour that a row gives, if it gives one.
+/// Returns the behavior of a row, if it has one.
 fn given(row: &Row) -> Result<Option<ChoiceBehavior>, String> {
     match row.get("json").or_else(|| row.get("code")).or_else(|| row.get("yaml")) {
         Some(_) => behavior(row)?.map(Some),

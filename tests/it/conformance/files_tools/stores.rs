@@ -1,4 +1,4 @@
-//! The kinds of stores, and what a row prepares in them.
+//! The kinds of stores, and their preparation for a row.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::super::Row;
 use super::Tools;
 
-/// Every kind of store there is.
+/// All kinds of stores.
 const KINDS: &[&str] = &["memory", "directory", "object", "overlay"];
 
 /// A scenario on one store.
@@ -24,7 +24,7 @@ pub(super) struct Scenario {
     _folder: Option<TempDir>,
 }
 
-/// An empty store of a kind, and the directory that it is in.
+/// Returns an empty store of a kind, and its directory.
 pub(super) fn store(
     kind: &str,
     quota: Quota,
@@ -48,7 +48,7 @@ pub(super) fn store(
     })
 }
 
-/// The stores of a row, prepared as it says.
+/// Returns the stores of a row with the row's files.
 pub(super) async fn scenarios(row: &Row) -> Result<Vec<Scenario>, String> {
     let kinds: Vec<&str> = match row.get("stores") {
         Some(kinds) => kinds.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
@@ -109,7 +109,7 @@ fn unhex(text: &str) -> Result<Vec<u8>, String> {
     (0..text.len()).step_by(2).map(|at| digit(at).ok_or("bad `hex`".to_owned())).collect()
 }
 
-/// `quota`, with the words of the contract for its parts.
+/// Parses `quota`, with the rules' names for its parts.
 pub(super) fn quota(given: Option<&Value>) -> Result<Quota, String> {
     let mut quota = Quota::default();
     for (name, value) in members(given)? {
@@ -148,7 +148,7 @@ fn members(given: Option<&Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The options of a mode.
+/// Returns the options of a mode.
 pub(super) fn mode(word: &str) -> Result<FileAccessOptions, String> {
     let default = FileAccessOptions::default();
     Ok(match word {
@@ -180,13 +180,13 @@ pub(super) fn with_settings(
     Ok(options)
 }
 
-/// The tools over an empty store.
+/// Returns the tools over an empty store.
 pub(super) fn tools(options: FileAccessOptions) -> Result<Tools, String> {
     let store = Arc::new(MemoryStore::new(Quota::default()));
     Tools::new("workspace", store, options).map_err(|error| error.to_string())
 }
 
-/// Runs all vendored rows that are steps of scenarios and list `kind`, on that kind alone.
+/// Runs all vendored rows that are steps of scenarios and list `kind`, on that kind only.
 pub(super) fn every_row(
     kind: &str,
     run: impl Fn(&Row) -> Result<(), String>,

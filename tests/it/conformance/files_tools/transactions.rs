@@ -29,9 +29,9 @@ use super::super::{Row, expect_same};
 use super::{object, stores};
 use crate::script;
 
-/// The kinds of stores that plugins are given in these rows.
+/// Kinds of stores that plugins get in these rows.
 const KINDS: &[&str] = &["memory", "directory", "object"];
-/// Wall-clock time of a call that is meant to run out of it.
+/// Limit of wall-clock or CPU time for a call that must reach it, in milliseconds.
 const SHORT_MS: u64 = 400;
 
 /// Runs one row on every kind of store.
@@ -48,7 +48,7 @@ async fn run_on(kind: &str, row: &Row) -> Result<(), String> {
     let mut world = World::new(kind, quota).await?;
     for (index, step) in steps.iter().enumerate() {
         let mut step = step.clone();
-        // What an open call does when it is told to go on belongs to its script from the beginning.
+        // The steps of an open call after it is resumed are part of its script from the beginning.
         let resumes = |later: &&Value| {
             later.get("resume").is_some() && later.get("resume") == step.get("call")
         };
@@ -64,18 +64,18 @@ async fn run_on(kind: &str, row: &Row) -> Result<(), String> {
     world.compare(&row.expect).await
 }
 
-/// A store, a plugin that works on it, and the calls that are open.
+/// A store, a plugin that works on it, and the open calls.
 struct World {
     store: Arc<dyn FileStore>,
-    /// Where an open call is told to go on.
+    /// Store in which an open call finds the signal to go on.
     control: Arc<dyn FileStore>,
     toolset: Arc<Toolset>,
     open: HashMap<String, OpenCall>,
     readers_saw_only_whole_contents: Option<bool>,
     /// Attempts after the first one.
     retries: u32,
-    /// Of several concurrent creators, how many have saved their file and how many were told that
-    /// it exists.
+    /// Numbers of concurrent creators that saved their file, and that were refused because it
+    /// exists.
     created: (u64, u64),
     _folder: Option<TempDir>,
 }
@@ -202,7 +202,7 @@ impl World {
         ended(step, open).await
     }
 
-    /// A call that is tried again: each attempt is a run of the plugin with what the row says of
+    /// Makes a call that is retried: each attempt is a run of the plugin with the row's steps for
     /// that attempt.
     async fn attempts(&self, attempts: &[Value]) -> Result<(), String> {
         let mut runs = Vec::new();
@@ -236,7 +236,7 @@ impl World {
         expect_same("the end of the call", &json!("ok"), &json!(last))
     }
 
-    /// Calls of the file tools that create one file at the same time.
+    /// Runs concurrent calls of the file tools that create one file.
     async fn creators(&mut self, count: u64, path: &str) -> Result<(), String> {
         let tools = FileAccessTools::new(
             "workspace",
@@ -328,7 +328,7 @@ impl World {
     }
 }
 
-/// Waits for the end of a call and compares it with what the step says.
+/// Waits for the end of a call and compares it with the step.
 async fn ended(step: &serde_json::Map<String, Value>, open: OpenCall) -> Result<(), String> {
     let ends = step.get("ends").and_then(Value::as_str).unwrap_or("success");
     if ends == "cancelled" {
@@ -361,7 +361,7 @@ async fn ended(step: &serde_json::Map<String, Value>, open: OpenCall) -> Result<
     }
 }
 
-/// What a plugin is told to do, and what it should answer.
+/// Steps of a plugin, and their expected answers.
 #[derive(Default)]
 struct Script {
     steps: Vec<String>,
@@ -374,7 +374,7 @@ impl Script {
         self.expected.push(expected);
     }
 
-    /// Writes as rows write them.
+    /// Adds the writes of a row.
     fn writes(&mut self, writes: &[Value]) {
         for write in writes {
             let text =
@@ -386,7 +386,7 @@ impl Script {
         }
     }
 
-    /// How it ends: the tool and the limits that make it so.
+    /// Adds the end of a call. Returns the tool and the limits that cause it.
     fn end(&mut self, word: &str) -> Result<(&'static str, Option<LimitsAsked>), String> {
         match word {
             "success" => {}
@@ -415,14 +415,14 @@ impl Script {
         self.steps.join(";")
     }
 
-    /// Compares the answers of a call that has given any.
+    /// Compares the answers of a call that succeeded.
     fn check(&self, completion: &Completion) {
         if completion.record.outcome != "ok" {
             return;
         }
         let shown = completion.outcome.shown().map(|shown| shown.text()).unwrap_or_default();
         for (answer, expected) in script::answers(&shown).iter().zip(&self.expected) {
-            // Which kind of error it is stands before the text.
+            // The kind of error precedes its message.
             let text = answer.split_once(": ").map_or(answer.as_str(), |(_, text)| text);
             if let Some(expected) = expected {
                 assert!(
@@ -434,12 +434,12 @@ impl Script {
     }
 }
 
-/// The end of a call as steps write it.
+/// Returns the end of a call as steps write it.
 fn attempts_end<'a>(error_type: Option<&'a str>, outcome: &'a str) -> &'a str {
     error_type.unwrap_or(outcome)
 }
 
-/// A plugin that is told something else with each attempt.
+/// Plugin that receives another script with each attempt.
 struct Attempts {
     source: Arc<dyn ToolSource>,
     definition: Arc<ToolDefinition>,
@@ -466,7 +466,7 @@ impl ToolSource for Attempts {
     }
 }
 
-/// Hears from a call how far it has come.
+/// Progress sink that signals each report.
 struct Told(mpsc::UnboundedSender<()>);
 
 impl ProgressSink for Told {
@@ -475,7 +475,7 @@ impl ProgressSink for Told {
     }
 }
 
-/// The plugin that does what its script says, with `mounts`.
+/// Returns the plugin that runs scripts, with `mounts`.
 async fn plugin(mounts: Vec<Mount>) -> Result<Plugin, String> {
     static ENGINE: OnceCell<Engine> = OnceCell::const_new();
     let engine = ENGINE.get_or_init(|| async {

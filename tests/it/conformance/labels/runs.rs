@@ -15,25 +15,25 @@ use serde_json::{Map, Value, json};
 
 use crate::conformance::agent::{Model, compare};
 
-/// What tools return, and nobody may see who is not meant to.
+/// Result of tools, which must stay hidden.
 pub(super) const VALUE: &str = "the hidden value";
 
-/// One tool of somebody.
+/// A third-party tool.
 #[derive(Clone)]
 pub(super) struct Strange {
     pub(super) name: String,
     pub(super) definition: Option<Arc<ToolDefinition>>,
     pub(super) by: StatedBy,
-    /// What is stated about it.
+    /// Labels stated about the tool.
     pub(super) labels: StatedLabels,
-    /// What is said about its results.
+    /// Label of its results.
     pub(super) said: Option<Label>,
-    /// Where calls are noted.
+    /// Log of calls.
     pub(super) log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Strange {
-    /// A tool of a stranger, about which nothing is stated.
+    /// Creates a third-party tool without stated labels.
     pub(super) fn named(name: &str) -> Self {
         let declaration = Declaration::new(name, "Does what a row needs.", r#"{"type":"object"}"#);
         Self {
@@ -96,8 +96,8 @@ impl Scene {
         self.toolset.add(source).map_err(|error| error.to_string())
     }
 
-    /// Hides values with these labels in the session, as it is kept: rows also have labels that no
-    /// result is hidden with.
+    /// Hides values with these labels directly in the stored session: rows also use labels with
+    /// which no result is hidden.
     pub(super) fn hidden(&self, labels: &[Label]) -> Vec<String> {
         let ids: Vec<_> = (0..labels.len()).map(|index| format!("var_{index:016x}")).collect();
         let entry = |(id, label): (&String, &Label)| json!({"id": id, "bytes": VALUE.len(), "label": label});
@@ -118,7 +118,7 @@ impl Scene {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The result of one call by a model.
+    /// Returns the result of one call by a model.
     pub(super) async fn call(
         &self,
         policy: LabelPolicy,
@@ -132,7 +132,7 @@ impl Scene {
         result.ok_or_else(|| "there is no result".to_owned())
     }
 
-    /// The label that the result of a call has got.
+    /// Returns the label of a call's result.
     pub(super) async fn label_of_call(
         &self,
         policy: LabelPolicy,
@@ -152,7 +152,7 @@ pub(super) fn is_reference(text: &str) -> Option<Map<String, Value>> {
     members.get("type").is_some_and(|kind| kind == "variable_reference").then_some(members)
 }
 
-/// What a model sees of a hidden result, key by key.
+/// Compares the model's view of a hidden result, key by key.
 pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
     let mut scene = Scene::new();
     scene.add(Strange::named("tool"))?;
@@ -183,7 +183,7 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
     found.insert("id_length".to_owned(), id.len().into());
     let expected = expect.as_object().ok_or("`expect` is no object")?;
     for (name, expected) in expected {
-        // Keys and placeholders stand for what is random.
+        // Keys and placeholders stand for random values.
         if matches!(name.as_str(), "variable_id" | "id" | "id_pattern" | "variable_id_pattern") {
             let pattern = expected.as_str().unwrap_or_default();
             let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -217,7 +217,7 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
     compare(expect, &found)
 }
 
-/// The tools that a model is told of without any of its own.
+/// Returns the tools that a model sees without any of its own.
 pub(super) async fn offered(policy: bool) -> Result<Value, String> {
     let model = Model::new(vec![vec![MessageContent::text("done")]]);
     let scene = Scene::new();
@@ -226,7 +226,7 @@ pub(super) async fn offered(policy: bool) -> Result<Value, String> {
     Ok(json!(model.seen().first().ok_or("the model was not asked")?.tools))
 }
 
-/// What comes of looking at a value.
+/// Inspects a hidden value and returns the resulting context.
 pub(super) async fn inspect(label: &Label) -> Result<Map<String, Value>, String> {
     let scene = Scene::new();
     let ids = scene.hidden(std::slice::from_ref(label));
@@ -256,7 +256,7 @@ fn of_context(session: &Session) -> Map<String, Value> {
     found
 }
 
-/// What comes of asking a model about hidden values.
+/// Asks a quarantined model about hidden values and returns the resulting context.
 pub(super) async fn quarantined(labels: &[Label]) -> Result<Map<String, Value>, String> {
     let scene = Scene::new();
     let ids = scene.hidden(labels);
@@ -288,7 +288,7 @@ pub(super) async fn quarantined(labels: &[Label]) -> Result<Map<String, Value>, 
     Ok(found)
 }
 
-/// What a model is told about a variable that the session does not have.
+/// Checks the message to a model about a variable that the session does not have.
 pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Result<(), String> {
     let mut scene = Scene::new();
     let mut id = id.to_owned();
@@ -304,7 +304,7 @@ pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Re
     let shown: Value = serde_json::from_str(&result.result).map_err(|error| error.to_string())?;
     let mut found = shown.as_object().cloned().ok_or("the result is no object")?;
     found.insert("result".to_owned(), shown);
-    // The fixed word for the text of `LBL-14`.
+    // The rows' fixed word for the message of `LBL-14`.
     let expect = match expect["error"] == "unknown variable" {
         true => json!({"error": "Unknown variable '<id>'"}),
         false => expect.clone(),
@@ -314,7 +314,7 @@ pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Re
     compare(&expect, &found)
 }
 
-/// What is told of a decision.
+/// Checks the audit of a decision.
 pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
     let wanted = match word {
         "label given" | "labelled" | "label_given" | "label" | "given" => "labelled",
@@ -353,7 +353,7 @@ pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// All decisions of a run in which there is such a one.
+/// Returns all decisions of a run that makes such a decision.
 async fn decisions(wanted: &str) -> Result<Vec<Value>, String> {
     let told: Arc<Mutex<Vec<Value>>> = Arc::default();
     let to = Arc::clone(&told);

@@ -14,7 +14,7 @@ use crate::conformance::agent::{Model, block_on, compare};
 use crate::conformance::{Row, results};
 use crate::module::{Answer, Definition, Item, Module};
 
-/// A call of a row: the tool, and what a person says when asked.
+/// A call of a row: the tool, and the user's answer to an approval.
 struct Call {
     tool: String,
     approved: Option<bool>,
@@ -26,7 +26,7 @@ pub(super) fn run(row: &Row) -> Result<(), String> {
     let mut scene = Scene::new();
     let stated = row.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut names: Vec<&str> = stated.keys().map(String::as_str).collect();
-    // What is called and has nothing stated about it is a tool of the program.
+    // A called tool without stated labels is a tool of the program.
     names.extend(
         calls.iter().map(|call| call.tool.as_str()).filter(|name| !stated.contains_key(*name)),
     );
@@ -111,13 +111,13 @@ fn compare_all(
             if blocked["function"] == local(&call.tool) {
                 blocked["function"] = call.tool.clone().into();
             }
-            // The model is not asked again.
+            // The model is not called again.
             loop_ends = asked == index + 1;
         }
     }
     let context = context_of(&scene.session);
     let mut found = Map::new();
-    // Calls of a tool are noted under the name that it has here.
+    // Calls are logged under the local names of tools.
     let row_name =
         |ran: String| calls.iter().map(|call| &call.tool).find(|name| local(name) == ran).cloned();
     found.insert("ran".to_owned(), json!(ran.into_iter().map(row_name).collect::<Vec<_>>()));
@@ -139,7 +139,7 @@ fn compare_all(
     compare(&row.expect, &found)
 }
 
-/// The tool that a row means: a real plugin, a server's, or a function of the program.
+/// Returns the tool of a row: a real plugin, a tool of a server, or a function of the program.
 fn source(
     name: &str,
     labels: StatedLabels,
@@ -164,7 +164,7 @@ fn source(
     Ok(Arc::new(Strange { by, ..strange }))
 }
 
-/// A plugin whose calls are noted. Everything else is the plugin's.
+/// Plugin whose calls are logged.
 struct Noted {
     plugin: Arc<dyn ToolSource>,
     strange: Strange,
@@ -198,7 +198,7 @@ impl ToolSource for Noted {
     }
 }
 
-/// The name of a tool as a tool can have it.
+/// Returns a valid name for a tool of a row.
 fn local(name: &str) -> String {
     name.replace(' ', "_")
 }

@@ -20,17 +20,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::module::{Answer, Item, Module};
 
-/// Time for a call that is meant to run out of it.
+/// Wall-clock limit for a call that must reach it, in milliseconds.
 const SHORT_MS: u64 = 60;
-/// A budget that is gone within some milliseconds, and large enough for any answer.
+/// A budget that a loop exhausts within milliseconds, but that suffices for any answer.
 const FUEL: u64 = 20_000_000;
 
-/// A tool that does what a row says.
+/// A tool that behaves as a row says.
 pub(in crate::conformance) struct Fixture {
     pub(in crate::conformance) toolset: Toolset,
     pub(in crate::conformance) tool: String,
     arguments: String,
-    /// What the tool returns, where a row calls it `the value`.
+    /// Result of the tool, if a row calls it `the value`.
     pub(in crate::conformance) value: Option<Value>,
 }
 
@@ -45,7 +45,7 @@ impl Fixture {
         Self { toolset, tool: tool.to_owned(), arguments: arguments.to_string(), value: None }
     }
 
-    /// The arguments that its call needs.
+    /// Returns the arguments that its call needs.
     pub(in crate::conformance) fn arguments(&self) -> Value {
         serde_json::from_str(&self.arguments).expect("arguments are JSON")
     }
@@ -56,7 +56,7 @@ impl Fixture {
     }
 }
 
-/// One engine and one runtime for all rows.
+/// Engine and runtime of all rows.
 pub(in crate::conformance) struct World {
     runtime: tokio::runtime::Runtime,
     engine: Engine,
@@ -98,7 +98,7 @@ impl World {
         Arc::new(loaded.unwrap_or_else(|error| panic!("does not load: {error}")))
     }
 
-    /// A tool of the sample plugin that crashes on demand.
+    /// Returns a tool of the sample plugin that crashes on demand.
     pub(in crate::conformance) async fn crash(
         &self,
         tool: &str,
@@ -131,7 +131,7 @@ impl World {
         self.module(Module { answer: Answer::Contents(vec![item]), ..Module::default() }).await
     }
 
-    /// A tool that is known of a plugin which no longer loads.
+    /// Returns a known tool of a plugin that no longer loads.
     async fn unavailable(&self, wat: &str) -> Fixture {
         let known = self.body("").await.toolset.definitions().cloned().collect();
         let broken = Component::from_bytes(wat::parse_str(wat).expect("well-formed text"));
@@ -141,7 +141,7 @@ impl World {
         Fixture::new(Arc::new(UnavailablePlugin::new(plugin_name(), known, &error)), "t", json!({}))
     }
 
-    /// A plugin that is known from the cache, and whose file has become another one since.
+    /// Returns a plugin that is known from the cache, and whose file has changed since.
     async fn changed(&self) -> Fixture {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("plugin.wasm");
@@ -151,7 +151,7 @@ impl World {
         let lazy = self.load(&component, Limits::default()).await;
         std::fs::copy(guest("text"), &path).expect("another copy");
         let fixture = Fixture::new(lazy, "ok", json!({}));
-        // The file has to be there until the call; the folder goes with the process.
+        // The call needs the file, so the folder is not removed.
         let _kept = folder.keep();
         fixture
     }
@@ -192,7 +192,7 @@ const CLOCKS: &str = "
         }
     }";
 
-/// Stopped, because the type of the function has no way to say no.
+/// Denied by stopping the call: the type of the function has no error.
 fn uses_the_network() -> Module<'static> {
     Module {
         wit: SOCKETS,
@@ -221,7 +221,7 @@ fn hoards_timers() -> Module<'static> {
     }
 }
 
-/// The fixture of a word under `does` in `guest` rows.
+/// Returns the fixture of a word under `does` in `guest` rows.
 pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fixture, String> {
     let default = Limits::default;
     let crash = async |tool: &str, arguments: Value| world.crash(tool, arguments, default()).await;
@@ -302,7 +302,7 @@ pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fi
     })
 }
 
-/// A tool whose result is JSON of exactly so many bytes.
+/// Returns a tool whose result is JSON of exactly `bytes` bytes.
 async fn sized(world: &World, bytes: u64) -> Fixture {
     let text = "x".repeat(usize::try_from(bytes).expect("a size") - 2);
     let json = format!("\"{text}\"");
@@ -310,12 +310,12 @@ async fn sized(world: &World, bytes: u64) -> Fixture {
     Fixture { value: Some(Value::String(text)), ..fixture }
 }
 
-/// A tool whose n-th call is the n-th of some fixtures, and every further one the last.
+/// A tool whose n-th call is the n-th fixture, and every further one the last.
 struct Steps {
     definitions: Arc<[Arc<ToolDefinition>]>,
     steps: Vec<Fixture>,
     calls: AtomicUsize,
-    /// Cancelled when the first call has ended.
+    /// Token that is cancelled when the first call has ended.
     cancel: Option<CancellationToken>,
 }
 
@@ -339,8 +339,8 @@ impl ToolSource for Steps {
     }
 }
 
-/// The fixture of a word in `retry` rows, and the context to call it in. What follows the semicolon
-/// is the policy.
+/// Returns the fixture of a word in `retry` rows, and the context of its call. The part after the
+/// semicolon is the policy.
 pub(in crate::conformance) async fn retried(
     world: &World,
     word: &str,
@@ -383,7 +383,7 @@ pub(in crate::conformance) async fn retried(
     Ok((Fixture::new(Arc::new(retrying), "t", json!({})), context))
 }
 
-/// A tool of the host that ends in one outcome.
+/// Tool of the host that ends in one outcome.
 pub(in crate::conformance) struct HostTool(pub(in crate::conformance) Outcome);
 
 #[async_trait]
@@ -416,7 +416,7 @@ fn definition() -> Arc<ToolDefinition> {
     })
 }
 
-/// A tool of the sample plugin that ends in the outcome named so. All of them are tools of one
+/// Returns a tool of the sample plugin that ends in the named outcome. All of them are tools of one
 /// plugin, so that another of its tools can be called afterwards.
 pub(in crate::conformance) async fn ends_as(
     world: &World,

@@ -1,11 +1,11 @@
-//! Every word of the vocabulary has a fixture, also those that no vendored row uses.
+//! Every word of the vocabulary has a fixture, even if no vendored row uses it.
 
 use cofferdam_tests::root;
 use cofferdam_tool::CallContext;
 
 use super::{fixtures, world};
 
-/// How the situations of `guest` rows end: a type of error, or a word for what is none.
+/// Ends of the situations of `guest` rows: an error type, or a word for other outcomes.
 const ENDS: &[(&str, &str)] = &[
     ("a trap the table does not name", "Trap.Other"),
     ("aborts", "Trap.Unreachable"),
@@ -49,8 +49,7 @@ const ENDS: &[(&str, &str)] = &[
     ("truncates NaN to an integer", "Trap.BadConversion"),
 ];
 
-/// The words under `does` of the area, as the vocabulary lists them. Some have a semicolon of their
-/// own.
+/// Returns the words under `does` of the area, from the vocabulary. Some contain a semicolon.
 fn vocabulary() -> Vec<String> {
     let readme = std::fs::read_to_string(root().join("tests/conformance/README.md")).unwrap();
     let area =

@@ -1,5 +1,4 @@
-//! Rows about what happens around runs: agents with context providers, histories and sessions
-//! (`SES-2` to `SES-5`).
+//! Rows about agents with context providers, histories and sessions (`SES-2` to `SES-5`).
 
 use std::sync::{Arc, Mutex};
 
@@ -15,12 +14,12 @@ use super::super::agent::{Model, block_on, finished};
 use super::super::{Row, expect_same};
 use super::{expect_part, texts};
 
-/// A model that says one text after another.
+/// Returns a model that gives one reply after another.
 fn saying(replies: &[&str]) -> Model {
     Model::new(replies.iter().map(|reply| vec![MessageContent::text(*reply)]).collect())
 }
 
-/// The texts that it saw when it was asked for the `index`th time.
+/// Returns the texts of the model's request number `index`.
 fn saw(model: &Model, index: usize) -> Result<Vec<String>, String> {
     model
         .seen()
@@ -29,7 +28,7 @@ fn saw(model: &Model, index: usize) -> Result<Vec<String>, String> {
         .ok_or_else(|| format!("there was no request {index}"))
 }
 
-/// A model whose service keeps the conversation.
+/// Model whose service keeps the conversation.
 struct Keeping(Model);
 
 #[async_trait]
@@ -51,7 +50,7 @@ impl ChatClient for Keeping {
     }
 }
 
-/// Adds what a row says, and writes down when it was called and what it found.
+/// Adds the row's instructions and messages, and records its calls and their contexts.
 #[derive(Clone, Default)]
 struct Provider {
     id: String,
@@ -63,9 +62,9 @@ struct Provider {
 #[derive(Default)]
 struct Log {
     events: Vec<String>,
-    /// What went wrong with the parts of the state.
+    /// Errors about the parts of the state.
     unscoped: Vec<String>,
-    /// The sources of the messages that a run had as context.
+    /// Sources of the messages that a run had as context.
     sources: Vec<Option<String>>,
 }
 
@@ -110,7 +109,7 @@ fn built(builder: AgentBuilder) -> Result<Agent, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// A run of `input`, of a session if there is one, whole or piece by piece.
+/// Runs `input`, with a session if there is one, streamed or not.
 fn run(
     agent: &Agent,
     session: Option<&Session>,
@@ -126,7 +125,7 @@ fn run(
     done.map(drop).map_err(|error| error.to_string())
 }
 
-/// Two runs and a history, in the session and in a file, whole and piece by piece.
+/// Makes two runs with a history, in the session and in a file, streamed and not.
 pub(super) fn flags(row: &Row) -> Result<(), String> {
     for is_in_files in [false, true] {
         for is_streaming in [false, true] {
@@ -211,7 +210,7 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
             run(&agent, Some(&session), "hi", is_streaming)?;
         }
         for id in ids {
-            // What a provider has put into its part is kept with the session.
+            // The provider's part of the state is kept with the session.
             expect_same(
                 "state",
                 &json!({"id": id, "runs": runs, "ended": runs}),
@@ -249,8 +248,7 @@ pub(super) fn instructions(row: &Row) -> Result<(), String> {
     expect_part(row, &json!({"instructions": seen.instructions, "marked_with_source": marked}))
 }
 
-/// Whether a run gets a history that nobody has asked for, and whether the model is shown what it
-/// holds.
+/// Checks whether a run gets a history by default, and whether the model sees its messages.
 pub(super) fn remembering(row: &Row) -> Result<(), String> {
     let situation = row.text("situation")?;
     let model = saying(&["one", "two"]);
@@ -266,7 +264,7 @@ pub(super) fn remembering(row: &Row) -> Result<(), String> {
             builder(&model)
         }
         "session, no provider" => builder(&model),
-        // What it offers is of no matter here: it is a provider, and no history.
+        // The tools of this provider are irrelevant: it is not a history.
         "session, file-access provider only" => builder(&model)
             .context_provider(Provider { id: "file_access".into(), ..Provider::default() }),
         "session, history provider that loads" => builder(&model).context_provider(history),

@@ -15,7 +15,7 @@ use super::{built, call, compare, compare_ran, members, names, object};
 use crate::conformance::{Row, expect_same};
 use crate::module::{Answer, Item, Module};
 
-/// What a model is told and offered in a run.
+/// Checks the instructions and tools that a model gets in a run.
 pub(super) async fn offered(row: &Row) -> Result<(), String> {
     let mut builder = Skills::builder();
     let fixture = fixture();
@@ -81,7 +81,7 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// A script in the place of `scripts/run.wasm`, in the engine.
+/// Runs a script in place of `scripts/run.wasm`, in the engine.
 pub(super) async fn component_script(row: &Row) -> Result<(), String> {
     let files = "import cofferdam:plugin/files@0.1.0;";
     let (module, limits) = match row.text("does")? {
@@ -93,8 +93,8 @@ pub(super) async fn component_script(row: &Row) -> Result<(), String> {
             let limits = Limits { cpu_ms_max: 100, ..Limits::default() };
             (Module { body: "(loop $again (br $again))", ..Module::default() }, limits)
         }
-        // What the interface of files can refuse it refuses with a value, and the guest goes on.
-        // This one does not take that and goes for what cannot be refused with a value.
+        // The interface of files reports a refusal as a value where it can, and the guest goes on.
+        // This guest does something that can only be stopped.
         "opens a file outside the skill and is stopped" => {
             let module = Module {
                 wit: "
@@ -163,7 +163,7 @@ async fn toolset(skills: &Skills) -> Result<Toolset, String> {
     Ok(toolset)
 }
 
-/// Something of a skill becomes a link after the skill was found.
+/// Replaces a part of a skill by a link after the skill was found.
 pub(super) async fn swap(row: &Row) -> Result<(), String> {
     let fixture = fixture();
     let tools = fixture.tools(Skills::builder()).await?;
@@ -187,7 +187,7 @@ pub(super) async fn swap(row: &Row) -> Result<(), String> {
     compare_ran(&row.expect, &ran, None)
 }
 
-/// `allowed-tools` is shown, and frees nothing.
+/// Checks that `allowed-tools` is shown and approves nothing.
 pub(super) async fn allowed_tools(row: &Row) -> Result<(), String> {
     let lists = match row.required("skill_lists")? {
         Value::String(text) => text.clone(),
@@ -204,7 +204,7 @@ pub(super) async fn allowed_tools(row: &Row) -> Result<(), String> {
         return Err(format!("expected {lists:?} to be shown, got {shown:?}"));
     }
     let tools = toolset(&skills).await?;
-    // What is listed and could be called without a person.
+    // Tools that are listed and could be called without approval.
     let granted: Vec<_> = lists
         .split_whitespace()
         .filter(|name| tools.definition(name).is_ok() && !tools.needs_approval(name))
@@ -221,7 +221,7 @@ pub(super) async fn allowed_tools(row: &Row) -> Result<(), String> {
     )
 }
 
-/// How often skills are looked for, and whether one that comes later is seen.
+/// Counts how often skills are searched, and checks whether a later one is found.
 pub(super) async fn caching(row: &Row) -> Result<(), String> {
     let number =
         |names: &[&str]| names.iter().find_map(|name| row.get(name)).and_then(Value::as_f64);
@@ -242,7 +242,7 @@ pub(super) async fn caching(row: &Row) -> Result<(), String> {
     folder.write("first/SKILL.md", b"---\nname: first\ndescription: d\n---\n");
     let looked = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&looked);
-    // The root is listed once each time that skills are looked for.
+    // Each search lists the root once.
     let audited = AuditedStore::new(folder.store(), move |access: &Access<'_>| {
         if access.kind == AccessKind::List && access.path.is_root() {
             counted.fetch_add(1, Ordering::Relaxed);
@@ -301,7 +301,7 @@ pub(super) async fn caching(row: &Row) -> Result<(), String> {
     compare(&row.expect, &got)
 }
 
-/// A clock that goes on when it is told to.
+/// Clock that is advanced by hand.
 #[derive(Clone)]
 struct TestClock(Arc<Mutex<Instant>>);
 

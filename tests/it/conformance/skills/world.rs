@@ -1,4 +1,4 @@
-//! Folders with skills, scripts that are components, and what a call of a tool has shown.
+//! Folders with skills, scripts that are components, and results of tool calls.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::module::{Answer, Definition, Item, Module};
 
-/// The tree of the row that the tools run on.
+/// Tree of the row that the tools run on.
 const TREE: &[&str] = &[
     "alpha/.hidden.md",
     "alpha/SKILL.md",
@@ -56,7 +56,7 @@ const TREE: &[&str] = &[
     "alpha/scripts/notes.sh",
 ];
 
-/// One engine and one runtime for all rows.
+/// Engine and runtime of all rows.
 struct World {
     runtime: tokio::runtime::Runtime,
     engine: Engine,
@@ -75,12 +75,12 @@ fn world() -> &'static World {
     })
 }
 
-/// Runs one row.
+/// Runs a future on the runtime of all rows.
 pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
     world().runtime.block_on(future)
 }
 
-/// The runner of component scripts, as the binary has one.
+/// Returns the runner of component scripts, like that of the binary.
 pub(super) fn components() -> ComponentScripts {
     components_within(Limits::default())
 }
@@ -116,7 +116,7 @@ impl LoadComponent for OnEngine {
     }
 }
 
-/// A runner for endings that a row names. It runs nothing.
+/// Runner for file name extensions that a row names. It runs nothing.
 pub(super) struct Added(Vec<&'static str>);
 
 impl Added {
@@ -142,7 +142,7 @@ impl ScriptRunner for Added {
     }
 }
 
-/// A directory of the host with skills in it, called as a row needs it.
+/// Directory of the host with skills, with the name that a row needs.
 pub(super) struct Folder {
     _holder: TempDir,
     path: PathBuf,
@@ -162,7 +162,7 @@ impl Folder {
         Self { _holder: holder, path }
     }
 
-    /// A folder with the files and links of a row, or with the files and the descriptions of their
+    /// Creates a folder with the files and links of a row, or with files and descriptions of their
     /// skills.
     pub(super) fn of_tree(tree: &Value, expect: &Value) -> Result<Self, String> {
         let lines: Vec<(String, Option<&str>)> = match tree {
@@ -190,7 +190,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// What a file of a row's tree holds.
+    /// Returns the content of a file of a row's tree.
     fn content(&self, file: &str, description: Option<&str>) -> Vec<u8> {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let directory = file.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -214,7 +214,7 @@ impl Folder {
         }
     }
 
-    /// The name of the directory.
+    /// Returns the name of the directory.
     pub(super) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -229,7 +229,7 @@ impl Folder {
         std::fs::write(path, content).expect("a file");
     }
 
-    /// A link to something that a row names from the root on.
+    /// Makes a link; `target` is relative to the root.
     pub(super) fn link(&self, name: &str, target: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("a directory");
@@ -247,8 +247,8 @@ impl Folder {
     }
 }
 
-/// What a row calls the root, which matters if that is a skill itself: the one name among those
-/// expected that no directory has.
+/// Returns the row's name for the root, which matters if the root is itself a skill: the expected
+/// name that no directory has.
 fn root_name(lines: &[(String, Option<&str>)], expect: &Value) -> String {
     let is_skill = lines.iter().any(|(line, _)| line == "SKILL.md");
     let directories: BTreeSet<_> = lines.iter().flat_map(|(line, _)| line.split('/')).collect();
@@ -271,7 +271,7 @@ pub(super) fn fixture() -> Fixture {
 }
 
 impl Fixture {
-    /// The tools over the three skills, and what else was said to the builder.
+    /// Returns the tools over the three skills, with the settings of `builder`.
     pub(super) async fn tools(&self, builder: SkillsBuilder) -> Result<Toolset, String> {
         let skills =
             builder.root(self.folder.root()).skill(self.inline()?).runner(components()).build();
@@ -281,7 +281,7 @@ impl Fixture {
         Ok(toolset)
     }
 
-    /// What the function of the program that ran last has got.
+    /// Returns the arguments of the last call of the program's function.
     pub(super) fn script_got(&self) -> Option<Value> {
         self.got.lock().expect("nobody panics with it").clone()
     }
@@ -308,12 +308,12 @@ impl Fixture {
     }
 }
 
-/// An error of the type `Error`, of which a model sees nothing else.
+/// Returns an error of the type `Error`, without details for the model.
 fn unforeseen() -> ToolError {
     ToolError::host("Error").with_detail("secret detail")
 }
 
-/// What a call of a tool has shown to the model.
+/// Result of a tool's call as the model sees it.
 pub(super) struct Ran {
     pub(super) text: String,
     pub(super) is_error: bool,
@@ -340,14 +340,14 @@ impl Ran {
         })
     }
 
-    /// Arguments of the tool itself that do not decode.
+    /// Returns the result for arguments of the tool itself that do not decode.
     pub(super) fn refused(invalid: &InvalidArguments) -> Self {
         let value = json!({"error": {"message": invalid.to_string()}});
         let text = format!("Error: Argument parsing failed. {invalid}");
         Self { text, is_error: true, value: Some(value), detail: None, refused: Vec::new() }
     }
 
-    /// The value, or what its text is as JSON.
+    /// Returns the value, or the text parsed as JSON.
     pub(super) fn json(&self) -> Result<Value, String> {
         match &self.value {
             Some(Value::String(_)) | None => serde_json::from_str(&self.text)
@@ -356,24 +356,24 @@ impl Ran {
         }
     }
 
-    /// What stands under `error`.
+    /// Returns the value of `error`.
     pub(super) fn error(&self) -> Result<Value, String> {
         self.json()?.get("error").cloned().ok_or_else(|| format!("no error: {}", self.text))
     }
 }
 
-/// A script that takes `args` and does what `body` says.
+/// Returns a script that takes `args` and runs `body`.
 pub(super) fn script<'a>(module: Module<'a>) -> Module<'a> {
     let input_schema = br#"{"type":"object","properties":{"args":{}}}"#.to_vec();
     Module { definitions: vec![Definition { input_schema, ..Definition::new("run") }], ..module }
 }
 
-/// A script that returns `{"ok":true,"args":<args>}`: what it got, behind other words for its
-/// beginning.
+/// Returns a script that returns `{"ok":true,"args":<args>}`: it replaces the beginning of its
+/// arguments.
 fn echo() -> Module<'static> {
     script(Module {
         fields: r#"(data (i32.const 300) "{\22ok\22:true,") (data (i32.const 320) "[\22boom\22]")"#,
-        // The arguments are `{"args":["boom"…`: it panics where the first one is `boom`.
+        // The arguments are `{"args":["boom"…`: the script traps if the first one is `boom`.
         body: r#"
             (local $out i32)
             (if (i32.and (i32.gt_u (local.get 3) (i32.const 15))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::agent::{Model, block_on};
 use super::{Came, Row, expect, input, same, same_output};
 
-/// Agents by name, with the models that they speak to.
+/// Agents with their models, by name.
 struct Team {
     agents: Vec<Agent>,
     models: Vec<(String, Model)>,
@@ -33,7 +33,7 @@ impl Team {
         found.map(|(_, model)| model).ok_or_else(|| format!("`{name}` is no agent"))
     }
 
-    /// What an agent saw the last time it was asked.
+    /// Returns the texts of an agent's last request.
     fn saw(&self, name: &str) -> Result<Value, String> {
         let seen = self.model(name)?.seen();
         Ok(seen.last().map_or(Value::Null, |seen| json!(seen.texts())))
@@ -48,14 +48,14 @@ fn names(row: &Row) -> Result<Vec<String>, String> {
         .map_err(|error| format!("{list} is no list of names: {error}"))
 }
 
-/// The kind of orchestration that a row is about.
+/// Returns the kind of orchestration of a row.
 fn kind(row: &Row) -> Option<&str> {
     let names =
         ["kind", "pattern", "orchestration", "type", "mode", "builder", "what", "scenario", "case"];
     names.iter().find_map(|name| row.get(name)).and_then(Value::as_str)
 }
 
-/// Agents at work on one input.
+/// Runs agents on one input.
 pub(super) fn orchestration(row: &Row) -> Result<(), String> {
     let names = names(row)?;
     let team = Team::new(&names)?;
@@ -79,7 +79,7 @@ fn finished(workflow: Workflow, row: &Row) -> Result<RunOutcome, String> {
     block_on(async { workflow.run(input(row)).await.map_err(|error| error.to_string()) })
 }
 
-/// The speakers that the row lists, one after another; everybody in turn if it lists none.
+/// Builds a group chat with the speakers of the row in order, or with all in turn if it lists none.
 fn group_chat(
     row: &Row,
     agents: Vec<Agent>,
@@ -105,7 +105,7 @@ fn group_chat(
     Ok(chat.build())
 }
 
-/// What agents saw, and what came of it.
+/// Compares the requests of agents, and the result.
 fn expect_agents(row: &Row, team: &Team, ended: &RunOutcome) -> Result<(), String> {
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;
     let said: Vec<String> = match ended.outputs().last() {
@@ -143,7 +143,7 @@ fn expect_agents(row: &Row, team: &Team, ended: &RunOutcome) -> Result<(), Strin
     Ok(())
 }
 
-/// What all agents saw: by name, or in the order of the participants.
+/// Returns the requests of all agents: by name, or in the order of the participants.
 fn saw(expected: &Value, team: &Team) -> Result<Value, String> {
     match expected {
         Value::Object(by_name) => {
@@ -165,8 +165,7 @@ fn saw(expected: &Value, team: &Team) -> Result<Value, String> {
     }
 }
 
-/// What an agent saw, in the shape in which the row has it: a list of texts, how many they are, or
-/// the only one.
+/// Returns a request in the form of the row: a list of strings, their number, or the only one.
 fn shaped(expected: &Value, saw: Value) -> Value {
     match (expected, saw.as_array()) {
         (Value::Number(_), Some(list)) => json!(list.len()),
@@ -175,7 +174,7 @@ fn shaped(expected: &Value, saw: Value) -> Value {
     }
 }
 
-/// The agent whose sight a key is about: `b`, `seen_by_b`, `b_saw`, `second_sees`, `input_of_b`.
+/// Returns the agent of a key: `b`, `seen_by_b`, `b_saw`, `second_sees`, `input_of_b`.
 fn about_agent<'t>(key: &str, team: &'t Team) -> Option<&'t str> {
     let names: Vec<_> = team.models.iter().map(|(name, _)| name.as_str()).collect();
     if let Some(name) = names.iter().find(|name| **name == key) {
@@ -198,7 +197,7 @@ fn about_agent<'t>(key: &str, team: &'t Team) -> Option<&'t str> {
     named.or(place).filter(|_| is_about_sight).and_then(|place| names.get(place).copied())
 }
 
-/// What cannot be built.
+/// Checks orchestrations that cannot be built.
 pub(super) fn build(row: &Row) -> Result<(), String> {
     let names: Vec<String> = match row.text("case")? {
         "empty participants" => Vec::new(),
@@ -231,7 +230,7 @@ pub(super) fn build(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// Agents that hand off to each other. Their answers hand off to nobody.
+/// Runs agents that hand off to each other. Their answers do not hand off.
 pub(super) fn handoff(row: &Row) -> Result<(), String> {
     let names = names(row)?;
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;
@@ -256,7 +255,7 @@ fn run_handoff(team: &Team) -> Result<RunOutcome, String> {
     block_on(async { workflow.run("hi").await.map_err(|error| error.to_string()) })
 }
 
-/// The tools of one agent, which a run begins with.
+/// Returns the tools of one agent at the start of a run.
 fn tools_of(agent: &str, names: &[String]) -> Result<Value, String> {
     let mut names = names.to_vec();
     let place = names.iter().position(|name| name == agent).ok_or("`tools_of_` names no agent")?;
@@ -278,7 +277,7 @@ fn pauses(names: &[String]) -> Result<(), String> {
             ended.requests().len()
         ));
     }
-    // What the person says goes to whoever was spoken to.
+    // The user's answer goes to the agent that spoke last.
     let workflow = Handoff::new(team.agents.clone()).build().map_err(|error| error.to_string())?;
     let id = ended.requests()[0].id.clone();
     let resumed =

@@ -12,7 +12,7 @@ use crate::conformance::Row;
 
 type Built = Result<Workflow, InvalidWorkflow>;
 
-/// The scenario of each description; some are of several.
+/// Scenarios of each description; some have several.
 const DESCRIBED: &[(&str, &[&str])] = &[
     ("a→b→c, all yield, no selection", &["chain-default"]),
     ("conditional edge false", &["cond-false"]),
@@ -45,12 +45,12 @@ const DESCRIBED: &[(&str, &[&str])] = &[
     ("two executors with the same id", &["dup-id"]),
 ];
 
-/// Every description.
+/// Returns every description.
 pub(super) fn descriptions() -> impl Iterator<Item = &'static str> {
     DESCRIBED.iter().map(|(what, _)| *what)
 }
 
-/// The workflow of a row.
+/// Builds the workflow of a row.
 pub(super) fn of(row: &Row) -> Result<Built, String> {
     let builder = match scenario(row)?.as_str() {
         "single" | "bad-input-type" => empty().executor(appends("a", true)),
@@ -87,8 +87,8 @@ pub(super) fn of(row: &Row) -> Result<Built, String> {
     Ok(builder.build())
 }
 
-/// The word that names the graph. A description alone will do if it names one graph; a wrong one
-/// beside a word will not.
+/// Returns the word that names the graph. A description suffices if it names one graph; a
+/// description that contradicts the word is an error.
 fn scenario(row: &Row) -> Result<String, String> {
     let described = match row.get("what").and_then(Value::as_str) {
         Some(what) => {
@@ -111,7 +111,7 @@ fn empty() -> WorkflowBuilder {
     Workflow::builder("row").start("a")
 }
 
-/// Appends its id to the text, yields that if it does, and sends it on.
+/// Appends its id to the text, yields the result if `yields`, and sends it on.
 fn appends(id: &'static str, yields: bool) -> FunctionExecutor<String> {
     let executor = executor_fn(id, move |text: String, step: Step| async move {
         let text = format!("{text}>{id}");
@@ -124,7 +124,7 @@ fn appends(id: &'static str, yields: bool) -> FunctionExecutor<String> {
     executor.sending::<String>().yielding::<String>()
 }
 
-/// Sends the text on as it is.
+/// Sends the text on unchanged.
 fn passes(id: &'static str) -> FunctionExecutor<String> {
     executor_fn(id, async |text: String, step: Step| Ok(step.send(&text)?)).sending::<String>()
 }
@@ -169,7 +169,7 @@ fn selected_chain(selection: &str) -> Result<WorkflowBuilder, String> {
     })
 }
 
-/// A chain with the selection that the row itself holds.
+/// Builds a chain with the output selection of the row.
 pub(super) fn selection(row: &Row) -> Result<Built, String> {
     let mut builder = chain();
     if let Some(output) = row.get("output_from") {
@@ -226,8 +226,7 @@ fn switch(switch: Switch) -> WorkflowBuilder {
         .switch("a", switch)
 }
 
-/// a → some of the targets. What an unknown id is, only the row can say: it stands in the text that
-/// it expects.
+/// a → some of the targets. The unknown id is in the message that the row expects.
 fn multi_selection(selection: &str, row: &Row) -> Result<WorkflowBuilder, String> {
     let selected: Vec<String> = match selection.strip_prefix("select-") {
         Some("none") => Vec::new(),
@@ -250,13 +249,13 @@ fn named_in_text(row: &Row) -> Option<Vec<String>> {
     serde_json::from_str(list).ok()
 }
 
-/// a ⇄ b, for ever.
+/// a ⇄ b, forever.
 pub(super) fn endless() -> WorkflowBuilder {
     chain_of(&["a", "b"], false).edge("b", "a")
 }
 
-/// a → a, three times at most: without end if the row expects an error, and else until it has been
-/// there three times.
+/// a → a, at most three times: endless if the row expects an error, otherwise until it has run
+/// three times.
 fn self_loop(row: &Row) -> WorkflowBuilder {
     let is_endless = ["error", "error_prefix", "raises", "raised"]
         .iter()
@@ -267,8 +266,8 @@ fn self_loop(row: &Row) -> WorkflowBuilder {
     empty().executor(appends("a", true)).edge_if("a", "a", goes_on).max_iterations(3)
 }
 
-/// a writes what b reads. c runs beside a's second step and must not see what is written in its own
-/// step.
+/// a writes what b reads. c runs beside a's second step and must not see state that is written in
+/// its own step.
 fn shared_state() -> WorkflowBuilder {
     fn sees(id: &'static str, writes: bool) -> FunctionExecutor<String> {
         let executor = executor_fn(id, move |text: String, step: Step| async move {
@@ -284,7 +283,7 @@ fn shared_state() -> WorkflowBuilder {
     empty().executor(sees("a", true)).executor(sees("b", false)).edge("a", "b")
 }
 
-/// Whether what is written in a superstep stays unseen by those who run beside the writer.
+/// State that is written in a superstep is invisible to executors of the same superstep.
 #[test]
 fn state_is_not_seen_in_the_superstep_that_writes_it() {
     static SEEN: AtomicBool = AtomicBool::new(false);

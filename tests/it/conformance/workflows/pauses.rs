@@ -1,4 +1,4 @@
-//! Runs that stop, and go on: for an answer, or from a checkpoint (`WF-12`).
+//! Runs that pause, and resume with an answer or from a checkpoint (`WF-12`).
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use super::super::agent::block_on;
 use super::graphs::chain;
 use super::{Came, Row, expect, input, same};
 
-/// What rows call a run that asks.
+/// Description in rows of a run that asks.
 pub(super) const ASKS: &str = "an executor asks; the answer resumes it";
 
-/// What a key of `expect` is about, by the words in it.
+/// Subject of a key of `expect`, by the words in it.
 enum About {
-    /// How many requests are open when the run pauses, or which.
+    /// Number of open requests when the run pauses, or the requests.
     Open,
-    /// The same when it was answered.
+    /// The same after the answer.
     OpenAfter,
-    /// Whether it pauses.
+    /// True if the run pauses.
     Pauses,
-    /// Whether it is through in the end.
+    /// True if the run has finished at the end.
     Ends,
     Asked,
     OutputsBefore,
-    /// Everything else is about what came in the end.
+    /// Any other key: the final result.
     End,
 }
 
@@ -48,8 +48,7 @@ fn about(key: &str, value: &Value) -> About {
     }
 }
 
-/// An executor asks; the answer resumes it, in the run that asked and in one that was restored
-/// meanwhile.
+/// Runs an executor that asks. The answer resumes it, in the run that asked and in a restored one.
 pub(super) fn request(row: &Row) -> Result<(), String> {
     if row.get("what").is_some_and(|what| what != ASKS) {
         return Err("unknown description".to_owned());
@@ -65,7 +64,7 @@ pub(super) fn request(row: &Row) -> Result<(), String> {
             return Err(format!("{} requests are open", paused.requests().len()));
         };
         let (id, request) = (request.id.clone(), request.clone());
-        // Through its JSON form: whoever answers may be another process.
+        // Through its JSON form: another process may answer.
         let written = serde_json::to_string(&paused.snapshot).map_err(|error| error.to_string())?;
         let read: Snapshot = serde_json::from_str(&written).map_err(|error| error.to_string())?;
         let resumed = workflow.resume(read).map_err(text)?;
@@ -80,7 +79,7 @@ fn text(error: WorkflowError) -> String {
     error.to_string()
 }
 
-/// What is yielded of the answer: the answer itself, unless the row shows other words around it.
+/// Returns the words around the answer in the yielded output, if the row shows any.
 fn wording(row: &Row, answer: &Value) -> Option<(String, String)> {
     let answer = answer.as_str()?;
     let outputs = ["outputs", "output", "outputs_after", "result"]
@@ -151,7 +150,7 @@ fn expect_pause(
     expect(&in_the_end, &Came::ended(ended))
 }
 
-/// A checkpoint of a chain, restored into a workflow that is the same or another one.
+/// Restores a checkpoint of a chain into the same workflow or another one.
 pub(super) fn restore(row: &Row) -> Result<(), String> {
     let builders: Vec<WorkflowBuilder> = match row.text("structure")? {
         "same" | "unchanged" | "equal" => vec![chain()],
@@ -165,7 +164,7 @@ pub(super) fn restore(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// What comes of a run that is taken up by another workflow after its first superstep.
+/// Returns the result of a run that another workflow resumes after its first superstep.
 fn restored(other: &Workflow, input: Payload) -> Result<Came, String> {
     let checkpoints = Checkpoints::new(Arc::new(MemoryStore::new(Quota::default())));
     let workflow = chain().build().map_err(|error| error.to_string())?;
@@ -185,7 +184,7 @@ fn restored(other: &Workflow, input: Payload) -> Result<Came, String> {
     })
 }
 
-/// Chains that differ in one thing each.
+/// Returns chains that differ in one thing each.
 fn changed() -> Vec<WorkflowBuilder> {
     let more = executor_fn("d", async |_: String, _: Step| Ok(()));
     let other_type = executor_fn("d", async |_: Value, _: Step| Ok(()));

@@ -4,7 +4,7 @@ use cofferdam_sdk::client::{self, Reply};
 use cofferdam_sdk::serde_json::Value;
 use cofferdam_sdk::{ToolFailure, json, tool};
 
-/// A reply in the words that the suite expects.
+/// Returns a reply in the words that the suite expects.
 fn told(reply: &Reply) -> String {
     match reply {
         Reply::Accepted(form) => format!("action=accept, content={form}"),

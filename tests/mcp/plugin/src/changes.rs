@@ -1,6 +1,6 @@
-//! Tools after which the server offers something else.
+//! Tools after which the server's lists change.
 //!
-//! No tool can change what its server offers. These leave a sign in their store; whoever runs the
+//! No tool can change the lists of its server. These leave a file in their store; the runner of the
 //! suite sees it and changes a plugin of the server.
 
 use cofferdam_sdk::files::Store;

@@ -1,8 +1,7 @@
-//! The tools, prompts and resources that the conformance suite of MCP expects of a server.
+//! The tools, prompts and resources that the MCP conformance suite expects of a server.
 //!
-//! Prompts and resources are tools too: a server shows the result of a tool as one, by its
-//! configuration. The suite says what each of them is called, takes and answers; the texts are its
-//! own.
+//! Prompts and resources are tools too: the configuration makes the server publish the result of a
+//! tool as one. The suite defines their names, arguments and results, and these texts.
 
 pub mod asks;
 pub mod changes;

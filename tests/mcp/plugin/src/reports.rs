@@ -1,11 +1,11 @@
-//! What a tool says while it runs.
+//! Progress and log lines of a running tool.
 
 use std::thread::sleep;
 use std::time::Duration;
 
 use cofferdam_sdk::{call, client, tool};
 
-/// More than the time that a host leaves between two reports.
+/// Longer than the minimum time between two reports of a host.
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Reports progress three times.

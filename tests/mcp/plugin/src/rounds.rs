@@ -1,13 +1,13 @@
 //! Tools whose questions a client may answer with its next request.
 //!
-//! A question that the suite knows by name has that name. What the suite calls the state of a
-//! request is the host's: each of these tools simply asks and goes on.
+//! A question for which the suite has a name has that name. The host handles the suite's state of a
+//! request: each of these tools asks and goes on.
 
 use cofferdam_sdk::client::{self, Answer, Kind, Question, Reply};
 use cofferdam_sdk::serde_json::Value;
 use cofferdam_sdk::{ToolFailure, json, tool};
 
-/// A form with one field.
+/// Returns a form with one field.
 pub(crate) fn form(message: &str, field: &str, kind: &str) -> Question {
     Question::form(
         message,
@@ -15,7 +15,7 @@ pub(crate) fn form(message: &str, field: &str, kind: &str) -> Question {
     )
 }
 
-/// What was filled into the one field of a form.
+/// Returns the value of the one field of a form.
 pub(crate) fn field(answer: &Answer, field: &str) -> Option<Value> {
     match answer {
         Answer::Form(Reply::Accepted(form)) => form.get(field).cloned(),

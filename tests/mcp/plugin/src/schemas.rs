@@ -1,8 +1,8 @@
-//! Tools whose schemas are given to the letter.
+//! Tools whose schemas the suite compares exactly.
 
 use cofferdam_sdk::{Arguments, Content, Definition, Tool, ToolFailure, json};
 
-/// Every keyword that a host might lose.
+/// Tool whose schema has every keyword that a host might lose.
 #[derive(Debug)]
 pub struct JsonSchema202012;
 
@@ -41,7 +41,7 @@ impl Tool for JsonSchema202012 {
     }
 }
 
-/// A parameter that a client repeats in a header.
+/// Tool with a parameter that a client repeats in a header.
 #[derive(Debug)]
 pub struct CustomHeader;
 

@@ -1,5 +1,5 @@
-//! Tools that a client may follow as tasks. A call becomes one when it takes long, or says how far
-//! it is.
+//! Tools that a client may follow as tasks. A call becomes a task when it takes long or reports
+//! progress.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use cofferdam_sdk::{ToolFailure, call, client, tool};
 
 use crate::rounds::{field, form};
 
-/// From here on the call is worth following.
+/// Reports progress, which makes the call a task.
 fn begin() {
     call::progress(0.0, None, Some("working"));
 }

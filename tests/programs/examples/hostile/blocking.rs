@@ -1,4 +1,4 @@
-//! Waits for what does not come.
+//! Waits for events that never come.
 
 use cofferdam_test_programs::Content;
 use wasip2::clocks::monotonic_clock::{subscribe_duration, subscribe_instant};

@@ -1,4 +1,4 @@
-//! Says too much: in results, in the log, in progress.
+//! Sends too much: in results, in the log, in progress.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! Holds on to whatever the host hands out.
+//! Hoards all handles that the host gives out.
 
 use std::fs::File;
 

@@ -1,5 +1,4 @@
-//! One tool that does many kinds of harm, one for each name. What the host makes of them is in
-//! `tests/it/hostile/`.
+//! One tool with many attacks, one for each name. `tests/it/hostile/` defines their required ends.
 
 mod blocking;
 mod floods;
@@ -39,7 +38,7 @@ impl Guest for Program {
     }
 }
 
-/// The answer of an attack that came back.
+/// Returns the answer of an attack that returned.
 fn text(text: impl Into<String>) -> Option<Vec<Content>> {
     Some(vec![Content::Text(text.into())])
 }

@@ -1,4 +1,4 @@
-//! Asks the host about itself.
+//! Probes the host.
 
 use cofferdam_test_programs::Content;
 use wasip2::cli::environment::{get_arguments, get_environment, initial_cwd};

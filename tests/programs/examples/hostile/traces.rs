@@ -1,4 +1,4 @@
-//! Leaves something behind for the next call, and looks for what an earlier one has left.
+//! Leaves traces for the next call, and looks for traces of an earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,13 +23,13 @@ pub fn attack(name: &str) -> Option<Vec<Content>> {
     }
 }
 
-/// How many words of fresh memory are not zero, and whether a global remembers.
+/// Returns the number of words of new memory that are not zero, plus other traces.
 fn found() -> usize {
     let pages = BYTES >> 16;
     let first = core::arch::wasm32::memory_grow(0, pages);
     assert_ne!(first, usize::MAX, "the memory grows");
     let start = (first << 16) as *const u64;
-    // SAFETY: these pages have just been added, and nothing else knows of them.
+    // SAFETY: these pages were added above, and nothing else uses them.
     let fresh = unsafe { std::slice::from_raw_parts(start, BYTES / 8) };
     let marks = fresh.iter().filter(|&&word| word != 0).count();
     let file = usize::from(std::fs::metadata("/tmp/trace").is_ok());

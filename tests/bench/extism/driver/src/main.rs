@@ -1,8 +1,8 @@
-//! Calls a plugin with extism and says how long that took: what `cofferdam-bench` compares with.
+//! Calls a plugin with extism and prints the time, for comparison by `cofferdam-bench`.
 //!
 //! A line on standard input is a kind and a number of calls, such as `fresh 500`. The answer is a
-//! line with the nanoseconds of one call. The time and memory of a call are limited as those of a
-//! call of the host are by default, and nothing is logged.
+//! line with the nanoseconds of one call. The limits on time and memory are the host's defaults,
+//! and nothing is logged.
 
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};
@@ -14,7 +14,7 @@ use extism::{CompiledPlugin, Manifest, Plugin, PluginBuilder, Wasm};
 const TOOL: &str = "echo";
 const ARGUMENTS: &str = r#"{"message":"to be or not to be"}"#;
 const ANSWER: &str = r#"{"echoed":{"message":"to be or not to be"}}"#;
-/// What the host allows a call by default: `Limits::default` of `host/tool`.
+/// Default limits of a call in the host: `Limits::default` of `host/tool`.
 const WALL: Duration = Duration::from_secs(30);
 const MEMORY_PAGES_MAX: u32 = 1024;
 
@@ -43,8 +43,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a call takes that shares nothing with others: a plugin of its own, from code that is
-/// compiled.
+/// Makes a call that shares nothing with others: a plugin of its own, from compiled code.
 fn fresh(compiled: &CompiledPlugin) -> anyhow::Result<()> {
     call(&mut Plugin::new_from_compiled(compiled)?)
 }

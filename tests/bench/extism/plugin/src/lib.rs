@@ -1,5 +1,4 @@
-//! The tool `echo` of `tests/programs/examples/served.rs`, for extism: the same text in, the same
-//! text out.
+//! The tool `echo` of `tests/programs/examples/served.rs`, for extism: returns its input.
 
 use extism_pdk::{FnResult, plugin_fn};
 
