@@ -14,8 +14,8 @@ use crate::{
     SystemClock, TokenBudget,
 };
 
-/// A model, its tools, and the configuration of their runs. Cloning is cheap; clones are the same
-/// agent, which has no state of its own.
+/// Model, its tools, and the configuration of their runs. Cloning is cheap; clones share
+/// everything, and an agent has no state.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) parts: Arc<AgentParts>,

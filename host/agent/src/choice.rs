@@ -32,7 +32,7 @@ pub const AUTO_INVOKED_REQUESTS_MAX: usize = 128;
 pub const AUTO_INVOKED_NESTING_MAX: usize = 128;
 
 /// Choice of the functions that a model sees, and whether it may or must call them. A behavior that
-/// was read from text is cheap to clone.
+/// was parsed is cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceBehavior {
     kind: ChoiceKind,
@@ -258,7 +258,7 @@ impl ChoiceOptions {
 }
 
 impl ChoiceKind {
-    /// Returns the name used in text formats.
+    /// Returns the name used in JSON and YAML.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

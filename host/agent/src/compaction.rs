@@ -105,8 +105,8 @@ fn size(message: &Message) -> usize {
     message.contents.iter().map(size).sum()
 }
 
-/// Writes a message as text, because providers accept calls and results only if their functions are
-/// declared.
+/// Describes a message as a string, because providers accept calls and results only if their
+/// functions are declared.
 fn describe(message: &Message, record: &mut String) {
     for content in &message.contents {
         // Writing into a string cannot fail.

@@ -44,7 +44,7 @@ pub enum CallFailure {
     /// The call returned an error.
     #[error(transparent)]
     Failed(#[from] FunctionError),
-    /// The call returned the text that the model sees about a failure.
+    /// The call returned the message about a failure that the model sees.
     #[error("{0}")]
     Shown(String),
 }

@@ -71,25 +71,25 @@ impl Message {
         }
     }
 
-    /// Creates a user message from text.
+    /// Creates a user message from a string.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, vec![MessageContent::text(text)])
     }
 
-    /// Creates an assistant message from text.
+    /// Creates an assistant message from a string.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, vec![MessageContent::text(text)])
     }
 
-    /// Creates a system message from text.
+    /// Creates a system message from a string.
     #[must_use]
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, vec![MessageContent::text(text)])
     }
 
-    /// Returns the concatenated texts.
+    /// Returns the concatenated text contents.
     #[must_use]
     pub fn text(&self) -> String {
         self.contents.iter().filter_map(MessageContent::as_text).collect()

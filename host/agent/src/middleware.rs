@@ -1,8 +1,8 @@
 //! Code around runs, model calls and function calls (`MW-1`).
 //!
-//! A middleware gets a context and the rest of the chain, and works before and after it runs that.
-//! What kind it is, is a part of its type: `Middleware<AgentContext>`, `Middleware<ChatContext>`,
-//! `Middleware<FunctionContext>`.
+//! A middleware receives a context and the rest of the chain, and works before and after it runs
+//! that rest. The kind of a middleware is part of its type: `Middleware<AgentContext>`,
+//! `Middleware<ChatContext>` or `Middleware<FunctionContext>`.
 
 mod audit;
 mod context;
@@ -29,14 +29,14 @@ pub use retry::Retry;
 pub use signal::{FunctionError, FunctionSignal, Signal};
 pub use timeout::Timeout;
 
-/// Code around something that happens in a run: the run itself, a model call or a function call.
+/// Code around a step of a run: the run itself, a model call or a function call.
 #[async_trait]
 pub trait Middleware<C: MiddlewareStage>: Send + Sync {
-    /// Does what it does before and after `next`. `next` may be run once, several times or not at
-    /// all.
+    /// Does its work before and after `next`, which it may run once, several times or never.
     ///
     /// # Errors
-    /// What the chain inside gave, unless the middleware deals with it, and signals of its own.
+    /// The error of the rest of the chain, unless the middleware handles it, and signals of the
+    /// middleware itself.
     async fn process(&self, context: &mut C, next: Next<'_, C>) -> Result<(), C::Signal>;
 
     /// Returns the position of this middleware in the required order (`MW-19`).
@@ -45,7 +45,7 @@ pub trait Middleware<C: MiddlewareStage>: Send + Sync {
     }
 }
 
-/// Something that middleware can be around.
+/// Step that middleware can wrap.
 pub trait MiddlewareStage: Send {
     /// Value that stops the chain.
     type Signal: Send;
@@ -54,15 +54,15 @@ pub trait MiddlewareStage: Send {
 /// Position of a function middleware in the required order (`MW-19`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MiddlewareOrder {
-    /// Nothing.
+    /// No required position.
     Anywhere,
-    /// It turns failures into results: what is outside of it sees no failure to try again.
+    /// Turns failures into results. Middleware outside of it sees no failure that it could retry.
     Conversion,
-    /// It tries failures again, and has to see them.
+    /// Retries failures, so it must see them.
     Retry,
 }
 
-/// The rest of a chain.
+/// Rest of a chain.
 pub struct Next<'a, C: MiddlewareStage> {
     rest: &'a [Arc<dyn Middleware<C>>],
     end: &'a dyn Innermost<C>,
@@ -76,7 +76,7 @@ impl<C: MiddlewareStage> Clone for Next<'_, C> {
 
 impl<C: MiddlewareStage> Copy for Next<'_, C> {}
 
-/// The innermost step of a chain.
+/// Innermost step of a chain.
 #[async_trait]
 pub(crate) trait Innermost<C: MiddlewareStage>: Send + Sync {
     async fn run(&self, context: &mut C) -> Result<(), C::Signal>;
@@ -90,7 +90,7 @@ impl<'a, C: MiddlewareStage> Next<'a, C> {
     /// Runs the rest of the chain.
     ///
     /// # Errors
-    /// What it gives.
+    /// The error of the chain.
     pub async fn run(self, context: &mut C) -> Result<(), C::Signal> {
         match self.rest.split_first() {
             Some((first, rest)) => first.process(context, Next { rest, end: self.end }).await,
@@ -99,15 +99,15 @@ impl<'a, C: MiddlewareStage> Next<'a, C> {
     }
 }
 
-/// A middleware of any kind.
+/// Middleware of any kind.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Layer {
-    /// Around a run.
+    /// Wraps a run.
     Agent(Arc<dyn Middleware<AgentContext>>),
-    /// Around each model call.
+    /// Wraps each model call.
     Chat(Arc<dyn Middleware<ChatContext>>),
-    /// Around each function call.
+    /// Wraps each function call.
     Function(Arc<dyn Middleware<FunctionContext>>),
 }
 
@@ -122,20 +122,22 @@ pub enum LayerKind {
     Function,
 }
 
-/// Error returned when middleware cannot be installed. None of its bundle is.
+/// Error returned when middleware cannot be installed. In this case none of its bundle is
+/// installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MiddlewareRefused {
-    /// A context provider runs inside the agent middleware and can add none (`MW-18`).
+    /// A context provider adds agent middleware, which is impossible because it runs inside of it
+    /// (`MW-18`).
     #[error(
         "the context provider `{source_id}` adds agent middleware; it may add chat and function \
          middleware only"
     )]
     AgentKind {
-        /// The provider.
+        /// Source id of the provider.
         source_id: String,
     },
-    /// An entry is said to be of a kind that it is not (`MW-18`).
+    /// The declared kind of an entry differs from its actual kind (`MW-18`).
     #[error("middleware declared as {declared} is {actual} middleware")]
     OtherKind {
         /// Declared kind.
@@ -143,7 +145,8 @@ pub enum MiddlewareRefused {
         /// Actual kind.
         actual: LayerKind,
     },
-    /// Retrying is outside of the conversion of failures, where it sees none (`MW-19`).
+    /// Retry middleware is outside of the conversion of failures, where it sees no failures
+    /// (`MW-19`).
     #[error(
         "retry middleware is registered before failure conversion, and so outside of it: every failure is a result by then; \
          register it after the conversion"
@@ -152,17 +155,17 @@ pub enum MiddlewareRefused {
 }
 
 impl Layer {
-    /// Around a run.
+    /// Wraps agent middleware in a layer.
     pub fn agent(middleware: impl Middleware<AgentContext> + 'static) -> Self {
         Self::Agent(Arc::new(middleware))
     }
 
-    /// Around each model call.
+    /// Wraps chat middleware in a layer.
     pub fn chat(middleware: impl Middleware<ChatContext> + 'static) -> Self {
         Self::Chat(Arc::new(middleware))
     }
 
-    /// Around each function call.
+    /// Wraps function middleware in a layer.
     pub fn function(middleware: impl Middleware<FunctionContext> + 'static) -> Self {
         Self::Function(Arc::new(middleware))
     }
@@ -177,10 +180,10 @@ impl Layer {
         }
     }
 
-    /// A bundle out of entries whose kind stands beside them, all of it or nothing (`MW-18`).
+    /// Creates a bundle from entries with declared kinds, all of them or none (`MW-18`).
     ///
     /// # Errors
-    /// The first entry that is not what it is said to be.
+    /// Returns an error for the first entry whose declared kind is wrong.
     pub fn bundle(
         entries: impl IntoIterator<Item = (LayerKind, Self)>,
     ) -> Result<Vec<Self>, MiddlewareRefused> {
@@ -208,7 +211,7 @@ impl std::fmt::Display for LayerKind {
     }
 }
 
-/// Middleware of all kinds, each kind from the outside in (`MW-2`, `MW-3`).
+/// Middleware of all kinds, each kind from the outermost to the innermost (`MW-2`, `MW-3`).
 #[derive(Clone, Default)]
 pub(crate) struct Chains {
     pub(crate) agent: Vec<Arc<dyn Middleware<AgentContext>>>,
@@ -217,7 +220,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// Adds layers inside of those that are there.
+    /// Adds layers inside of the existing ones.
     pub(crate) fn extend(&mut self, layers: impl IntoIterator<Item = Layer>) {
         for layer in layers {
             match layer {
@@ -228,7 +231,7 @@ impl Chains {
         }
     }
 
-    /// Refuses orders in which middleware cannot work (`MW-19`).
+    /// Rejects orders in which middleware cannot work (`MW-19`).
     pub(crate) fn check(&self) -> Result<(), MiddlewareRefused> {
         let places: Vec<_> = self.function.iter().map(|middleware| middleware.place()).collect();
         let retry = places.iter().position(|place| *place == MiddlewareOrder::Retry);

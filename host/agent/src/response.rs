@@ -18,7 +18,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Creates a response that consists of one text of the assistant.
+    /// Creates a response with one text content of the assistant.
     #[must_use]
     pub fn text_only(text: impl Into<String>) -> Self {
         Self { messages: vec![Arc::new(Message::assistant(text))], ..Self::default() }

@@ -31,8 +31,8 @@ pub struct LoopSettings {
     /// True if a call of an unknown tool ends the run before any call of its batch has run
     /// (`LOOP-16`).
     pub terminate_on_unknown: bool,
-    /// True if the model sees the texts of host errors (`LOOP-14`). For development only, because
-    /// such texts may contain confidential information.
+    /// True if the model sees the messages of host errors (`LOOP-14`). For development only,
+    /// because such messages may contain confidential information.
     pub include_detailed_errors: bool,
     /// True if the calls of one reply run concurrently (`LOOP-24`).
     pub allow_concurrent_invocation: bool,

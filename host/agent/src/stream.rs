@@ -77,7 +77,7 @@ impl RunStream {
         self
     }
 
-    /// Calls a function when the run ends, in whatever way, including when it is dropped.
+    /// Calls a function when the run ends for any reason, including when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
         self.hooks.on_end(end);

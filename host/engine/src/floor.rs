@@ -136,10 +136,10 @@ impl Floor {
     }
 
     /// Makes one call with a directory of the host at `guest_path`, which the runtime itself opens
-    /// for the guest. Returns the first text of the result.
+    /// for the guest. Returns the first text item of the result.
     ///
     /// # Errors
-    /// The message of the engine.
+    /// Returns the message of the engine.
     pub async fn call_with_directory_ambient(
         &self,
         directory: &Path,

@@ -183,7 +183,7 @@ pub enum EmbeddedManifestError {
     NotText,
 }
 
-/// Returns the text of the manifest inside a component.
+/// Returns the manifest inside a component as a string.
 pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifestError> {
     let mut sections = sections::custom_of_modules(component, SECTION);
     let Some(section) = sections.next() else { return Ok(None) };

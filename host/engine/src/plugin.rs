@@ -1,4 +1,4 @@
-//! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
+//! A loaded plugin: its definitions, grants and limits, and its code, which is loaded on demand.
 
 mod batch;
 mod load;
@@ -30,15 +30,15 @@ use crate::{Capability, Component, Engine, Grants, LoadError};
 /// Settings of a plugin.
 #[derive(Debug, Clone)]
 pub struct PluginOptions {
-    /// The name under which the plugin is known.
+    /// Name of the plugin in the host.
     pub name: PluginName,
-    /// Grants that are offered. Its calls have those of them that it asks for.
+    /// Grants that are offered. Calls get those of them that the plugin requests.
     pub grants: Grants,
     /// Limits of each call.
     pub limits: Limits,
-    /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`], if nothing of it
-    /// is left anywhere ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)).
-    /// Calls that other calls make are not.
+    /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`] and has left no
+    /// effects ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls
+    /// made by other calls are never retried.
     pub retries_max: u32,
 }
 
@@ -49,14 +49,14 @@ pub struct PluginInfo {
     pub identity: PluginIdentity,
     /// Size of the component in bytes.
     pub component_bytes: u64,
-    /// The imports as written in the component.
+    /// Imports as written in the component.
     pub imports: Vec<String>,
-    /// Capabilities behind those imports, each once, in order of weight.
+    /// Capabilities that those imports need, each once, in order of weight.
     pub capabilities: Vec<Capability>,
 }
 
-/// A plugin. A component that is in the cache is neither read as code nor instantiated before its
-/// first call.
+/// Plugin whose component is neither read as code nor instantiated before the first call, if it is
+/// in the cache.
 pub struct Plugin {
     engine: Arc<EngineInner>,
     component: Component,
@@ -82,11 +82,11 @@ struct PluginParts {
     code: Option<Code>,
 }
 
-/// Source of [`PluginInfo`], which is made when it is needed.
+/// Source of [`PluginInfo`], which is created on demand.
 #[derive(Clone)]
 struct Facts {
     component_bytes: u64,
-    /// A line each.
+    /// Imports, one per line.
     imports: String,
 }
 
@@ -131,11 +131,11 @@ impl Plugin {
     }
 
     /// Returns the same component as a plugin with other options, such as wider grants. Nothing is
-    /// read or compiled again, except that the first call loads the code once more if it has to be
-    /// linked in another way.
+    /// read or compiled again, except that the first call reloads the code if it has to be linked
+    /// differently.
     ///
     /// # Errors
-    /// Those of [`Engine::load`] that are about the grants.
+    /// Same as [`Engine::load`], for errors that concern the grants.
     pub fn with_options(&self, options: PluginOptions) -> Result<Self, LoadError> {
         let engine = Engine { inner: Arc::clone(&self.engine) };
         engine.check_mounts(&options.grants)?;
@@ -155,7 +155,7 @@ impl Plugin {
         Self::new(&engine, &self.component, options, parts)
     }
 
-    /// Name and digest.
+    /// Returns the name and digest.
     #[must_use]
     pub fn identity(&self) -> &PluginIdentity {
         &self.context.identity
@@ -170,33 +170,34 @@ impl Plugin {
         })
     }
 
-    /// Returns the permissions and limits that the manifest asks for.
+    /// Returns the permissions and limits that the manifest requests.
     #[must_use]
     pub fn asked(&self) -> &RequestedPermissions {
         &self.asked
     }
 
-    /// Addresses of pictures that its manifest names: `https:` or `data:`, at most eight. Nothing
-    /// has looked at them.
+    /// Returns the addresses of the icons that the manifest names: `https:` or `data:`, at most
+    /// eight. The host has not fetched or checked them.
     #[must_use]
     pub fn icons(&self) -> &[String] {
         &self.icons
     }
 
-    /// Returns the policy that the plugin is offered.
+    /// Returns the policy that the operator offers to the plugin.
     #[must_use]
     pub fn offered(&self) -> Policy {
         self.options.grants.policy(&self.options.limits)
     }
 
-    /// Returns the policy of its calls, and the permissions that it asks for and lacks.
+    /// Returns the policy of the plugin's calls, and the requested permissions that are missing
+    /// from it.
     #[must_use]
     pub fn granted(&self) -> &GrantedPermissions {
         &self.granted
     }
 
     /// Returns the number of copies of its code in memory: none before the first call, and up to
-    /// one for each core once calls run side by side.
+    /// one for each core once calls run concurrently.
     #[must_use]
     pub fn code_copies(&self) -> usize {
         self.code.loaded_copies()
@@ -244,8 +245,8 @@ impl ToolSource for Plugin {
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let retries_max = self.options.retries_max;
-        // What an inner call does is part of the outer call's transaction, which has seen the older
-        // state of the files.
+        // An inner call belongs to the outer call's transaction, which has seen the older state of
+        // the files, so a retry would end in the same conflict.
         if retries_max == 0 || context.outer.is_some() {
             return self.attempt(call, context).await;
         }
@@ -259,8 +260,7 @@ impl Plugin {
         let code = match self.code.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
-            // Code that is not there yet may have to be compiled; a caller who gives up does not
-            // wait for that.
+            // Missing code may have to be compiled. A caller who gives up does not wait for that.
             None => tokio::select! {
                 biased;
                 () = context.given_up() => Err(Outcome::Cancelled),
@@ -302,8 +302,8 @@ impl Plugin {
         };
         let mut completion =
             invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
-        // The schema of a typed result is derived from the type that lifting has followed: it
-        // cannot be broken.
+        // A typed result cannot violate its schema, which is derived from the type by which the
+        // result was lifted.
         if matches!(code.entry, CodeForm::Declared(_))
             && let Some(error) = broken_schema(call.tool, &completion.outcome)
         {
@@ -321,7 +321,7 @@ impl Plugin {
     }
 }
 
-/// The value of a success has to satisfy the declared output schema (`RES-22`).
+/// Returns an error if the value of a success violates the declared output schema (`RES-22`).
 fn broken_schema(tool: &ToolDefinition, outcome: &Outcome) -> Option<ToolError> {
     let schema = tool.output.as_ref()?;
     let Outcome::Ok(output) = outcome else { return None };

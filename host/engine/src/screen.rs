@@ -76,8 +76,8 @@ pub(crate) struct ScreenReport {
 /// bounded by `limits`.
 ///
 /// # Errors
-/// The first reason to reject the bytes. Its text is one line, safe to print, and contains nothing
-/// about the host.
+/// Returns the first reason to reject the bytes. Its message is one line, safe to print, and
+/// contains nothing about the host.
 pub(crate) fn screen(bytes: &[u8], limits: &ScreenLimits) -> Result<ScreenReport, ScreenError> {
     header::check(bytes, limits.component_bytes_max)?;
     let mut screened = walk::walk(bytes, limits)?;

@@ -5,8 +5,9 @@ use std::{fmt, io};
 use crate::path::quoted;
 use crate::{PathError, QuotaExceeded, StorePath};
 
-/// Error returned by an operation of a file store. It displays as the reason that the contract
-/// prescribes, for the model to read; that message never contains a path of the host.
+/// Error returned by an operation of a file store. It displays as the reason that
+/// `docs/rules/files.md` prescribes, for the model to read. That message never contains a path of
+/// the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -157,7 +158,7 @@ pub enum ServiceProblem {
     Timeout,
     /// The service refused the request for another reason.
     Refused,
-    /// The service failed, or something on the way to it.
+    /// The service failed, or a network device between host and service did.
     Failed,
 }
 

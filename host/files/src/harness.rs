@@ -1,17 +1,18 @@
 //! File-access tools: a model works on the files of one store or of several (`FILE-34` to
 //! `FILE-47`).
 //!
-//! Nine tools, offered as a [`ToolSource`] like those of any plugin. Their answers, refusals
-//! included, are ordinary text for the model and never a tool error (`FILE-43`); only a failure of
-//! the store itself is described in words other than the contract's. A tool is one operation on the
-//! store: others see its change as a whole or not at all. Concurrent changes of one file are made
-//! one after another, whatever their number.
+//! The module offers nine tools as a [`ToolSource`], like those of any plugin. Their answers,
+//! refusals included, are ordinary results for the model and never a tool error (`FILE-43`). The
+//! rules in `docs/rules/files.md` fix the wording of all answers except for failures of the store
+//! itself. Each call of a tool is one operation on the store: other callers see its change
+//! completely or not yet. Concurrent changes of one file run one after another, whatever their
+//! number.
 //!
-//! With one store, paths start at its root. With several, each store is a directory of its name in
-//! the root.
+//! With one store, paths start at its root. With several, the root has one directory for each
+//! store, with the name of the store.
 //!
-//! Limits: the size of an answer is bounded by [`FileAccessOptions`], the size of a store by its
-//! quota. A file larger than 64 MiB can be read in lines but not edited.
+//! Limits: [`FileAccessOptions`] bounds the size of an answer, and the quota bounds the size of a
+//! store. A file larger than 64 MiB can be read in lines but not edited.
 
 mod declarations;
 mod edit;
@@ -46,8 +47,8 @@ use crate::{
     Budget, FileError, FileStore, PathPatterns, SearchCaps, StorePath, StoreSharing, Transaction,
 };
 
-/// Maximum memory for the changes of a call that are first made in an overlay, in bytes: twice the
-/// largest file that can be edited.
+/// Maximum memory for changes that a call makes in an overlay first, in bytes: twice the largest
+/// file that can be edited.
 const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// Globs of the paths that are hidden from the tools by default.
@@ -65,8 +66,8 @@ pub struct FileAccessOptions {
     pub require_write_approval: bool,
     /// Exceptions to these two options. The first rule that matches a call decides.
     pub approvals: Vec<ApprovalRule>,
-    /// Paths that the tools neither list, search, read nor write. By default version control and
-    /// files with secrets.
+    /// Paths that the tools neither list, search, read nor write. The default hides version control
+    /// and files with secrets.
     pub hidden: PathPatterns,
     /// Paths that the tools do not change.
     pub read_only: PathPatterns,
@@ -76,7 +77,8 @@ pub struct FileAccessOptions {
     pub entries_max: usize,
     /// Limits of the results of one search.
     pub search: SearchCaps,
-    /// Sharing of the store: one for all sessions, or a directory in it for each session.
+    /// Sharing of the store between sessions: one store for all, or a directory in it for each
+    /// session.
     pub sharing: StoreSharing,
 }
 
@@ -87,7 +89,7 @@ impl Default for FileAccessOptions {
             require_delete_approval: true,
             require_write_approval: false,
             approvals: Vec::new(),
-            // A test checks that they are valid.
+            // A test checks that these patterns are valid.
             hidden: PathPatterns::new(HIDDEN.map(str::to_owned).to_vec()).unwrap_or_default(),
             read_only: PathPatterns::default(),
             read_bytes_max: 1_048_576,
@@ -100,15 +102,15 @@ impl Default for FileAccessOptions {
 
 /// A store that the tools work on.
 pub struct FileAccessStore {
-    /// Name for users and, beside other stores, for models.
+    /// Name shown to users and, if there are several stores, to models.
     pub name: String,
-    /// The store.
+    /// Store with the files.
     pub store: Arc<dyn FileStore>,
     /// Options of the tools for this store.
     pub options: FileAccessOptions,
 }
 
-/// The file-access tools over one store or several.
+/// File-access tools over one or several stores.
 pub struct FileAccessTools {
     name: String,
     stores: Vec<FileAccessStore>,
@@ -123,23 +125,23 @@ pub enum FileAccessError {
     /// Two stores have the same name, or a name is not one segment of a path.
     #[error("`{name}` cannot be the name of a file store beside others")]
     Name {
-        /// The name.
+        /// Rejected name.
         name: String,
     },
-    /// No store was given.
+    /// The list of stores is empty.
     #[error("there is no file store")]
     NoStore,
-    /// A declaration of the tools is refused. Tests ensure that this does not happen.
+    /// A declaration of the tools is invalid. Tests ensure that this does not happen.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
 }
 
-/// The state that one call works with.
+/// State of one call.
 struct CallWork<'a> {
     views: Views<'a>,
 }
 
-/// Answer of a tool, with the changes that it made.
+/// Answer of a tool, with its changes.
 struct ToolResult {
     value: Value,
     changed: Vec<FileChange>,
@@ -152,7 +154,7 @@ impl FileAccessTools {
     /// of the read-only mode.
     ///
     /// # Errors
-    /// If the rules for declarations refuse a tool's own declaration, which tests rule out.
+    /// Returns an error if a tool's own declaration is invalid, which tests rule out.
     pub fn new(
         name: impl Into<String>,
         store: Arc<dyn FileStore>,
@@ -164,8 +166,8 @@ impl FileAccessTools {
     }
 
     /// Creates the tools over `stores`. One store gets the same tools as with [`new`](Self::new),
-    /// under its own name. Several stores, which users know together as `name`, are each a
-    /// directory of its name.
+    /// under its own name. Several stores, which users know together as `name`, each become a
+    /// directory with the name of the store.
     ///
     /// # Errors
     /// See [`FileAccessError`].
@@ -200,11 +202,11 @@ impl FileAccessTools {
         Ok(Self { name, stores, instructions, definitions })
     }
 
-    /// Creates all nine tools even for a read-only store, whose tools that write report that they
-    /// may not.
+    /// Creates all nine tools even for a read-only store. There, the tools that write return a
+    /// refusal.
     ///
     /// # Errors
-    /// As for [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub fn with_every_tool(
         name: impl Into<String>,
         store: Arc<dyn FileStore>,
@@ -220,8 +222,8 @@ impl FileAccessTools {
         &self.stores
     }
 
-    /// Runs one call. The changes of a dry run, and changes that are to be shown, are made in an
-    /// overlay first.
+    /// Runs one call. Makes the changes in an overlay first if the call is a dry run or must report
+    /// them.
     async fn answer(
         &self,
         call: &ToolCall<'_>,
@@ -233,7 +235,7 @@ impl FileAccessTools {
         let request = || {
             let arguments = Value::Object(call.arguments.value().clone());
             tool.request(arguments).map_err(|error| {
-                // Decoding by the declared schema has ruled that out.
+                // Cannot happen: the arguments were decoded by the declared schema.
                 ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
             })
         };
@@ -241,8 +243,8 @@ impl FileAccessTools {
         let failures = Failures::default();
         let views = Views::new(&self.stores, None, context, &failures);
         let first = request()?;
-        // A call made by a plugin works on the files of the plugin's call, so it takes no turn and
-        // delays no other call.
+        // A call made by a plugin works on the files of the plugin's call, so it needs no permit
+        // and delays no other call.
         let _turn = if context.outer.is_none() { turn(&views, &first).await } else { None };
         if context.outer.is_some() || effects == FileEffects::default() || !tool.writes() {
             let mut answer = CallWork { views }.run(first).await;
@@ -272,8 +274,8 @@ impl FileAccessTools {
     }
 }
 
-/// Waits for the turn of the file that `request` changes, if it changes one. A name that no file
-/// can have is refused later.
+/// Waits for the permit of the file that `request` changes, if it changes one. Ignores invalid
+/// names here, because the operation rejects them later.
 async fn turn(views: &Views<'_>, request: &FileToolRequest) -> Option<FilePermit> {
     let StoreAddress { view, path } = views.file(request.changed_file()?).ok()?;
     Some(FilePermit::wait(view.store.locate(&path)).await)
@@ -307,9 +309,9 @@ impl ToolSource for FileAccessTools {
             .is_some_and(|tool| stores::needs_approval(&self.stores, tool, arguments))
     }
 
-    /// Marks reads as untrusted: the content and the name of a file were often written by someone
-    /// else. Reading has no other effect, so that it is safe even if untrusted content suggests it;
-    /// writing is not.
+    /// Marks reads as untrusted: other people or programs often write the content and the names of
+    /// files. Reading has no other effect, so it is safe even if untrusted content suggests it.
+    /// Writing is not.
     fn labels(&self, tool: &ToolName) -> StatedLabels {
         match FileTool::named(tool.as_str()) {
             Some(tool) if tool.writes() => StatedLabels::default(),

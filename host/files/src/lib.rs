@@ -18,8 +18,9 @@
 //!   block anything.
 //! * Everything has a limit ([`Quota`]), checked before anything changes. A refused change changes
 //!   nothing.
-//! * The [`Display`](std::fmt::Display) text of an error is for the model: it is the text of the
-//!   contract and contains no path of the host. The system's message is in its `source`, for logs.
+//! * The [`Display`](std::fmt::Display) message of an error is for the model. `docs/rules/files.md`
+//!   fixes its wording, and it contains no path of the host. The system's message is in its
+//!   `source`, for logs.
 //! * Functions that take a path of the host have names that end in `_ambient`.
 //!
 //! The behavior is fixed by numbered rules, cited as `FILE-7`. This crate does not depend on Wasm,

@@ -28,7 +28,7 @@
 //! * The result of a request without a response is unknown. The request counts as not done. If the
 //!   service did it anyway, a failed commit leaves that one change, and a create may be refused
 //!   because of the file that it created itself.
-//! * A directory that was deleted and created again cannot be told from the previous one.
+//! * A directory that was deleted and created again is indistinguishable from the previous one.
 //! * A key with an empty segment, or one of `.` or `..`, makes the listings that contain it fail; a
 //!   key that ends in `/` (an empty directory of some tools) is an empty file in recursive
 //!   listings.

@@ -1,40 +1,40 @@
 //! Quota of a file store (`FILE-19`).
 //!
-//! A quota covers everything in the store, whatever its origin, or the growth that this host causes
-//! ([`QuotaCounts`]). Quantities that a change does not enlarge are not checked for it: a store
-//! that is too full already still takes smaller content and gives room back.
+//! A quota covers either everything in the store, whatever its origin, or the growth that this host
+//! causes ([`QuotaCounts`]). A change is checked only for the quantities that it enlarges, so a
+//! store that is over its quota still accepts smaller content and deletions.
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of one store. A limit is the largest value that still passes.
+/// Limits of one store. Each limit is the largest permitted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Quota {
-    /// Content of all files together, in bytes.
+    /// Maximum content of all files together, in bytes.
     pub bytes_max: u64,
-    /// Files and directories together; the root does not count.
+    /// Maximum number of files and directories, without the root.
     pub entries_max: u64,
-    /// Content of one file, in bytes.
+    /// Maximum content of one file, in bytes.
     pub file_bytes_max: u64,
-    /// Segments of one path.
+    /// Maximum number of segments of one path.
     pub depth_max: u64,
-    /// Content that `bytes_max` and `entries_max` limit.
+    /// Content that counts towards `bytes_max` and `entries_max`.
     pub counts: QuotaCounts,
 }
 
-/// Content that the limits of bytes and of entries are compared with.
+/// Content that counts towards the limits of bytes and of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuotaCounts {
     /// Everything in the store, whatever its origin.
     #[default]
     Total,
-    /// The net growth that this store object has caused since it was opened. Content that was there
-    /// before, and changes by other programs, do not count, so nothing has to be counted.
+    /// Net growth that this store object has caused since it was opened. Content that was there
+    /// before and changes by other programs do not count, so opening the store counts nothing.
     Growth,
 }
 
-/// The usage of a store that counts growth before its first change. Shrinking leads below it.
+/// Initial usage of a store that counts growth. Deletions can lower the usage below it.
 const GROWTH_START: u64 = 1 << 62;
 
 impl Default for Quota {
@@ -49,32 +49,32 @@ impl Default for Quota {
     }
 }
 
-/// The limit that a change would exceed.
+/// Limit that a change would exceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuotaExceeded {
     /// [`Quota::depth_max`].
     #[error("the path is nested deeper than the limit of {limit} levels.")]
     Depth {
-        /// The limit.
+        /// Maximum depth.
         limit: u64,
     },
     /// [`Quota::file_bytes_max`].
     #[error("the file would be larger than the limit of {limit} bytes.")]
     FileBytes {
-        /// The limit.
+        /// Maximum number of bytes.
         limit: u64,
     },
     /// [`Quota::entries_max`].
     #[error("the store's limit of {limit} files and directories would be exceeded.")]
     Entries {
-        /// The limit.
+        /// Maximum number of entries.
         limit: u64,
     },
     /// [`Quota::bytes_max`].
     #[error("the store's limit of {limit} bytes would be exceeded.")]
     Bytes {
-        /// The limit.
+        /// Maximum number of bytes.
         limit: u64,
     },
     /// [`Quota::entries_max`] of a store that counts growth.
@@ -83,41 +83,41 @@ pub enum QuotaExceeded {
          exceeded."
     )]
     EntriesGrowth {
-        /// The limit.
+        /// Maximum number of added entries.
         limit: u64,
     },
     /// [`Quota::bytes_max`] of a store that counts growth.
     #[error("the limit of {limit} bytes that may be added to this store would be exceeded.")]
     BytesGrowth {
-        /// The limit.
+        /// Maximum number of added bytes.
         limit: u64,
     },
 }
 
-/// Numbers that count against the quota of a store. For [`QuotaCounts::Growth`] the numbers start
-/// at an unspecified value and tell by their difference what has been added or removed.
+/// Quantities that count towards the quota of a store. For [`QuotaCounts::Growth`] they start at an
+/// unspecified value, and only the difference between two values is meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
     /// Content of all files together, in bytes.
     pub bytes: u64,
-    /// Files and directories together, without the root.
+    /// Number of files and directories, without the root.
     pub entries: u64,
 }
 
 /// Effect of a change on the usage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct UsageChange {
-    /// Files and directories that come into being.
+    /// Number of files and directories that the change creates.
     pub(crate) entries_added: u64,
-    /// Content that goes away.
+    /// Bytes of content that the change removes.
     pub(crate) bytes_removed: u64,
-    /// Content that takes its place.
+    /// Bytes of content that the change adds.
     pub(crate) bytes_added: u64,
 }
 
 impl Quota {
-    /// Admits everything: for changes that have been checked as a whole.
+    /// Admits everything. For changes that have already been checked together.
     pub(crate) const UNLIMITED: Self = Self {
         bytes_max: u64::MAX,
         entries_max: u64::MAX,
@@ -126,20 +126,19 @@ impl Quota {
         counts: QuotaCounts::Total,
     };
 
-    /// The quota for a directory or bucket that the operator already works with: growth is limited,
-    /// and a file may have the size that the file tools can edit.
+    /// Returns the quota for a directory or bucket that the operator already works with: growth is
+    /// limited, and the maximum size of a file is the one that the file tools can edit.
     #[must_use]
     pub fn growth() -> Self {
         Self { file_bytes_max: 67_108_864, counts: QuotaCounts::Growth, ..Self::default() }
     }
 
-    /// Returns these limits for everything in the store.
+    /// Returns these limits, applied to everything in the store.
     pub(crate) fn of_total(self) -> Self {
         Self { counts: QuotaCounts::Total, ..self }
     }
 
-    /// The check of many changes together, by what the store of their call held before and after
-    /// them.
+    /// Checks many changes together, from the usage before and after them.
     pub(crate) fn check_difference(
         &self,
         usage: Usage,
@@ -164,20 +163,21 @@ impl Quota {
         Ok(())
     }
 
-    /// The checks that look at the change alone: depth, then file size.
+    /// Checks the limits that depend on one file only: depth, then file size.
     pub(crate) fn check_file(&self, depth: u64, bytes: u64) -> Result<(), QuotaExceeded> {
         self.check_depth(depth)?;
         let limit = self.file_bytes_max;
         if bytes > limit { Err(QuotaExceeded::FileBytes { limit }) } else { Ok(()) }
     }
 
-    /// The check of the depth, all there is for a directory by itself.
+    /// Checks the depth, which is the only limit of a directory by itself.
     pub(crate) fn check_depth(&self, depth: u64) -> Result<(), QuotaExceeded> {
         let limit = self.depth_max;
         if depth > limit { Err(QuotaExceeded::Depth { limit }) } else { Ok(()) }
     }
 
-    /// The checks that look at the store: entries, then bytes. Gives the usage after the change.
+    /// Checks the limits that depend on the store: entries, then bytes. Returns the usage after the
+    /// change.
     pub(crate) fn admit(&self, usage: Usage, change: UsageChange) -> Result<Usage, QuotaExceeded> {
         let after = usage.after(change);
         let start = self.counts.start();
@@ -204,7 +204,7 @@ impl Quota {
 }
 
 impl QuotaCounts {
-    /// The usage of a store in which nothing counts yet.
+    /// Returns the usage of a store in which nothing counts yet.
     pub(crate) fn start(self) -> Usage {
         match self {
             Self::Total => Usage::default(),
@@ -224,7 +224,7 @@ impl Usage {
         }
     }
 
-    /// The usage when a difference has been made.
+    /// Returns this usage with the difference between `before` and `after` applied.
     pub(crate) fn exchanged(self, before: Self, after: Self) -> Self {
         let exchange =
             |now: u64, before: u64, after: u64| now.saturating_sub(before).saturating_add(after);
@@ -234,12 +234,12 @@ impl Usage {
         }
     }
 
-    /// The usage without one directory.
+    /// Returns this usage without one directory.
     pub(crate) fn without_directory(self) -> Self {
         Self { entries: self.entries.saturating_sub(1), ..self }
     }
 
-    /// The usage without one file of `bytes`.
+    /// Returns this usage without one file of `bytes`.
     pub(crate) fn without_file(self, bytes: u64) -> Self {
         Self { bytes: self.bytes.saturating_sub(bytes), entries: self.entries.saturating_sub(1) }
     }

@@ -1,4 +1,4 @@
-//! The contract of file stores as tests, for every implementation.
+//! Checks of the rules that all file stores share, to run against each implementation.
 //!
 //! [`run`] runs all checks, each on a fresh store. [`check_plan`] applies any sequence of
 //! operations to a store and to a plain map and compares the results, messages included;
@@ -37,7 +37,7 @@ pub struct Check {
 
 type Running = Pin<Box<dyn Future<Output = Result<(), Mismatch>> + Send>>;
 
-/// Error that describes how a store differs from the contract.
+/// Error that describes how a store differs from the rules of [`FileStore`].
 #[derive(Debug)]
 pub struct Mismatch(String);
 

@@ -121,7 +121,7 @@ fn say(line: &str) {
     }
 }
 
-/// Not a test by itself, but the work of a child process.
+/// Runs the work of a child process. Not a test by itself.
 #[tokio::test]
 async fn child() {
     let (Ok(work), Some(root)) = (std::env::var(WORK), std::env::var_os(ROOT)) else { return };

@@ -36,7 +36,7 @@ fn server() -> Option<&'static str> {
     endpoint.as_deref()
 }
 
-/// The test server requires no signature.
+/// Creates the bucket. The test server requires no signature.
 fn make_bucket(endpoint: &str) {
     put_empty(endpoint, BUCKET);
 }

@@ -63,7 +63,7 @@ impl CallFlow {
         *self.decided() = Some((label, variable));
     }
 
-    /// Hides a value in a variable. The error is the text shown instead if the value cannot be
+    /// Hides a value in a variable. The error is the message to show instead if the value cannot be
     /// stored.
     pub(super) fn hide(
         &self,
@@ -80,7 +80,7 @@ impl CallFlow {
             }
             Err(not_kept) => {
                 self.flow.tell(AuditDecision::Discarded, tool, call_id, label, None, &[]);
-                // The text shown instead is the host's own.
+                // The host itself wrote the message that is shown instead.
                 self.decide(Label::default(), None);
                 Err(not_kept.to_string())
             }
@@ -94,7 +94,7 @@ impl CallGuard for CallFlow {
     }
 
     /// Writes the label of the result into its record, for users and for later turns. A result that
-    /// no tool returned is the host's own text.
+    /// no tool returned is a message of the host.
     fn finish(&self, result: &mut FunctionResult) {
         let (label, variable) = self.decided().take().unwrap_or_default();
         result.extra.insert(RESULT_LABEL.to_owned(), json!(label));

@@ -49,7 +49,7 @@ impl CompletedCall<'_> {
             Err(FunctionSignal::Error(FunctionError::Tool(error))) if error.has_own_value() => {
                 *error = self.error(error.clone(), &label, call_id);
             }
-            // All other errors have texts written by the host.
+            // The host writes the messages of all other errors.
             Err(_) => {}
         }
     }
@@ -98,7 +98,7 @@ impl CompletedCall<'_> {
         ToolFailure { value, transient: failure.transient, ..ToolFailure::new(message) }
     }
 
-    /// Hides the words of an error whose text a third party wrote, such as a server, if necessary.
+    /// Hides the message of an error that a third party wrote, such as a server, if necessary.
     fn error(&self, error: ToolError, label: &Label, call_id: &str) -> ToolError {
         if !self.is_hidden(label, call_id) {
             return error;

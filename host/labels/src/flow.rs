@@ -191,7 +191,8 @@ impl RunGuard for Flow {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// A third party may have written the detail, and it has no label.
+    /// Returns true if details are hidden: a third party may have written them, and they have no
+    /// label.
     fn hides_details(&self) -> bool {
         true
     }

@@ -1,9 +1,9 @@
 //! The context's label and the hidden values of one session (`LBL-7`, `LBL-8`, `LBL-14`).
 //!
-//! Both are kept in the session's state, each value in a part of its own, so that they last as long
-//! as the session does and are saved with it. They are bounded: when there are too many values, or
-//! they are too large together, the oldest are forgotten. A value that is too large by itself is
-//! not kept at all. Neither is ever shown instead.
+//! Both are stored in the session's state, each value in a separate part, so that they last as long
+//! as the session and are saved with it. They are bounded: if there are too many values, or they
+//! are too large in total, the oldest are deleted. A value that is too large by itself is not
+//! stored. Neither is ever shown to the model instead.
 
 use cofferdam_agent::{Data, Session};
 use data_encoding::HEXLOWER;
@@ -15,29 +15,29 @@ use cofferdam_tool::{Content, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The part of a session's state that holds the context's label and the list of variables.
+/// Part of a session's state with the context's label and the list of variables.
 const PART: &str = "labels";
-/// The parts that hold the values begin like this.
+/// Prefix of the parts that hold the values.
 const VALUE_PART: &str = "label_variable:";
-/// Most variables of one session: more than a model refers to in one task.
+/// Maximum number of variables of one session: more than a model refers to in one task.
 const VARIABLES_MAX: usize = 256;
-/// Longest value in bytes; as much as four of the largest files that are read at once.
+/// Maximum size of a value in bytes: four of the largest files that a tool reads at once.
 pub(super) const VALUE_BYTES_MAX: usize = 4 << 20;
-/// All values of one session together, in bytes as they are written. A session that is kept stays
+/// Maximum size of all values of one session, in bytes as serialized. It keeps a saved session
 /// small enough to be read.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A value that no model sees.
+/// Value that is hidden from the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct HiddenValue {
-    /// The text of the result (`RES-16`).
+    /// Text form of the result (`RES-16`).
     pub(super) text: String,
-    /// Parts of it that are no text.
+    /// Parts of the result that are not text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<Data>,
 }
 
-/// A variable.
+/// A hidden value and its label.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Variable {
     pub(super) value: HiddenValue,
@@ -60,7 +60,7 @@ pub(super) enum NotKept {
 struct VariableState {
     #[serde(default)]
     context: Label,
-    /// The oldest first.
+    /// Variables, oldest first.
     #[serde(default)]
     variables: Vec<VariableEntry>,
 }
@@ -75,18 +75,18 @@ struct VariableEntry {
 /// Labels and variables of one session, or of one run without a session.
 pub(super) struct Store {
     session: Session,
-    /// Calls of one batch may end at the same time.
+    /// Lock for changes: calls of one batch may end at the same time.
     turn: Mutex<()>,
 }
 
-/// The label that the context of a session has; the default where nothing is known of it.
+/// Returns the label of a session's context, or the default label if nothing is recorded.
 #[must_use]
 pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
-/// Combines a label into that of a session's context, for messages that come from outside of its
-/// calls.
+/// Combines a label into the label of a session's context, for messages that do not come from the
+/// session's calls.
 pub fn taint(session: &Session, label: &Label) {
     if *label != Label::default() {
         Store::new(session.clone()).taint(label);
@@ -96,7 +96,7 @@ pub fn taint(session: &Session, label: &Label) {
 fn state(session: &Session) -> VariableState {
     match session.part(PART) {
         Value::Null => VariableState::default(),
-        // What cannot be read was not written here.
+        // An unreadable state was not written by this module, so the context counts as untrusted.
         other => serde_json::from_value(other).unwrap_or_else(|_| VariableState {
             context: Label::untrusted(),
             ..VariableState::default()
@@ -118,7 +118,7 @@ impl Store {
         self.change(|state| state.context.add(label));
     }
 
-    /// Keeps a value and gives the id that stands for it.
+    /// Stores a value and returns the id of its variable.
     pub(super) fn hide(&self, value: &HiddenValue, label: &Label) -> Result<String, NotKept> {
         if value.bytes() > VALUE_BYTES_MAX {
             return Err(NotKept::TooLarge);
@@ -145,30 +145,31 @@ impl Store {
         Ok(id)
     }
 
-    /// The variable of this id, if the session has it.
+    /// Returns the variable with this id, if the session has it.
     pub(super) fn variable(&self, id: &str) -> Option<Variable> {
         let label = self.labels().remove(id)?;
         Some(Variable { value: self.value(id)?, label })
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub(super) fn value(&self, id: &str) -> Option<HiddenValue> {
         serde_json::from_value(self.session.part(&part(id))).ok()
     }
 
-    /// The labels of all variables by their ids.
+    /// Returns the labels of all variables by id.
     pub(super) fn labels(&self) -> HashMap<String, Label> {
         let variables = state(&self.session).variables;
         variables.into_iter().map(|entry| (entry.id, entry.label)).collect()
     }
 
     fn change(&self, change: impl FnOnce(&mut VariableState)) {
-        // The state is read and written as a whole: what a panicking thread left is whole.
+        // The state is read and written in one step, so a panicking thread cannot leave it
+        // incomplete.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = state(&self.session);
         change(&mut state);
-        // Texts, numbers and JSON: this cannot fail, and if it did the next reader would find
-        // nothing it can trust.
+        // Serializing cannot fail. If it did, `false` would make later readers treat the context as
+        // untrusted.
         let written = serde_json::to_value(state).unwrap_or(Value::Bool(false));
         self.session.set_part(PART, written);
     }
@@ -185,7 +186,7 @@ impl HiddenValue {
         items.fold(self.text.len(), usize::saturating_add)
     }
 
-    /// The value as a tool would have returned it.
+    /// Returns the value in the form in which a tool would have returned it.
     pub(super) fn into_output(self) -> Output {
         use base64::Engine as _;
         let blob = |item: Data| {
@@ -201,7 +202,7 @@ fn part(id: &str) -> String {
     format!("{VALUE_PART}{id}")
 }
 
-/// `var_` and 64 random bits in hexadecimal digits (`LBL-7`).
+/// Returns `var_` and 64 random bits in hexadecimal digits (`LBL-7`).
 fn fresh_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Tests of runs with a policy, beyond the rows of the contract.
+//! Tests of runs with a policy, beyond the rows for `docs/rules/labels.md`.
 
 use std::sync::{Arc, Mutex};
 

@@ -87,8 +87,8 @@ pub struct ServerOptions {
     pub version: String,
     /// Maximum number of items in one page of a list.
     pub page_size: usize,
-    /// Maximum size of a result's text, in bytes. A longer text is cut, and the whole can be read
-    /// as a resource for an hour.
+    /// Maximum size of the text content of a result, in bytes. Longer content is truncated, and the
+    /// client can read all of it as a resource for an hour.
     pub text_bytes_max: usize,
     /// Receipts to attach to results in `_meta`.
     pub receipts: Receipts,

@@ -155,13 +155,13 @@ pub(super) fn data_url(data: &Data) -> String {
     format!("data:{};base64,{}", data.media_type, data.data)
 }
 
-/// Returns the text that a model sees instead of data that its provider cannot show.
+/// Returns the string that a model sees instead of data that its provider cannot show.
 pub(super) fn not_shown(data: &Data) -> String {
     format!("[data of the type {} that cannot be shown here]", data.media_type)
 }
 
-/// Returns the arguments of a call as text for a provider. Empty arguments become an empty object,
-/// because some providers parse the text.
+/// Returns the arguments of a call as a JSON string for a provider. Empty arguments become an empty
+/// object, because some providers parse the string.
 pub(super) fn arguments_text(arguments: &str) -> &str {
     if arguments.trim().is_empty() { "{}" } else { arguments }
 }

@@ -1,8 +1,8 @@
 //! Requests to one provider.
 //!
 //! Nothing comes from the environment: no proxy, no certificate, no key. Redirects are not
-//! followed, for a key would follow them. A request is tried again only while nothing of its reply
-//! was handed on.
+//! followed, because the key would be sent along. A request is retried only while no part of its
+//! reply has been passed on.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const ANTHROPIC_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The revision of the interface that is spoken here.
+/// Revision of the Anthropic API that this crate implements.
 const ANTHROPIC_REVISION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// Header that a provider's own clients obey as well.
+/// Header of a response that decides about retries, as in the provider's own clients.
 const SHOULD_RETRY: &str = "x-should-retry";
 /// Maximum bytes of an error response that are read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// Shortest part of a key, or of a header's value, that is taken out of texts, in bytes: a shorter
-/// one stands in too many texts by chance.
+/// Minimum length of a key or header value that is redacted everywhere, in bytes. Shorter values
+/// occur by chance in too many strings.
 const SECRET_BYTES_MIN: usize = 8;
 
 /// Endpoint of requests, with its credentials.
 pub(super) struct ModelEndpoint {
     client: Client,
     url: Url,
-    /// The part of the address that may be shown.
+    /// Part of the address that may be shown.
     origin: String,
     headers: HeaderMap,
     redactor: Redactor,
     settings: Arc<ProviderSettings>,
 }
 
-/// One request, with all its tries.
+/// One request, with all its attempts.
 pub(super) struct OutgoingRequest<'s> {
     pub(super) body: Bytes,
     pub(super) streams: bool,
@@ -75,12 +75,12 @@ impl ModelEndpoint {
         &self.settings
     }
 
-    /// When a request that begins now has to be over.
+    /// Returns the time by which a request that begins now must end.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.settings.timeouts.bounded().total
     }
 
-    /// Sends a request until there is an answer that is no failure, or no hope.
+    /// Sends a request and retries it until it succeeds or no retry is allowed.
     pub(super) async fn send(
         &self,
         sending: &OutgoingRequest<'_>,
@@ -139,7 +139,7 @@ impl ModelEndpoint {
             return Err(self.fault(&ReplyError::Malformed("an HTML page instead of JSON")));
         }
         let limits = self.settings.limits;
-        // Some servers do not stream, or do nothing else, whatever they are asked.
+        // Some servers never stream, or always do, regardless of the request.
         if is_json || !(sending.streams || has_type(response.headers(), "text/event-stream")) {
             let body = Body::new(response)
                 .until_first(first_byte, timeouts.first_byte)
@@ -182,7 +182,7 @@ impl ModelEndpoint {
         fault.after(retry::asked(headers))
     }
 
-    /// Waits for `work`, until the caller gives up or the time is over.
+    /// Waits for `work` until the caller cancels or the deadline passes.
     pub(super) async fn bounded<T>(
         &self,
         cancellation: &CancellationToken,
@@ -258,7 +258,7 @@ impl ModelEndpoint {
         }
     }
 
-    /// Words of the provider, for the user.
+    /// Returns a message of the provider in a form that may be shown to the user.
     fn shown(&self, text: &str) -> String {
         fault::shown(text, |text| {
             let mut text = self.redactor.text(text).into_owned();
@@ -288,7 +288,8 @@ fn refused(message: impl Into<String>) -> ChatError {
     ChatError::new(ChatErrorKind::Configuration, message)
 }
 
-/// The address of the interface. No message shows what was given: it may hold a key.
+/// Returns the URL of the API. Error messages never quote the given string, which may contain a
+/// key.
 fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
     let mut url = Url::parse(&settings.base_url)
         .map_err(|error| refused(format!("invalid base URL: {error}")))?;
@@ -370,7 +371,8 @@ fn redactor(settings: &ProviderSettings) -> Result<Redactor, ChatError> {
         .map_err(|unfit| refused(unfit.to_string()))
 }
 
-/// The same TLS as everywhere: one provider, Mozilla's roots, nothing of the environment.
+/// Creates the HTTP client, with the same TLS as everywhere: one provider, Mozilla's roots, nothing
+/// from the environment.
 fn client(settings: &ProviderSettings) -> Result<Client, ChatError> {
     let tls_refused = |error: rustls::Error| refused(format!("TLS cannot be set up: {error}"));
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };

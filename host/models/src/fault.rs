@@ -153,7 +153,7 @@ fn kind_of_word(word: &str) -> Option<ChatErrorKind> {
     })
 }
 
-/// Returns third-party text for display: without keys, on one line, and truncated.
+/// Returns a third-party string for display: without keys, on one line, and truncated.
 pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String {
     let text = without_keys(text);
     let mut shown = String::new();

@@ -1,9 +1,9 @@
 //! Reading of a server's JSON, field by field.
 //!
-//! Only requested fields are read, and a field of an unexpected type counts as absent: servers that
-//! claim compatibility differ in everything but the few fields that matter. Other fields are not
-//! stored, so memory stays within the size of the text, and numbers that fit none of our types do
-//! no harm.
+//! Only requested fields are read, and a field of an unexpected type counts as absent, because
+//! servers that claim compatibility differ in everything but the few fields that matter. Other
+//! fields are not stored, so memory stays within the size of the JSON, and numbers that do not fit
+//! into any type of this crate do no harm.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -59,7 +59,7 @@ impl Pieces {
         }
     }
 
-    /// Counts text that is stored elsewhere until it is complete.
+    /// Counts bytes that are stored elsewhere until they are complete.
     pub(super) fn count(&mut self, text: &str) -> Result<(), ReplyError> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > self.limits.reply_bytes_max {

@@ -104,7 +104,7 @@ pub fn is_supplied(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_null())
 }
 
-/// Decodes the JSON text of arguments. Blank text is an empty object.
+/// Decodes the JSON of arguments. A blank input is an empty object.
 pub(crate) fn decode(
     plan: &SchemaPlan,
     tool: &str,
@@ -115,7 +115,7 @@ pub(crate) fn decode(
     Decoder::new(plan, tool, options.strict).run(&json)
 }
 
-/// Reads the JSON text of arguments that are passed on unconverted. Blank text is an empty object.
+/// Reads the JSON of arguments that are passed on unconverted. A blank input is an empty object.
 pub(crate) fn as_written(
     tool: &str,
     text: &[u8],

@@ -20,7 +20,7 @@ const PRINCIPALS_MAX: usize = 64;
 /// Longest name of a principal in a third-party label, in bytes.
 const PRINCIPAL_BYTES_MAX: usize = 256;
 
-/// Integrity of data: untrusted data may be written by someone who wants to influence the model.
+/// Integrity of data: an attacker may have written untrusted data to influence the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {

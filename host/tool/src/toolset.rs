@@ -1,4 +1,4 @@
-//! Several sources as one, and the one path that every call takes.
+//! Toolset: several sources as one, and the only path that calls take.
 
 mod join;
 mod log;
@@ -19,14 +19,14 @@ use crate::{
 
 /// Tools of several sources under unique names.
 ///
-/// No source can take the place of another one's tool, nor pass for it: a name that is taken, or
-/// that cannot be told from one that is (by case, separators or characters that look alike),
-/// refuses the whole source.
+/// No source can replace or imitate a tool of another source. If one name of a source is taken, or
+/// differs from a taken name only in case, separators or characters that look alike, the toolset
+/// rejects the whole source.
 ///
-/// It is a snapshot: what a source adds later is not seen. A toolset is cheap to build, so that an
-/// edge whose sources change builds a new one.
+/// A toolset is a snapshot: it does not see tools that a source adds later. Building one is cheap,
+/// so code whose sources change builds a new one.
 ///
-/// Clones are cheap and share everything; adding to one leaves the others as they are.
+/// Clones are cheap and share all entries. Adding to one clone does not change the others.
 #[derive(Clone, Default)]
 pub struct Toolset {
     inner: Arc<ToolsetState>,
@@ -45,18 +45,18 @@ struct ToolsetEntry {
     usage: Option<Arc<Usage>>,
 }
 
-/// A tool has a name that another source's tool has, or one that the user or a model would take for
-/// it.
+/// Error: a tool has the same name as another source's tool, or a name that a user or a model could
+/// confuse with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; load only one of the two, or have its author rename a tool", clash(.name, .source_name, .taken, .taken_by))]
 pub struct DuplicateTool {
-    /// The name that cannot be added.
+    /// Name that cannot be added.
     pub name: ToolName,
-    /// The source that it belongs to.
+    /// Source of the rejected tool.
     pub source_name: String,
-    /// The name that is there already.
+    /// Name that is already taken.
     pub taken: ToolName,
-    /// The source that has it.
+    /// Source of the tool with the taken name.
     pub taken_by: String,
 }
 
@@ -73,54 +73,55 @@ fn clash(name: &ToolName, source_name: &str, taken: &ToolName, taken_by: &str) -
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusedCall {
-    /// No tool of that name.
+    /// The toolset has no tool of that name.
     #[error("there is no tool called '{name}'")]
     UnknownTool {
-        /// The name that was asked for.
+        /// Name in the call.
         name: String,
-        /// The nearest name that exists.
+        /// Most similar name in the toolset.
         nearest: Option<ToolName>,
     },
     /// The arguments do not decode.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The call was to be a dry run, and the tool has none.
+    /// The call was requested as a dry run, which the tool does not support.
     #[error("'{tool}' has no dry run; nothing was called.")]
     NoDryRun {
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
     },
-    /// The tool was called as often as it may be (`RES-23`).
+    /// The tool has reached its maximum number of calls (`RES-23`).
     #[error(
         "Function '{tool}' has reached its maximum invocation limit, you can no longer use this \
          tool."
     )]
     InvocationsUsedUp {
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
     },
-    /// The tool has failed as often as it may (`RES-23`).
+    /// The tool has reached its maximum number of failures (`RES-23`).
     #[error(
         "Function '{tool}' has reached its maximum failure limit, you tried to use this tool too many times and it \
          kept failing."
     )]
     FailuresUsedUp {
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
     },
 }
 
 impl Toolset {
-    /// A toolset without tools.
+    /// Returns a toolset without tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds every tool of `source`, or none of them.
+    /// Adds all tools of `source`, or none of them.
     ///
     /// # Errors
-    /// The first name that is already taken or cannot be told from one that is.
+    /// Returns an error for the first name that is already taken or can be confused with a taken
+    /// one.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
         let definitions = source.definitions();
         let taken = definitions.iter().find_map(|definition| self.taken(&source, &definition.name));
@@ -144,7 +145,7 @@ impl Toolset {
         })
     }
 
-    /// Takes a tool away. Says whether there was such a tool.
+    /// Removes a tool. Returns whether it existed.
     pub fn remove(&mut self, tool: &str) -> bool {
         let Some(index) = self.position(tool) else { return false };
         let ToolsetState { entries, names, .. } = Arc::make_mut(&mut self.inner);
@@ -156,7 +157,7 @@ impl Toolset {
         true
     }
 
-    /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
+    /// Counts the calls of a tool against its limits (`RES-23`). Returns whether the tool exists.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
         let index = self.position(tool);
         let ToolsetState { entries, .. } = Arc::make_mut(&mut self.inner);
@@ -164,31 +165,30 @@ impl Toolset {
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
-    /// The definitions in the order in which they were added.
+    /// Returns the definitions in the order in which they were added.
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<ToolDefinition>> + Clone {
         self.inner.entries.iter().map(|entry| &entry.definition)
     }
 
-    /// The definitions in the same order, with the source of each.
+    /// Returns the definitions in the order in which they were added, with the source of each.
     pub fn tools(
         &self,
     ) -> impl ExactSizeIterator<Item = (&Arc<ToolDefinition>, &Arc<dyn ToolSource>)> {
         self.inner.entries.iter().map(|entry| (&entry.definition, &entry.source))
     }
 
-    /// The place of a tool in that order.
+    /// Returns the index of a tool in the order of [`definitions`](Self::definitions).
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let ToolsetState { entries, names, .. } = &*self.inner;
         names.find(name, |entry| name_of(entries, entry))
     }
 
-    /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its
-    /// end.
+    /// Looks up `name`, decodes `arguments` (JSON, `None` if absent) and runs the call to its end.
     ///
     /// # Errors
-    /// [`RefusedCall`] when there is no such tool, its arguments do not decode, or it is used up;
-    /// then nothing has run.
+    /// [`RefusedCall`] if the tool does not exist, its arguments do not decode, or it has reached a
+    /// limit. In these cases nothing has run.
     pub async fn call(
         &self,
         name: &str,
@@ -229,7 +229,7 @@ impl Toolset {
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
         completion.record.is_dry_run = context.file_effects.is_dry_run;
-        // What the source itself did not send on comes after what decoding dropped.
+        // First the arguments that decoding dropped, then those that the source dropped.
         completion.record.dropped.splice(0..0, dropped);
         completion.record.phases.decode = decode;
         if let Some(inner) = inner {
@@ -239,30 +239,30 @@ impl Toolset {
         Ok(completion)
     }
 
-    /// The definition of a tool.
+    /// Returns the definition of a tool.
     ///
     /// # Errors
-    /// [`RefusedCall::UnknownTool`] with the nearest name that exists.
+    /// [`RefusedCall::UnknownTool`] with the most similar name.
     pub fn definition(&self, name: &str) -> Result<&Arc<ToolDefinition>, RefusedCall> {
         self.lookup(name).map(|entry| &entry.definition)
     }
 
-    /// Returns whether the user has to approve each call of a tool that a model makes; an unknown
-    /// one needs none, for it does not run.
+    /// Returns whether the user has to approve each call of a tool that a model makes. An unknown
+    /// tool needs no approval, because it does not run.
     #[must_use]
     pub fn needs_approval(&self, name: &str) -> bool {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
     }
 
-    /// Returns the origin of a tool, if there is such a tool.
+    /// Returns the origin of a tool, or `None` if the tool is unknown.
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<ToolOrigin> {
         self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
     }
 
-    /// Returns whether the user has to approve a call with these arguments (JSON text, `None` for
-    /// absent). Arguments that do not decode need approval where some call of the tool does: the
-    /// call is refused later.
+    /// Returns whether the user has to approve a call with these arguments (JSON, `None` if
+    /// absent). If the arguments do not decode, returns whether some call of the tool needs
+    /// approval; the call itself is refused later.
     #[must_use]
     pub fn needs_approval_for(&self, name: &str, arguments: Option<&[u8]>) -> bool {
         if !self.needs_approval(name) {
@@ -277,13 +277,13 @@ impl Toolset {
         }
     }
 
-    /// The source that a tool belongs to.
+    /// Returns the source of a tool.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&Arc<dyn ToolSource>> {
         self.lookup(name).ok().map(|entry| &entry.source)
     }
 
-    /// The sources in the order in which they were added, except those without tools.
+    /// Returns the sources in the order in which they were added, except those without tools.
     pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
         let entries = &self.inner.entries;
         entries.iter().enumerate().filter_map(|(index, entry)| {

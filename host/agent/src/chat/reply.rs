@@ -168,7 +168,7 @@ impl ReplyBuilder {
 }
 
 impl Reply {
-    /// Creates a reply that consists of one text.
+    /// Creates a reply with one text content.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { messages: vec![Message::assistant(text)], ..Self::default() }
@@ -230,7 +230,7 @@ impl ReplyStream {
         self
     }
 
-    /// Calls a function when the stream ends, in whatever way, including when it is dropped.
+    /// Calls a function when the stream ends for any reason, including when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
         self.hooks.on_end(end);

@@ -45,16 +45,16 @@ pub enum InvalidChoice {
         /// Description of the expected form.
         expected: &'static str,
     },
-    /// The text is too long.
+    /// The input is too long.
     #[error("the text is longer than {bytes_max} bytes")]
     TooLarge {
         /// Maximum length in bytes.
         bytes_max: usize,
     },
-    /// The text is not JSON.
+    /// The input is not JSON.
     #[error("not JSON: {0}")]
     Json(#[source] serde_json::Error),
-    /// The text is not YAML, or its aliases expand too far.
+    /// The input is not YAML, or its aliases expand too far.
     #[error("not YAML: {0}")]
     Yaml(#[source] BoxError),
 }

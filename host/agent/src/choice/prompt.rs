@@ -34,7 +34,7 @@ impl PromptSettings {
     /// Parses a prompt file in JSON.
     ///
     /// # Errors
-    /// [`InvalidChoice`] if the text is not JSON or any entry has an invalid behavior.
+    /// [`InvalidChoice`] if the string is not JSON or any entry has an invalid behavior.
     pub fn from_json(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_json(text)?)
     }

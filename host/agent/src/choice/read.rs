@@ -1,11 +1,10 @@
-//! Text form of behaviors (`CHOICE-1`, `CHOICE-2`, `CHOICE-7`, `CHOICE-10`).
+//! JSON and YAML form of behaviors (`CHOICE-1`, `CHOICE-2`, `CHOICE-7`, `CHOICE-10`).
 
 use serde_json::{Map, Value, json};
 
 use super::{ChoiceBehavior, ChoiceKind, ChoiceOptions, FunctionName, InvalidChoice};
 
-/// Maximum length of parsed text in bytes. A behavior has a few hundred; prompt files are written
-/// by hand.
+/// Maximum length of the input in bytes. A behavior has a few hundred; users write prompt files.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of parser events that YAML aliases may repeat.
 #[cfg(feature = "yaml")]
@@ -33,7 +32,7 @@ impl ChoiceBehavior {
     /// Parses a behavior in JSON.
     ///
     /// # Errors
-    /// [`InvalidChoice`] if the text is not a behavior.
+    /// [`InvalidChoice`] if the string is not a behavior.
     pub fn from_json(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_json(text)?)
     }
@@ -41,7 +40,7 @@ impl ChoiceBehavior {
     /// Parses a behavior in YAML; requires the feature `yaml`.
     ///
     /// # Errors
-    /// [`InvalidChoice`] if the text is not a behavior.
+    /// [`InvalidChoice`] if the string is not a behavior.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)

@@ -23,7 +23,7 @@ fn texts(texts: &[&str]) -> Vec<Arc<Message>> {
     texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
 }
 
-/// Returns the texts of a session, or the error about its file.
+/// Returns the messages of a session as strings, or the error about its file.
 async fn shown(files: &FileHistory, session: &str) -> Result<Vec<String>, String> {
     let messages = files.read(session).await.map_err(|error| error.to_string())?;
     Ok(messages.iter().map(Message::text).collect())

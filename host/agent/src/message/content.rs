@@ -38,7 +38,7 @@ pub enum MessageContent {
 /// Text content.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextContent {
-    /// Text as a string.
+    /// The text itself.
     pub text: String,
     /// Unknown fields.
     #[serde(flatten)]
@@ -151,7 +151,7 @@ pub struct ApprovalAnswer {
 }
 
 impl MessageContent {
-    /// Creates a text.
+    /// Creates a text content.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), extra: Map::new() })
@@ -182,7 +182,7 @@ impl MessageContent {
         })
     }
 
-    /// Returns the text, if this is one.
+    /// Returns the text, if this is a text content.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {

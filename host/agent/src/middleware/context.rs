@@ -92,7 +92,7 @@ pub struct FunctionContext {
 /// Arguments of a function call before they are validated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallArguments {
-    /// Text as the model wrote it.
+    /// JSON as the model wrote it.
     Text(String),
     /// Value set by middleware.
     Value(Value),
@@ -123,7 +123,7 @@ impl MiddlewareStage for FunctionContext {
 }
 
 impl CallArguments {
-    /// Returns the arguments as JSON text.
+    /// Returns the arguments as a JSON string.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {

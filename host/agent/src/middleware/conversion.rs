@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Converts failures of tools to error envelopes for the model (`RES-2`, `RES-5`). An error of host
-/// code that has no text for models stays an error, which the loop reports in generic words
+/// code that has no message for models stays an error, which the loop reports in generic words
 /// (`LOOP-14`).
 ///
 /// Every agent has one outside of all other function middleware (`MW-19`).

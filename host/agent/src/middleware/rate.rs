@@ -9,8 +9,7 @@ use cofferdam_tool::ToolFailure;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
-/// Rejects calls of a tool that is called too often. The failure says how long to wait, and the
-/// model may do something else.
+/// Rejects calls of a tool that is called too often. The failure tells the model how long to wait.
 #[derive(Debug)]
 pub struct RateLimit {
     calls_max: usize,

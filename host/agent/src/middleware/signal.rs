@@ -19,7 +19,7 @@ pub enum Signal<T> {
 #[derive(Debug)]
 pub enum FunctionSignal {
     /// Ends the call, and the loop after this batch: with this value, with the one set before, or
-    /// with the empty text (`MW-12`).
+    /// with the empty string (`MW-12`).
     Terminate(Option<FunctionValue>),
     /// Ends the run with this error; the call has no result (`MW-13`).
     FailClosed(BoxError),
@@ -45,7 +45,7 @@ pub enum FunctionError {
     /// A trap, a limit, a denial, or an error of a host tool.
     #[error("{}", .0.detail.as_deref().unwrap_or(.0.type_name()))]
     Tool(ToolError),
-    /// Middleware failed, or a tool that it called (`MW-11`).
+    /// Middleware failed, or a tool that middleware called (`MW-11`).
     #[error("{0}")]
     Other(BoxError),
 }

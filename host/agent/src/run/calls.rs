@@ -338,7 +338,7 @@ impl CallOutcome {
     }
 }
 
-/// Returns a part of an output that is not text.
+/// Returns an item of an output that is not text.
 fn blob(content: &ToolContent) -> Option<Data> {
     match content {
         ToolContent::Blob { media_type, data } => Some(Data {

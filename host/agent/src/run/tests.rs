@@ -90,7 +90,7 @@ fn agent(client: &ScriptedClient, log: &Log) -> AgentBuilder {
     Agent::builder(client.clone()).tools(toolset(log))
 }
 
-/// Returns the texts of results and of the model.
+/// Returns the strings of results and of the model.
 fn told(messages: &[Arc<Message>]) -> Vec<String> {
     let contents = messages.iter().flat_map(|message| &message.contents);
     let text = |content: &MessageContent| match content {

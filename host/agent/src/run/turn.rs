@@ -27,14 +27,14 @@ pub(super) struct RunTurn {
 }
 
 impl RunTurn {
-    /// Runs it to its end. Updates go where a caller reads them while it runs.
+    /// Runs to the end. Sends updates to `updates` while it runs, if there is one.
     pub(super) async fn take(
         self,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let cancellation = self.given.cancellation.clone();
-        // What is waited for in here stops by itself where it can; this is for what cannot, code of
-        // the caller's.
+        // Code of this crate stops by itself when the run is canceled. The second branch ends the
+        // run for code of the caller that does not.
         tokio::select! {
             biased;
             response = self.taken(updates) => response,
@@ -51,7 +51,8 @@ impl RunTurn {
         let input = NewMessages::new(self.input.clone());
         let resolution = match &session {
             Some(session) => settle(session, &input.answers),
-            // Nothing is recorded without a session, so nothing can be answered (`LOOP-45`).
+            // Without a session no requests are recorded, so there is nothing to answer
+            // (`LOOP-45`).
             None => BatchOutcome::Nothing,
         };
         let around = ProvidedContext {
@@ -99,8 +100,8 @@ impl RunTurn {
             session.set_service_id(Some(id.clone()));
         }
         let error = ended.err();
-        // What tools have done by then is done, and has to be known in the next turn. Where nothing
-        // was done there is nothing to know, and the caller says it again.
+        // The next turn must know about the work that tools have completed. If there is none,
+        // nothing is stored, and the caller sends its messages again.
         if error.is_none() || !response.messages.is_empty() {
             around.after(&response, &added.messages, error.as_ref()).await?;
         }
@@ -112,7 +113,7 @@ impl RunTurn {
     fn instructions(&self, tools: &RunTools, added: &ContextAdditions) -> Option<String> {
         let own =
             self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
-        // Under the name of its author: a source may be untrusted.
+        // Names the source of the instructions, because a source may be untrusted.
         let of_sources = tools.toolset().sources().filter_map(|source| {
             Some(format!("About the tools of `{}`:\n{}", source.name(), source.instructions()?))
         });
@@ -120,7 +121,8 @@ impl RunTurn {
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
-    /// The agent's providers, with a history if no other one has it (`SES-4`).
+    /// Returns the agent's providers, plus a history if the conversation is not stored otherwise
+    /// (`SES-4`).
     fn providers(&self) -> Vec<Arc<dyn ContextProvider>> {
         let parts = &self.agent.parts;
         let mut providers = parts.providers.clone();
@@ -135,7 +137,7 @@ impl RunTurn {
         providers
     }
 
-    /// Begins the guard's part of the run.
+    /// Starts the guard's part of the run.
     fn guard(&self) -> Arc<dyn RunGuard> {
         let parts = &self.agent.parts;
         let budgets =
@@ -161,7 +163,7 @@ impl RunTurn {
     }
 }
 
-/// The run as context providers see it.
+/// The run, as context providers see it.
 struct ProvidedContext {
     providers: Vec<Arc<dyn ContextProvider>>,
     session: Option<Session>,

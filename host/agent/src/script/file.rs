@@ -12,8 +12,8 @@ use crate::{
     TokenUsage,
 };
 
-/// Maximum size of a script in bytes. Scripts are written by hand, so a larger file is probably not
-/// one.
+/// Maximum size of a script in bytes. Scripts are written by users, so a larger file is probably
+/// not a script.
 pub const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Error returned when reading a script.

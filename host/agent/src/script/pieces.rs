@@ -37,8 +37,8 @@ fn of_message(message: Message, calls: &mut usize) -> Vec<Update> {
     deltas.into_iter().map(update).collect()
 }
 
-/// Splits a text into words. A text that follows another one begins a new content, or the two would
-/// be merged.
+/// Splits a text into words. A text that follows another one starts a new content, because the two
+/// would be merged otherwise.
 fn words(text: &TextContent, is_after_text: bool) -> Vec<Delta> {
     let mut words = text.text.split_inclusive(' ');
     let first = words.next().unwrap_or_default();

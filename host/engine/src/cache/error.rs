@@ -84,7 +84,7 @@ pub enum Rejection {
         /// Length of the file.
         length: u64,
     },
-    /// A file that was written by another version, or not by a cache at all.
+    /// The file was written by another version, or not by a cache.
     #[error("of an unknown format")]
     Format,
     /// The MAC does not match: changed, moved from another entry, or written with another key.

@@ -1,6 +1,6 @@
 //! Classification of the causes of failed calls by the table of error types.
 //!
-//! Causes are recognized by type. The text of an engine message goes into the record and is never
+//! Causes are recognized by type. The message of the engine goes into the record and is never
 //! inspected.
 
 use std::char::{CharTryFromError, DecodeUtf16Error};
@@ -74,7 +74,8 @@ fn bounded(value: &impl Display, bytes_max: usize) -> String {
     text.finish()
 }
 
-/// Accepts text up to a number of bytes and then fails, so that the formatting code stops as well.
+/// Accepts strings up to a number of bytes and then fails, so that the formatting code stops as
+/// well.
 struct BoundedWriter {
     text: String,
     bytes_max: usize,
@@ -152,7 +153,7 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant
         | Trap::UnalignedPointer => ErrorType::InvalidResult,
-        // A trap that the engine adds later has no name of its own either (`RES-7`).
+        // A trap that the engine adds later has no specific type either (`RES-7`).
         _ => ErrorType::TrapOther,
     }
 }

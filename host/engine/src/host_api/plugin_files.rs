@@ -180,8 +180,8 @@ fn entry_type(kind: EntryKind) -> EntryType {
     }
 }
 
-/// Converts an error of a store to the guest's error type, with the texts of the contract and
-/// without details of the host.
+/// Converts an error of a store to the guest's error type, with the messages of
+/// `docs/rules/files.md` and without details of the host.
 fn told(error: FileError) -> Error {
     let text = error.to_string();
     match error {

@@ -92,7 +92,7 @@ impl Component {
         }
     }
 
-    /// Reads the text of the manifest next to the component, if there is one.
+    /// Reads the manifest next to the component as a string, if there is one.
     pub(super) async fn read_manifest(&self) -> Result<Option<Arc<str>>, LoadError> {
         match (&self.manifest, &self.source) {
             (Some(text), _) => Ok(Some(Arc::clone(text))),

@@ -118,7 +118,8 @@ fn thread_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Without a CPU clock for threads, the wall-clock time of polls is used, which is never less.
+/// Returns the wall-clock time, for systems without a CPU clock for threads. Over a poll it
+/// advances at least as much as CPU time.
 #[cfg(not(unix))]
 fn thread_ns() -> u64 {
     wall_ns()

@@ -98,7 +98,7 @@ pub enum FileKind {
     Elf,
     /// An archive: zip, gzip, zstd or tar.
     Archive,
-    /// Text, perhaps the text format of WebAssembly.
+    /// Text, possibly the text format of WebAssembly.
     Text,
     /// Zero bytes, as in a sparse or broken download.
     Zeros,

@@ -1,4 +1,4 @@
-//! First check: whether the file is a component at all, and complete.
+//! First check: whether the file is a complete component.
 
 use super::error::{FileKind, Quantity, ScreenError};
 

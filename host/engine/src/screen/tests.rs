@@ -1,4 +1,4 @@
-//! Texts of all rejections, bombs against the default limits, and malformed bytes.
+//! Messages of all rejections, bombs against the default limits, and malformed bytes.
 
 mod bombs;
 
@@ -42,7 +42,7 @@ fn refusal_with(bytes: &[u8], limits: &ScreenLimits) -> String {
     screen(bytes, limits).unwrap_err().to_string()
 }
 
-/// Returns the text of the rejection of `text` when one limit is lowered, after checking that it
+/// Returns the message of the rejection of `text` when one limit is lowered, after checking that it
 /// passes with one more.
 fn just_over(text: &str, found: u64, limit: impl Fn(&mut ScreenLimits) -> &mut u64) -> String {
     let (bytes, mut limits) = (bytes(text), ScreenLimits::default());

@@ -27,7 +27,7 @@ fn case(name: &str, payload: Option<ValueShape>) -> VariantCase {
     VariantCase { name: name.to_owned(), payload }
 }
 
-/// The schema of a tool with one parameter.
+/// Returns the schema of a tool with one parameter.
 fn declared(parameter: &Field) -> String {
     let value = schema::of(&parameter.shape, Direction::Argument);
     schema::object([(parameter, value)].into_iter(), |field| {
@@ -44,7 +44,7 @@ fn decode(shape: &ValueShape, value: &Value) -> Result<Arguments, String> {
     decoded.map_err(|error| error.to_string())
 }
 
-/// There and back: decode, lower, lift.
+/// Decodes, lowers and lifts a value.
 fn round_trip(shape: &ValueShape, value: &Value) -> Value {
     let arguments = decode(shape, value).unwrap();
     let mut lowered = lower::parameters(&[field("v", shape.clone())], arguments.value()).unwrap();
@@ -254,7 +254,7 @@ fn lines_of_docs_about_parameters() {
     );
 }
 
-/// A component with nothing but a `package-docs` section.
+/// Returns a component with only a `package-docs` section.
 fn with_docs(section: &[u8]) -> Vec<u8> {
     let mut contents = b"\x0cpackage-docs".to_vec();
     contents.extend_from_slice(section);
@@ -303,7 +303,7 @@ fn any_integer() -> impl Strategy<Value = Integer> {
     prop::sample::select(vec![S8, U8, S16, U16, S32, U32, S64, U64])
 }
 
-/// Any form of a few levels.
+/// Generates any form of a few levels.
 fn any_shape() -> impl Strategy<Value = ValueShape> {
     let names = || {
         (1..5_usize).prop_map(|count| (0..count).map(|n| format!("name-{n}")).collect::<Vec<_>>())
@@ -343,7 +343,7 @@ fn any_shape() -> impl Strategy<Value = ValueShape> {
     })
 }
 
-/// Any value of a form, written as lifting writes it.
+/// Generates any value of a form, written as lifting writes it.
 fn any_value(shape: &ValueShape) -> BoxedStrategy<Value> {
     match shape {
         ValueShape::Bool => any::<bool>().prop_map(Value::from).boxed(),
@@ -444,7 +444,7 @@ proptest! {
         prop_assert_eq!(compiled.validate(&value), Ok(()), "{}", schema);
     }
 
-    /// Whatever decodes can be lowered: a model's JSON never ends in an error of the host.
+    /// Decoded arguments can always be lowered: a model's JSON never ends in an error of the host.
     #[test]
     fn what_decodes_can_be_lowered(shape in any_shape(), text in any_argument()) {
         let value = parse_json(&text).unwrap();
@@ -454,7 +454,7 @@ proptest! {
     }
 }
 
-/// JSON that is often nearly right.
+/// Generates JSON that is often nearly valid.
 fn any_argument() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "null",

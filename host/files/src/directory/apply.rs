@@ -150,7 +150,7 @@ impl<'t> Commit<'t> {
             }
         }
         self.tree.faults.point(CommitStep::LookAtVacated)?;
-        // It may have been swapped, changed or filled at the last moment.
+        // The file or directory may have been swapped, changed or filled at the last moment.
         require_same(&self.directory, &name, leaving)?;
         if leaving.is_directory
             && leaving.end == Removal::Deleted

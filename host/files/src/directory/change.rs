@@ -132,7 +132,7 @@ fn writable(directory: &Dir, name: &str, mode: WriteMode) -> Result<Option<Metad
     }
 }
 
-/// A directory and the names of those to create below it, each in the one before.
+/// Directory and the names of the directories to create below it, each inside the previous one.
 struct MissingDirectories {
     deepest: Dir,
     names: Vec<String>,

@@ -44,7 +44,7 @@ impl Tree {
     /// counts everything does this with each count.
     pub(super) fn tidy(&self) {
         let Ok(root) = self.existing_directory(&StorePath::ROOT) else { return };
-        // Another host finds what this walk misses, or it does no harm.
+        // Another host finds the files that this walk misses, or they do no harm.
         let _complete = self.walk_within(
             TIDY_STEPS_MAX,
             (&StorePath::ROOT, root),
@@ -95,8 +95,8 @@ fn remove_if_stale(found: &WalkEntry<'_>) {
         .ok()
         .and_then(|modified| SystemTime::now().duration_since(modified.into_std()).ok());
     if age.is_some_and(|age| age > TEMPORARY_AGE_MAX) {
-        // If another host removes it first, it is gone too; if that is not permitted, the next
-        // count tries again.
+        // If another host removes the file first, it is gone too. If removing is not permitted, the
+        // next count tries again.
         let _removed = found.directory.remove_file(found.name);
     }
 }

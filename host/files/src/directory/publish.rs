@@ -92,8 +92,8 @@ impl PublishedFile {
 
 /// Makes the changed names in `directory` durable.
 ///
-/// A failure is not reported: the change has taken place and cannot be undone, and some file
-/// systems cannot flush a directory at all.
+/// Failures are not reported: the change has taken place and cannot be undone, and some file
+/// systems cannot flush a directory.
 pub(super) fn flush_names(directory: &Dir) {
     #[cfg(unix)]
     {

@@ -25,13 +25,13 @@ const FORMAT: u32 = 1;
 /// is one rename, which needs no room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Everything that leaves its path moves into the directory of the commit.
+    /// Moves every entry that leaves its path into the directory of the commit.
     Vacate,
-    /// Everything is put at its new path.
+    /// Puts every entry at its new path.
     Fill,
-    /// The commit cannot be made: everything that was put at a new path is taken back.
+    /// Takes back every entry that was put at a new path, because the commit cannot be made.
     Unfill,
-    /// Everything that left goes back to its path.
+    /// Moves every entry that left its path back there.
     Unvacate,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct Departure {
 pub(super) enum Removal {
     Deleted,
     Moved,
-    /// It stays where it is until something takes its place. It is given a second name, so that it
-    /// can be restored.
+    /// Another entry replaces this one, which stays at its path until then. It gets a second name,
+    /// so that it can be restored.
     Replaced,
 }
 
@@ -84,9 +84,9 @@ pub(super) struct Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ArrivalSource {
-    /// It is new and was written beforehand.
+    /// The entry is new and was written beforehand.
     Staged,
-    /// It left another path; the number is its index in `leaving`.
+    /// The entry left another path; the number is its index in `leaving`.
     Vacated(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Tests of directory stores beyond the contract of all stores.
+//! Tests of directory stores beyond the checks that all stores share.
 
 use std::fs;
 use std::time::Duration;

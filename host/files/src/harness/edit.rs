@@ -1,4 +1,4 @@
-//! Changing a part of a file (`FILE-40`, `FILE-41`).
+//! Edits of a part of a file (`FILE-40`, `FILE-41`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use super::requests::LineEdit;
 use crate::path::quoted;
 use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, WriteMode};
 
-/// The longest file that is edited, before and after, in bytes.
+/// Maximum length of a file that can be edited, before and after the edit, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Maximum number of attempts of an edit, which is made anew if a plugin or another process came
-/// first. Edits of this process wait for each other (`turns.rs`).
+/// Maximum number of attempts of an edit. An edit is repeated if a plugin or another process has
+/// written the file in between. Edits within this process wait for each other (`turns.rs`).
 pub(super) const TRIES_MAX: usize = 64;
 
-/// A file after an edit.
+/// Outcome of an edit.
 pub(super) struct EditResult {
-    /// Number of changed places.
+    /// Number of replacements.
     pub(super) count: usize,
     /// New length in bytes.
     pub(super) bytes: usize,
 }
 
-/// The new content of a file, and how many places are changed in it.
+/// New content of a file and the number of replacements in it.
 type EditOutcome = Result<(String, usize), OperationRefusal>;
 
-/// Reads `path`, changes it and writes it back. If the file has been written meanwhile, makes the
-/// change anew in what was written, so that of several edits at a time none is lost. The caller has
-/// the turn of the file.
+/// Reads `path`, changes its content and writes it back. If the file has been written in between,
+/// repeats the change on the new content, so that concurrent edits are never lost. The caller holds
+/// the file's permit.
 pub(super) async fn edit(
     store: &Arc<dyn FileStore>,
     path: &StorePath,
@@ -48,13 +48,13 @@ pub(super) async fn edit(
             Err(error @ FileError::Conflict { .. }) => lost = Some(error),
             Err(error) => return Err(OperationRefusal::reason(error)),
         }
-        // A store in memory never waits.
+        // A store in memory never yields by itself.
         tokio::task::yield_now().await;
     }
     Err(lost.map_or(OperationRefusal::NotFound, OperationRefusal::reason))
 }
 
-/// `content` with `old` replaced by `new`.
+/// Returns `content` with `old` replaced by `new`.
 pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) -> EditOutcome {
     let count = content.matches(old).count();
     if count == 0 {
@@ -71,15 +71,16 @@ pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) 
     Ok((content.replace(old, new), count))
 }
 
-/// `content` with `text` at its end.
+/// Returns `content` with `text` appended.
 pub(super) fn appended(content: &str, text: &str) -> EditOutcome {
     check_bytes(content.len().saturating_add(text.len()))?;
     Ok((format!("{content}{text}"), 1))
 }
 
-/// `content` with lines replaced by number, all or none.
+/// Returns `content` with all of `edits` applied, or an error if one of them is invalid.
 pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> EditOutcome {
-    // A content that ends in a line feed has one more, empty line (`FILE-30`); so has an empty one.
+    // Content that ends in a line feed has one more, empty line (`FILE-30`), and so has empty
+    // content.
     let last = if content.is_empty() || content.ends_with('\n') { Some("") } else { None };
     let lines: Vec<&str> = content.split_inclusive('\n').chain(last).collect();
     let mut replacements = BTreeMap::new();
@@ -113,7 +114,7 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> EditOutcome {
     Ok((new.copied().collect(), replacements.len()))
 }
 
-/// A line without its terminator.
+/// Returns `line` without its terminator.
 fn bare(line: &str) -> &str {
     match line.strip_suffix('\n') {
         Some(line) => line.strip_suffix('\r').unwrap_or(line),
@@ -121,7 +122,7 @@ fn bare(line: &str) -> &str {
     }
 }
 
-/// Before anything is allocated.
+/// Returns an error if a file of `bytes` is too large to edit. Called before anything is allocated.
 fn check_bytes(bytes: usize) -> Result<(), OperationRefusal> {
     if u64::try_from(bytes).is_ok_and(|bytes| bytes <= FILE_BYTES_MAX) {
         return Ok(());

@@ -71,7 +71,7 @@ pub(super) async fn read(
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     text: String,
-    /// Offset of the text in bytes: that of the first whole character at or after the requested
+    /// Offset of `text` in bytes: that of the first whole character at or after the requested
     /// offset.
     offset: u64,
     /// Offset of the next part; `None` at the end of the file.
@@ -136,7 +136,7 @@ async fn read_in_chunks(
     Err(OperationRefusal::reason(FileError::Conflict { path: path.clone() }))
 }
 
-/// Reads a text in pieces and keeps the requested lines.
+/// Reads content in pieces and collects the requested lines.
 struct LineScanner {
     range: LineRange,
     bytes_max: u64,

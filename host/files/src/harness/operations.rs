@@ -1,4 +1,4 @@
-//! Operations of the tools, and their texts.
+//! Operations of the file tools, and their messages.
 
 use cofferdam_tool::record::{FileChange, FileChangeKind};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::{
 pub(super) enum OperationRefusal {
     /// `File '<f>' not found.`
     NotFound,
-    /// Text after the words that name the operation (`FILE-43`).
+    /// Message after the words that name the operation (`FILE-43`).
     Reason(String),
 }
 
@@ -40,15 +40,15 @@ impl From<FileError> for OperationRefusal {
     }
 }
 
-/// Names that one answer tells of those that it leaves out.
+/// Maximum number of names that an answer lists of the entries that it leaves out.
 const NOT_SHOWN_TOLD_MAX: usize = 5;
-/// Characters of such a name.
+/// Maximum length of such a name, in characters.
 const NOT_SHOWN_CHARS_MAX: usize = 80;
 
 type ToolAnswer = Result<ToolResult, OperationRefusal>;
 
 impl CallWork<'_> {
-    /// Carries out one request.
+    /// Runs one request.
     pub(super) async fn run(&self, request: FileToolRequest) -> ToolResult {
         match request {
             FileToolRequest::SaveFile(request) => {
@@ -86,7 +86,7 @@ impl CallWork<'_> {
         }
     }
 
-    /// `FILE-34`
+    /// Saves a file (`FILE-34`).
     async fn save(&self, request: &SaveFile) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         let shown = quoted(&request.file_name);
@@ -94,8 +94,8 @@ impl CallWork<'_> {
             return self.append(request, view, &path).await;
         }
         let (mode, what) = if request.overwrite {
-            // For the record alone: what happens to a file that comes or goes meanwhile is up to
-            // the write.
+            // Only for the record. If another call creates or deletes the file in between, the
+            // write decides.
             let is_there = view.store.stat(&path).await.is_ok();
             (
                 WriteMode::Replace,
@@ -114,12 +114,12 @@ impl CallWork<'_> {
                 "File '{shown}' already exists. To replace it, save again with overwrite set to \
                  true."
             ))),
-            // A store that loses its directory under a write is not a missing file.
+            // A store can lose its directory during a write. That must not read as a missing file.
             Err(error) => Err(OperationRefusal::reason(error)),
         }
     }
 
-    /// Adds text to the end of a file, which is created if there is none.
+    /// Appends a string to a file, which is created if it is missing.
     async fn append(&self, request: &SaveFile, view: &View<'_>, path: &StorePath) -> ToolAnswer {
         if request.overwrite {
             return Err(OperationRefusal::reason("overwrite and append must not both be true."));
@@ -148,7 +148,7 @@ impl CallWork<'_> {
         })
     }
 
-    /// `FILE-35`
+    /// Reads a file (`FILE-35`).
     async fn read(&self, request: &ReadFile) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if let Some(given) = &request.offset {
@@ -172,7 +172,7 @@ impl CallWork<'_> {
         }
     }
 
-    /// `FILE-36`
+    /// Deletes a file (`FILE-36`).
     async fn delete(&self, request: &OneFile) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         view.store.delete(&path).await?;
@@ -183,7 +183,7 @@ impl CallWork<'_> {
         })
     }
 
-    /// `FILE-37`
+    /// Lists a directory (`FILE-37`).
     async fn list(&self, request: &ListFiles) -> ToolAnswer {
         let directory = self.views.directory(request.directory.as_deref())?;
         let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
@@ -210,7 +210,7 @@ impl CallWork<'_> {
         Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
-    /// The root above several stores.
+    /// Lists the root above several stores.
     async fn list_all(&self, scope: Scope) -> Result<Listing, OperationRefusal> {
         let mut whole = Listing::default();
         for view in &self.views.0 {
@@ -233,7 +233,7 @@ impl CallWork<'_> {
         Ok(Listing { not_shown, ..Listing::sorted(entries, is_truncated) })
     }
 
-    /// `FILE-38`
+    /// Searches files (`FILE-38`).
     async fn search(&self, request: &SearchFiles) -> ToolAnswer {
         let directory = self.views.directory(request.directory.as_deref())?;
         let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
@@ -276,14 +276,14 @@ impl CallWork<'_> {
         Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
-    /// `FILE-39`
+    /// Reads lines of a file (`FILE-39`).
     async fn read_lines(&self, request: &ReadLines) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         let range = LineRange::new(&request.start_line, request.end_line.as_ref())?;
         lines::read(&*view.store, &path, range, view.options.read_bytes_max).await.map(text)
     }
 
-    /// `FILE-40`
+    /// Replaces a string in a file (`FILE-40`).
     async fn replace(&self, request: &Replace) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if request.old_string.is_empty() {
@@ -301,7 +301,7 @@ impl CallWork<'_> {
         })
     }
 
-    /// `FILE-41`
+    /// Replaces lines of a file (`FILE-41`).
     async fn replace_lines(&self, request: &ReplaceLines) -> ToolAnswer {
         let StoreAddress { view, path } = self.views.file(&request.file_name)?;
         if request.edits.is_empty() {
@@ -317,7 +317,7 @@ impl CallWork<'_> {
         })
     }
 
-    /// `FILE-42`
+    /// Creates a directory (`FILE-42`).
     async fn create_directory(&self, request: &CreateDirectory) -> ToolAnswer {
         let shown = quoted(&request.directory);
         let SearchRoot::In(StoreAddress { view, path }) =
@@ -350,7 +350,7 @@ fn change(view: &View<'_>, path: &StorePath, what: FileChangeKind, bytes: usize)
     }
 }
 
-/// Returns the answer, or the reason for a missing one (`FILE-43`).
+/// Returns the answer as a result. Turns a refusal into its message (`FILE-43`).
 fn told(answered: ToolAnswer, what: &str, argument: Option<&str>) -> ToolResult {
     let quotes = argument.map(|argument| format!(" '{}'", quoted(argument))).unwrap_or_default();
     match answered {
@@ -396,7 +396,7 @@ fn not_shown(left_out: &NotShown) -> Option<Value> {
     Some(json!({ "not_shown": count, "reason": format!("{count} {words} not shown: {told}.") }))
 }
 
-/// A name that is escaped already, cut to a length that users read.
+/// Returns a name, which is escaped already, cut to [`NOT_SHOWN_CHARS_MAX`] characters.
 fn quoted_name(name: &str) -> String {
     let mut shown: String = name.chars().take(NOT_SHOWN_CHARS_MAX).collect();
     if shown.len() < name.len() {
@@ -409,7 +409,7 @@ fn scope(is_recursive: bool) -> Scope {
     if is_recursive { Scope::Recursive } else { Scope::Children }
 }
 
-/// Content as text (`FILE-15`).
+/// Converts content to a string, or returns an error if it is not UTF-8 (`FILE-15`).
 pub(super) fn utf8(content: Vec<u8>, path: &StorePath) -> Result<String, OperationRefusal> {
     String::from_utf8(content).map_err(|_| OperationRefusal::reason(FileError::not_text(path)))
 }

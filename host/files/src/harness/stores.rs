@@ -1,5 +1,5 @@
-//! The stores behind the tools: which one a path means, what may be seen of it, and which calls
-//! need approval.
+//! The stores behind the tools: which store a path refers to, which paths are visible, and which
+//! calls need approval.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,29 +16,29 @@ use crate::{
     RestrictedStore, StorePath, Transaction,
 };
 
-/// Different failures that one record tells.
+/// Maximum number of different failures in one record.
 const FAILURES_MAX: usize = 8;
 
-/// Says for some calls whether the user has to approve them.
+/// Decides for some calls whether the user has to approve them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ApprovalRule {
-    /// The tools, with or without `file_access_`; all tools if it is empty.
+    /// Names of the tools, with or without `file_access_`. If empty, the rule applies to all tools.
     #[serde(default)]
     pub tools: Vec<ToolWord>,
-    /// The paths, relative to the root of the store; all paths if it is empty.
+    /// Paths relative to the root of the store. If empty, the rule applies to all paths.
     #[serde(default)]
     pub paths: PathPatterns,
     /// True if the calls need approval.
     pub needs_approval: bool,
 }
 
-/// The name of a file-access tool in a rule.
+/// Name of a file-access tool in a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolWord(FileTool);
 
-/// A name in a rule that is not one of a file-access tool.
+/// Error: a name in a rule is not a file-access tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a file-access tool; expected one of save_file, read_file, delete_file, list_files, search_files, \
@@ -65,8 +65,8 @@ impl ApprovalRule {
         self.tools.is_empty() || self.tools.iter().any(|word| word.0 == tool)
     }
 
-    /// Returns true if the rule decides about a call of `tool` with `path`. One that asks for
-    /// approval also decides about a listing or a search that may come to its paths.
+    /// Returns true if the rule decides about a call of `tool` with `path`. A rule that asks for
+    /// approval also decides about a listing or a search that may reach its paths.
     fn decides(&self, tool: FileTool, path: &str) -> bool {
         let may_come_to = tool.reads_below() && self.needs_approval;
         self.is_about(tool) && (self.paths.is_empty() || may_come_to || self.paths.matches(path))
@@ -95,7 +95,7 @@ impl FileAccessOptions {
     }
 }
 
-/// The failures of services that a call has met, for the operator.
+/// Failures of services during one call, for the operator.
 #[derive(Clone, Default)]
 pub(super) struct Failures(Arc<Mutex<Vec<String>>>);
 
@@ -114,7 +114,7 @@ impl Failures {
     }
 }
 
-/// One of the stores, as a call sees it.
+/// One store, as a call sees it.
 pub(super) struct View<'a> {
     pub(super) name: &'a str,
     pub(super) options: &'a FileAccessOptions,
@@ -124,31 +124,31 @@ pub(super) struct View<'a> {
 /// Views of all stores in one call.
 pub(super) struct Views<'a>(pub(super) Vec<View<'a>>);
 
-/// A place in one of the stores.
+/// A path in one of the stores.
 pub(super) struct StoreAddress<'v> {
     pub(super) view: &'v View<'v>,
     pub(super) path: StorePath,
 }
 
-/// A directory to look into.
+/// Directory of a listing or search.
 pub(super) enum SearchRoot<'v> {
-    /// One in a store.
+    /// A directory in one store.
     In(StoreAddress<'v>),
     /// The root above several stores.
     AboveAll,
 }
 
 impl<'a> Views<'a> {
-    /// Creates the views of `stores` for a call with `context`. Its changes go into `transaction`
-    /// if there is one.
+    /// Creates the views of `stores` for a call with `context`. If there is a `transaction`,
+    /// changes go into it.
     pub(super) fn new(
         stores: &'a [FileAccessStore],
         transaction: Option<&Transaction>,
         context: &CallContext,
         failures: &Failures,
     ) -> Self {
-        // What a plugin has called is a part of its call; what a model has called is an operation
-        // of its own (`FILE-23`).
+        // A call made by a plugin is a part of the plugin's call. A call made by a model is an
+        // operation by itself (`FILE-23`).
         let outer =
             context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
         let view = |part: &'a FileAccessStore| {
@@ -175,7 +175,7 @@ impl<'a> Views<'a> {
                     Arc::new(RestrictedStore::new(store, hidden, read_only))
                 }
             };
-            // The directories of this machine have no service behind them.
+            // Stores in directories of this machine have no service behind them.
             let store: Arc<dyn FileStore> = match store.root_ambient() {
                 Some(_) => store,
                 None => {
@@ -188,12 +188,12 @@ impl<'a> Views<'a> {
         Self(stores.iter().map(view).collect())
     }
 
-    /// The options that hold for an answer about all stores.
+    /// Returns the options that apply to an answer about all stores.
     pub(super) fn options(&self) -> Option<&'a FileAccessOptions> {
         self.0.first().map(|view| view.options)
     }
 
-    /// The file that `given` means.
+    /// Returns the address of the file `given`.
     pub(super) fn file(&self, given: &str) -> Result<StoreAddress<'_>, OperationRefusal> {
         if let [view] = self.0.as_slice() {
             let path = StorePath::file_under(given, view.store.names())
@@ -205,7 +205,7 @@ impl<'a> Views<'a> {
         self.place(given, &path)
     }
 
-    /// The directory that `given` means; the root if there is none.
+    /// Returns the directory `given`, or the root if it is `None`.
     pub(super) fn directory(
         &self,
         given: Option<&str>,
@@ -225,7 +225,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// The place of a path that begins with the name of a store.
+    /// Returns the address of a path that begins with the name of a store.
     fn place(&self, given: &str, path: &StorePath) -> Result<StoreAddress<'_>, OperationRefusal> {
         let name = path.segments().next().unwrap_or_default();
         let Some(view) = self.0.iter().find(|view| view.name == name) else {
@@ -238,7 +238,7 @@ impl<'a> Views<'a> {
         };
         let root = StorePath::ROOT.child(view.name).map_err(OperationRefusal::reason)?;
         let below = path.below(&root).unwrap_or_default();
-        // The rules for names are those of the store, and errors quote what was given.
+        // Checks names by the rules of the store. Errors quote the path as given.
         StorePath::directory_under(given, view.store.names()).map_err(OperationRefusal::reason)?;
         let path = StorePath::directory_under(below, view.store.names())
             .map_err(OperationRefusal::reason)?;
@@ -251,7 +251,7 @@ impl<'a> Views<'a> {
     }
 }
 
-/// Returns true if the user has to approve a call of `tool` with `arguments`, which are decoded.
+/// Returns true if the user has to approve a call of `tool` with the decoded `arguments`.
 pub(super) fn needs_approval(
     stores: &[FileAccessStore],
     tool: FileTool,
@@ -260,7 +260,7 @@ pub(super) fn needs_approval(
     let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
     let given = argument("file_name").or_else(|| argument("directory")).unwrap_or_default();
     let Ok(path) = StorePath::directory_under(given, NameRules::Native) else {
-        // The call is refused whatever the user says.
+        // Such a call is refused whatever the user answers.
         return stores.iter().any(|store| store.options.may_need_approval(tool));
     };
     if let [store] = stores {

@@ -95,8 +95,8 @@ impl ObjectDraft {
         self.now.insert(path.as_str().to_owned(), Holds::Content(content));
     }
 
-    /// Keeps a directory when the last thing in it goes (`FILE-12`). Always writes its marker,
-    /// because another host may be removing the rest at the same time.
+    /// Keeps a directory when its last entry is removed (`FILE-12`). Always writes its marker,
+    /// because another host may be removing the other entries at the same time.
     fn keep_parent(&mut self, path: &StorePath) {
         if let Some((parent, _)) = path.split().filter(|(parent, _)| !parent.is_root()) {
             self.create_directory(&parent);

@@ -15,11 +15,11 @@ use crate::{Changes, EntryKind, StorePath};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It did not exist before.
+    /// The path did not exist before.
     Created,
-    /// Its content has changed.
+    /// The content has changed.
     Changed,
-    /// It no longer exists.
+    /// The path no longer exists.
     Deleted,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of overlays beyond the contract of all stores.
+//! Tests of overlays beyond the checks that all stores share.
 
 use super::*;
 use crate::{CreateOnly, DirectoryOptions, DirectoryStore, MemoryStore, Quota, testing};

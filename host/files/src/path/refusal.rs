@@ -1,4 +1,4 @@
-//! Reasons why a string is not a path, in the words of the contract.
+//! Reasons why a string is not a path, in the words of `FILE-2` to `FILE-6`.
 
 use std::fmt;
 

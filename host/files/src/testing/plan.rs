@@ -22,7 +22,7 @@ const QUOTA: Quota = Quota {
     counts: QuotaCounts::Total,
 };
 
-/// Result of an operation, as text.
+/// Result of an operation as a string.
 pub(super) type Said = Result<String, String>;
 
 /// One operation of a plan.

@@ -1,4 +1,4 @@
-//! Errors of remote tool calls, with the texts that the model sees (`MCP-18` to `MCP-33`).
+//! Errors of remote tool calls, with the messages that the model sees (`MCP-18` to `MCP-33`).
 
 use cofferdam_tool::{ErrorType, Outcome, ToolError, ToolFailure};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::remote::RequestError;
 
-/// Error of a remote tool call. Its text contains only the message and no inner error.
+/// Error of a remote tool call. Its message contains no inner error.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say it")]
@@ -122,7 +122,7 @@ impl CallError {
         })
     }
 
-    /// Returns details for the log that the text does not contain.
+    /// Returns details for the log that the message does not contain.
     fn detail(&self) -> Option<String> {
         match self {
             Self::Reconnect { detail } | Self::Other { detail, .. } => Some(detail.clone()),

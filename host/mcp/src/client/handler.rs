@@ -51,7 +51,7 @@ fn reread<T: DeserializeOwned>(value: impl Serialize) -> Option<T> {
     serde_json::from_value(serde_json::to_value(value).ok()?).ok()
 }
 
-/// Calls `find`, and once more after a short wait if it finds nothing.
+/// Calls `find`, and a second time after a short wait if it finds nothing.
 async fn found<T>(find: impl Fn() -> Option<T>) -> Option<T> {
     if let Some(found) = find() {
         return Some(found);

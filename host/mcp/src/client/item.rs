@@ -11,7 +11,7 @@ use super::answer::CallAnswer;
 
 /// Media type of binary data without a declared one.
 const UNKNOWN_BYTES: &str = "application/octet-stream";
-/// Text of an empty result.
+/// String form of an empty result.
 const NOTHING: &str = "null";
 
 /// One item of a result.
@@ -27,9 +27,9 @@ pub struct Item {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ItemKind {
-    /// Text.
+    /// A string.
     Text(String),
-    /// Structured content. Its text form is compact JSON.
+    /// Structured content. Its string form is compact JSON.
     Structured(Value),
     /// Binary data.
     Data {
@@ -137,8 +137,8 @@ impl Item {
 }
 
 /// Returns the output of a call. Structured content stays a JSON value, so that clients also
-/// receive it as one. A string or null becomes its JSON form as text, because the text form of
-/// these values would differ from their JSON.
+/// receive it as one. A string or null becomes a string with its JSON, because the text form of
+/// these values (`RES-16`) differs from their JSON.
 #[must_use]
 pub fn into_output(items: Vec<Item>) -> Output {
     let content = |item: Item| match item.kind {

@@ -68,7 +68,7 @@ pub(crate) const CANCEL_WAIT: Duration = Duration::from_secs(5);
 /// Minimum time between two reloads of the tools, however often a server reports changes.
 pub(crate) const RELOAD_SPACING: Duration = Duration::from_secs(1);
 
-/// Returns a prefix of the text of at most `bytes_max` bytes.
+/// Returns the longest prefix of `text` of at most `bytes_max` bytes.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }

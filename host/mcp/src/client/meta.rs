@@ -15,7 +15,7 @@ pub enum MetaError {
 }
 
 /// Merges the metadata of the host, of the trace and of the tool's listing; later sources override
-/// earlier ones. Returns `None` if there is no source at all.
+/// earlier ones. Returns `None` if there is no source.
 ///
 /// # Errors
 /// If the host's metadata is not a map or contains an invalid key.

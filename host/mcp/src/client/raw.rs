@@ -43,8 +43,8 @@ pub(crate) fn message(
     serde_json::from_value(message)
 }
 
-/// Returns the text of a message as the SDK should read it. Invalid messages are left for the SDK
-/// to reject.
+/// Returns a message in the form that the SDK should read. Leaves invalid messages for the SDK to
+/// reject.
 pub(crate) fn text(text: String) -> String {
     // Only large messages and results are changed, and most events are neither.
     if text.len() <= OWN_MESSAGE_BYTES_MAX && !text.contains("\"result\"") {

@@ -56,11 +56,11 @@ pub enum RequestError {
         /// Number of the connection.
         connection: u64,
     },
-    /// The server sent too many requests of its own while it worked on this one, and the connection
-    /// was closed.
+    /// The server sent too many requests while it processed this one, and the client closed the
+    /// connection.
     #[error("the server sent too many requests")]
     Flooded,
-    /// Any other error; the text is for the log.
+    /// Any other error, with a message for the log.
     #[error("{0}")]
     Other(String),
 }
@@ -70,8 +70,8 @@ pub enum RequestError {
 #[error("cannot reconnect: {0}")]
 pub struct ReconnectFailed(pub String);
 
-/// Text by which a server reports an unknown session. There is no error code for it, so this is the
-/// only place where a message text matters (`MCP-19`).
+/// Message by which a server reports an unknown session. There is no error code for it, so this is
+/// the only place that compares a message (`MCP-19`).
 const SESSION_ENDED: &str = "session terminated";
 
 impl RequestError {

@@ -19,7 +19,7 @@ pub trait SamplingHandler: Send + Sync {
     /// Answers `sampling/createMessage` with a result of that request. `maxTokens` is at most 4096.
     ///
     /// # Errors
-    /// The reason for the refusal; the text goes to the server.
+    /// Returns the reason for the refusal, which is sent to the server.
     async fn create_message(&self, parameters: Map<String, Value>) -> Result<Value, String>;
 }
 

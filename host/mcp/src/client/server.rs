@@ -114,7 +114,7 @@ impl RemoteServer {
     /// Reads a resource of the server.
     ///
     /// # Errors
-    /// [`CallError`], with a text that may be shown.
+    /// [`CallError`], with a message that may be shown.
     pub async fn read_resource(&self, uri: &str, call: &CallContext) -> Result<Value, CallError> {
         let parameters = Map::from_iter([("uri".to_owned(), uri.into())]);
         self.inner.pass(uri, "resources/read", parameters, call).await
@@ -123,7 +123,7 @@ impl RemoteServer {
     /// Gets a prompt of the server unchanged.
     ///
     /// # Errors
-    /// [`CallError`], with a text that may be shown.
+    /// [`CallError`], with a message that may be shown.
     pub async fn get_prompt(
         &self,
         prompt: &str,

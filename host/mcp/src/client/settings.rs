@@ -13,15 +13,14 @@ use super::{
     StdioCommand, TaskOptions,
 };
 
-/// Everything that the user says about one server. A connection is made with it; no call can change
-/// it.
+/// Settings of one server. They are fixed when a connection is made; no call can change them.
 #[derive(Clone)]
 pub struct ServerSettings {
     /// Display name of the server.
     pub name: String,
-    /// Endpoint.
+    /// Address or command of the server.
     pub endpoint: ServerEndpoint,
-    /// Admission of its tools, and their local names.
+    /// Admission of the server's tools, and their local names.
     pub admission: Admission,
     /// Calls that need approval.
     pub approval: ApprovalMode,
@@ -29,38 +28,38 @@ pub struct ServerSettings {
     pub extras: Extras,
     /// Options of tasks.
     pub tasks: TaskOptions,
-    /// Half of a result to use.
+    /// Part of a result to use: content, structured content or both.
     pub selection: SelectionMode,
-    /// True if its tools are offered.
+    /// True if the server's tools are offered.
     pub loads_tools: bool,
-    /// True if its prompts are offered as tools.
+    /// True if the server's prompts are offered as tools.
     pub loads_prompts: bool,
-    /// True if it may ask the user, by way of the caller.
+    /// True if the server may ask the user questions, which the caller relays.
     pub may_elicit: bool,
-    /// Handler of sampling requests; without one the server's requests are refused.
+    /// Handler of sampling requests. Without one, the client refuses them.
     pub sampling: Option<Arc<dyn SamplingHandler>>,
     /// Generation of the protocol.
     pub generation: Generation,
     /// Decides which definitions and instructions of the server are used; without one, all are.
     pub review: Option<Arc<dyn Review>>,
-    /// Hides the secrets that the server is given, should it show them.
+    /// Hides secrets that the server received, in case it repeats them.
     pub redactor: Option<Arc<Redactor>>,
-    /// Maximum time of the first messages of a connection.
+    /// Maximum duration of the first messages of a connection.
     pub connect_wait: Duration,
-    /// Maximum time of a call that is not a task.
+    /// Maximum duration of a call that is not a task.
     pub call_wait: Duration,
 }
 
 /// Endpoint of a server.
 #[derive(Debug, Clone)]
 pub enum ServerEndpoint {
-    /// A process that is started for this connection.
+    /// Process that is started for this connection.
     Command(StdioCommand),
-    /// An address.
+    /// Address of a server over HTTP.
     Http(HttpEndpoint),
 }
 
-/// A server that speaks streamable HTTP.
+/// Server that speaks streamable HTTP.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     url: Url,
@@ -68,13 +67,14 @@ pub struct HttpEndpoint {
     oauth: Option<OAuthSettings>,
 }
 
-/// Generations of the protocol.
+/// Generation of the protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Generation {
-    /// The server is asked, and the handshake follows if it does not know the question.
+    /// Asks the server for a stateless connection first, and falls back to the handshake if the
+    /// server does not know that request.
     #[default]
     Auto,
-    /// The handshake alone (revisions up to 2025-11-25).
+    /// Only the handshake (revisions up to 2025-11-25).
     Handshake,
     /// Without a handshake (revision 2026-07-28).
     Stateless,
@@ -84,25 +84,25 @@ pub enum Generation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidEndpoint {
-    /// The text is no URL.
+    /// The string is not a URL.
     #[error("the address is no URL: {0}")]
     Url(#[from] url::ParseError),
-    /// The URL is of another kind.
+    /// The URL has a scheme other than `http` or `https`.
     #[error("the address begins with `http` or `https`, not with `{0}`")]
     Scheme(String),
-    /// Names and passwords belong in headers.
+    /// The URL contains a user name or a password, which belong in headers.
     #[error("the address holds a name or a password; pass a header instead")]
     Credentials,
-    /// Others on the network could read along.
+    /// The connection is unencrypted, so others on the network could read the secrets.
     #[error("secrets are sent only over https, or to this machine")]
     SecretOverPlainHttp,
 }
 
 impl HttpEndpoint {
-    /// A server at `url`, without secrets.
+    /// Returns an endpoint at `url`, without secrets.
     ///
     /// # Errors
-    /// [`InvalidEndpoint`] for what is no address of HTTP.
+    /// [`InvalidEndpoint`] if `url` is not an HTTP address.
     pub fn new(url: &str) -> Result<Self, InvalidEndpoint> {
         let url = Url::parse(url)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -114,11 +114,11 @@ impl HttpEndpoint {
         Ok(Self { url, headers: Vec::new(), oauth: None })
     }
 
-    /// Adds headers to every request. They go to the origin of the address only.
+    /// Adds headers to every request. They are sent only to the origin of the address.
     ///
     /// # Errors
-    /// [`InvalidEndpoint::SecretOverPlainHttp`] for an address that is neither encrypted nor on
-    /// this machine.
+    /// [`InvalidEndpoint::SecretOverPlainHttp`] if the address is neither encrypted nor on this
+    /// machine.
     pub fn with_headers(
         mut self,
         headers: Vec<(HeaderName, HeaderValue)>,
@@ -131,25 +131,25 @@ impl HttpEndpoint {
         Ok(self)
     }
 
-    /// Authorises by OAuth when the server asks for it.
+    /// Authorizes with OAuth when the server requires it.
     ///
     /// # Errors
-    /// As for [`HttpEndpoint::with_headers`].
+    /// Same as [`HttpEndpoint::with_headers`].
     pub fn with_oauth(mut self, oauth: OAuthSettings) -> Result<Self, InvalidEndpoint> {
         self.check_secrecy()?;
         self.oauth = Some(oauth);
         Ok(self)
     }
 
-    /// Forgets the tokens that are kept for this server. The authorization server is not informed.
+    /// Deletes the stored tokens for this server. The authorization server is not informed.
     ///
     /// # Errors
-    /// When they may still be there.
+    /// Returns an error if the tokens may still be stored.
     pub fn forget_credentials(&self) -> std::io::Result<()> {
         self.oauth.as_ref().map_or(Ok(()), |oauth| oauth.forget(&self.url))
     }
 
-    /// The address.
+    /// Returns the address.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -173,7 +173,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Returns whether an address is on this machine, by its text alone.
+/// Returns whether an address names this machine, without resolving it.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -184,8 +184,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 }
 
 impl ServerSettings {
-    /// The settings for a server without further configuration: all its tools under their own
-    /// names, its prompts as tools, no approval, questions to the caller, no sampling.
+    /// Returns the settings for a server without further configuration: all its tools under their
+    /// own names, its prompts as tools, no approval, questions relayed to the caller, no sampling.
     #[must_use]
     pub fn new(name: impl Into<String>, endpoint: ServerEndpoint) -> Self {
         Self {

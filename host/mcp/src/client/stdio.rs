@@ -161,7 +161,7 @@ impl Transport<RoleClient> for StdioTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let line = self.next_line().await?;
-            // Some servers print other text to standard output; it is skipped.
+            // Some servers print lines that are not messages to standard output; they are skipped.
             let read = serde_json::from_slice::<Value>(line)
                 .and_then(|read| raw::message(read, line.len()));
             match read {

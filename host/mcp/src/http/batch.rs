@@ -1,4 +1,4 @@
-//! Batches of JSON-RPC messages, which revision 2025-03-26 has and later ones do not.
+//! Batches of JSON-RPC messages, which exist only in revision 2025-03-26.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -12,14 +12,14 @@ use super::sessions::session_id;
 use super::{Body, HttpService, refusal};
 use crate::server::{BATCH_MAX, BATCH_REVISION};
 
-/// Returns whether a request holds a batch.
+/// Returns whether a request contains a batch.
 pub(super) fn is_batch(parts: &Parts, body: &[u8]) -> bool {
     parts.method == Method::POST && body.trim_ascii_start().first() == Some(&b'[')
 }
 
 impl HttpService {
-    /// Answers each message of a batch as if it had come by itself; the answers follow one another
-    /// as events.
+    /// Answers each message of a batch as a separate request and returns the answers as events in
+    /// sequence.
     pub(super) async fn batch(&self, parts: Parts, body: &[u8], principal: &str) -> Response<Body> {
         let is_older = parts
             .headers
@@ -35,7 +35,7 @@ impl HttpService {
             Ok(_) => return refusal(StatusCode::BAD_REQUEST, "a batch holds 1 to 64 messages"),
             Err(_) => return refusal(StatusCode::BAD_REQUEST, "the body is not JSON"),
         };
-        // The first one was counted with the request.
+        // The first message was counted with the request.
         if !messages.iter().skip(1).all(|_| self.guard.admits_another(principal)) {
             return refusal(StatusCode::TOO_MANY_REQUESTS, "too many requests");
         }
@@ -64,7 +64,7 @@ impl HttpService {
     }
 }
 
-/// The answer to one message as events.
+/// Converts the answer to one message into events.
 async fn events(answer: Response<Body>) -> Body {
     let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {

@@ -13,20 +13,21 @@ use super::rate::{Counter, Rate};
 use super::{METADATA_PATH, is_local};
 use crate::server::{Principal, ToolPattern};
 
-/// Requests without a valid token that are answered as such: `Rate` of all of them together.
+/// Maximum rate, over all clients, at which requests without a valid token get their own error.
+/// Beyond it, the answer is 429.
 const FAILURES: Rate = Rate { per_second: 20.0, burst: 50.0 };
-/// Longest token that is looked at, in bytes.
+/// Maximum length of a token in bytes. A longer one is invalid.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// Access rules.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Owners of tokens of the server's own.
+    /// Owners of tokens that the server issued itself.
     pub tokens: Vec<TokenAccess>,
-    /// Owners of tokens that an authorization server issued.
+    /// Rules for tokens that an authorization server issued.
     pub oauth: Option<OAuth>,
-    /// True if every program on this machine may call. Then every program that runs here can, and a
-    /// page in a browser is held back by the `Origin` check alone.
+    /// True if every program on this machine may call without a token. Only the `Origin` check then
+    /// stops a web page in a browser.
     pub is_open: bool,
 }
 
@@ -37,9 +38,9 @@ pub struct TokenAccess {
     pub name: String,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
-    /// The plugins, stores and servers whose tools may be used; `None` means all.
+    /// Plugins, stores and servers whose tools may be used; `None` means all.
     pub sources: Option<BTreeSet<String>>,
-    /// Patterns for the names of the tools that may be used; `None` means all of the sources.
+    /// Patterns for the names of the tools that may be used; `None` means all tools of the sources.
     pub tools: Option<Vec<ToolPattern>>,
     /// True if the owner may give grants.
     pub decides: bool,
@@ -52,21 +53,21 @@ pub enum InvalidAccess {
     /// The listener has no address.
     #[error("the listener has no address")]
     NoAddress,
-    /// Every program of other machines could call.
+    /// Every program on other machines could call.
     #[error(
         "{0} can be reached from other machines, so a token or OAuth is needed; listen on \
          127.0.0.1 to do without"
     )]
     OpenToOthers(SocketAddr),
-    /// No caller is possible.
+    /// No client could call.
     #[error("no client could call: there is neither a token nor OAuth")]
     ClosedToAll,
-    /// The OAuth section cannot be used.
+    /// The OAuth section is invalid.
     #[error("OAuth: {0}")]
     OAuth(String),
 }
 
-/// Admits requests.
+/// Authenticates requests and admits them.
 pub(super) struct Guard {
     access: Access,
     tokens: Option<Tokens>,
@@ -75,7 +76,7 @@ pub(super) struct Guard {
     failures: Counter,
 }
 
-/// A request that is not let in.
+/// Request that is not admitted.
 #[derive(Debug)]
 pub(super) struct DeniedRequest {
     pub(super) status: StatusCode,
@@ -108,17 +109,17 @@ impl Guard {
         })
     }
 
-    /// The document that tells an OAuth client where to get a token (RFC 9728).
+    /// Returns the document that tells an OAuth client where to get a token (RFC 9728).
     pub(super) fn metadata(&self) -> Option<String> {
         self.access.oauth.as_ref().map(OAuth::metadata)
     }
 
-    /// The one whom a request is from.
+    /// Returns the principal that a request is from, if it is admitted.
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Principal, DeniedRequest> {
         let principal = match self.identify(headers).await {
             Ok(principal) => principal,
-            // Guessing is slowed down for all guessers together, and costs those with a token
-            // nothing.
+            // Slows down guessing for all clients together. Clients with a valid token are not
+            // affected.
             Err(denied) if self.failures.admits("", Instant::now()) => return Err(denied),
             Err(_) => return Err(self.too_many()),
         };
@@ -128,14 +129,14 @@ impl Guard {
         Ok(principal)
     }
 
-    /// Counts one more request of a principal, and says whether it may go on.
+    /// Counts one more request of a principal. Returns whether it is admitted.
     pub(super) fn admits_another(&self, principal: &str) -> bool {
         self.rate.admits(principal, Instant::now())
     }
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Principal, DeniedRequest> {
         let token = match bearer(headers) {
-            // The caller has not shown that they started the server.
+            // Nothing shows that this caller is the user who started the server.
             Bearer::None if self.access.is_open => return Ok(Principal::new("anybody", None)),
             Bearer::None => return Err(self.unauthorized("a bearer token is needed", None)),
             Bearer::Malformed => {
@@ -144,7 +145,7 @@ impl Guard {
             Bearer::Token(token) => token,
         };
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        // All are compared, in the same time, whichever fits.
+        // Compares all digests in constant time, whichever of them matches.
         let mut found = None;
         for access in &self.access.tokens {
             if bool::from(access.sha256.ct_eq(&digest)) {

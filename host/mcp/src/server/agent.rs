@@ -14,7 +14,7 @@ use crate::client::local_name;
 /// Answers tasks. Implemented by types that run an agent.
 #[async_trait]
 pub trait Agent: Send + Sync {
-    /// Answers a task with the text of the reply.
+    /// Runs a task and returns the reply as a string.
     async fn answer(&self, task: &str, context: &CallContext) -> Outcome;
 }
 

@@ -21,7 +21,7 @@ const REFUSALS_SHOWN_MAX: usize = 5;
 pub(super) struct ResultBuilder<'a> {
     pub(super) keep: &'a Keep,
     pub(super) principal: &'a Principal,
-    /// Maximum size of a result's text, in bytes.
+    /// Maximum size of the text content of a result, in bytes.
     pub(super) text_bytes_max: usize,
     pub(super) receipts: Receipts,
     pub(super) grantor: Option<&'a dyn Grantor>,
@@ -75,7 +75,7 @@ impl ResultBuilder<'_> {
             return CallToolResult::error(vec![ContentBlock::text(shown.output.into_text())]);
         }
         match shown.output {
-            // The text accompanies the structured value; clients show or ignore it.
+            // The text content repeats the structured value; clients show or ignore it.
             Output::Value(value @ Value::Object(_)) => {
                 let mut result = CallToolResult::success(self.text(value.to_string()));
                 result.structured_content = Some(value);
@@ -96,7 +96,7 @@ impl ResultBuilder<'_> {
         }
     }
 
-    /// Returns a text, or its beginning and a link to the whole.
+    /// Returns a string as content, or its beginning and a link to all of it.
     fn text(&self, text: String) -> Vec<ContentBlock> {
         if text.len() <= self.text_bytes_max {
             return vec![ContentBlock::text(text)];
@@ -170,7 +170,7 @@ pub(super) fn contents(
     }
 }
 
-/// Returns the result of a call that was not started. The model can correct itself from its text.
+/// Returns the result of a call that was not started. Its message lets the model correct itself.
 pub(super) fn refused(refused: &RefusedCall) -> CallToolResult {
     error(match refused {
         RefusedCall::UnknownTool { name, .. } => unknown(name, &[]),
@@ -178,7 +178,7 @@ pub(super) fn refused(refused: &RefusedCall) -> CallToolResult {
     })
 }
 
-/// Returns the message for a tool that does not exist, or does not exist for this client. It may
+/// Returns the message for a tool that does not exist, or that this client may not use. It may
 /// belong to one of the `missing` sources.
 pub(super) fn unknown(name: &str, missing: &[&str]) -> String {
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! One call from request to result: approval, questions, reports, and when it becomes a task.
+//! Runs one call from request to result: approval, questions, reports, and the change into a task.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,32 +27,32 @@ use super::rounds::{RoundState, StateBinding};
 
 /// Time after which an ordinary call that may take minutes becomes a task.
 const TASK_GRACE: Duration = Duration::from_millis(500);
-/// Time that a task is kept, from its creation on.
+/// Lifetime of a task from its creation.
 const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 /// Suggested time between two polls.
 const TASK_POLL: Duration = Duration::from_secs(1);
-/// Name that a state of a dry run is bound to instead of the method.
+/// Name to which the state of a dry run is bound instead of the method.
 const DRY_RUN: &str = "dry run";
-/// Longest argument text that the user is shown, in bytes.
+/// Maximum length of the arguments that are shown to the user, in bytes.
 const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
 
-/// A request that runs a tool.
+/// Request that runs a tool.
 pub(super) struct ToolRequest<'a> {
     pub(super) catalog: Arc<Catalog>,
     pub(super) entry: &'a CatalogEntry,
-    /// The MCP method, for what a state is bound to.
+    /// MCP method, to which a state is bound.
     pub(super) method: &'static str,
     pub(super) arguments: JsonObject,
-    /// True if the client wants to see what would change, and no change.
+    /// True if the client asks for a dry run.
     pub(super) is_dry_run: bool,
     pub(super) caller: &'a Arc<Caller>,
     pub(super) asked: ElicitationMode,
     pub(super) reports: Forwarder<'a>,
-    /// True if the client can be given a task instead of a result.
+    /// True if the client accepts a task instead of a result.
     pub(super) takes_tasks: bool,
 }
 
-/// Way in which the client of a request is asked, with its answers.
+/// Delivery of questions to the client of a request, with its answers.
 pub(super) enum ElicitationMode {
     ByRequest,
     ByResult { state: Option<String>, responses: Option<InputResponses> },
@@ -63,7 +63,7 @@ pub(super) enum RequestOutcome {
     Done(Box<Result<Completion, RefusedCall>>),
     Asks(InputRequiredResult),
     Task(Task),
-    /// The user did not allow it, or could not be asked; for the model.
+    /// The user did not allow the call, or could not be asked. Holds a message for the model.
     NotApproved(String),
 }
 
@@ -74,7 +74,7 @@ enum WatchOutcome {
     BecomesTask(Option<ToolReport>),
 }
 
-/// A call that runs as long as it is polled, and is stopped by dropping it.
+/// Call that runs while it is polled and stops when it is dropped.
 struct RunningCall {
     interview: Arc<Interview>,
     reports: Arc<Reports>,
@@ -83,18 +83,18 @@ struct RunningCall {
 }
 
 impl ToolRequest<'_> {
-    /// Returns the binding of a state of this request.
+    /// Returns the binding for the state of this request.
     fn binding(&self) -> StateBinding {
         let arguments = serde_json::to_vec(&self.arguments).unwrap_or_default();
         let name = self.entry.definition.name.as_str();
-        // What was approved for a dry run was not approved for a call.
+        // An approval of a dry run does not cover a real call.
         let method = if self.is_dry_run { DRY_RUN } else { self.method };
         StateBinding::new(self.caller.principal.name(), method, name, &arguments)
     }
 }
 
 impl ServerShared {
-    /// Runs a tool to its end, to its first question, or until it has become a task.
+    /// Runs a tool until it ends, asks its first question or becomes a task.
     pub(super) async fn run(
         self: &Arc<Self>,
         mut request: ToolRequest<'_>,
@@ -113,7 +113,7 @@ impl ServerShared {
         }
         let may_become_task = request.takes_tasks && self.tasks.has_room();
         let mut running = self.start(&request, arguments, interview, may_become_task);
-        // Most calls end where they begin, so nothing is made to wait for yet.
+        // Most calls end at the first poll, so nothing to wait for is set up before it.
         let ended = match futures_util::poll!(&mut running.call) {
             Poll::Ready(ended) => Box::new(ended),
             Poll::Pending => {
@@ -128,15 +128,15 @@ impl ServerShared {
                 }
             }
         };
-        // What was reported last is worth as much as what came first, and belongs before the
-        // result.
+        // Sends the last reports before the result.
         while let Some(report) = running.reports.take() {
             request.reports.send(report).await;
         }
         Ok(RequestOutcome::Done(ended))
     }
 
-    /// Waits for a call that takes its time, and meanwhile for everything that can happen to it.
+    /// Waits for a call that does not end at once: for its result, questions, reports and
+    /// cancellation.
     async fn watch(
         &self,
         request: &mut ToolRequest<'_>,
@@ -169,7 +169,7 @@ impl ServerShared {
             || (self.options.asks_approval && needs_approval(request))
     }
 
-    /// Asks that person, and says how the request ends if it is not to go on.
+    /// Asks the user for consent. Returns the outcome of the request if the call must not run.
     async fn settle_consent(
         &self,
         request: &mut ToolRequest<'_>,
@@ -191,8 +191,8 @@ impl ServerShared {
         Ok(None)
     }
 
-    /// Asks the user for what the tool's source lacks, and for the call itself where that needs
-    /// approval. Gives the catalogue of now if something was granted.
+    /// Asks the user for the permissions that the tool's source lacks, and for approval if the call
+    /// needs it. Returns the current catalog if permissions were granted.
     async fn consent(
         &self,
         interview: &Interview,
@@ -227,8 +227,8 @@ impl ServerShared {
         }
     }
 
-    /// The call, which starts when it is polled. It owns what it needs, for it may outlive the
-    /// request.
+    /// Creates the call, which starts when it is polled. It owns its data, because it may outlive
+    /// the request.
     fn start(
         &self,
         request: &ToolRequest<'_>,
@@ -237,7 +237,7 @@ impl ServerShared {
         may_become_task: bool,
     ) -> RunningCall {
         let reports = Arc::new(Reports::default());
-        // A task goes on when its request has been answered, which cancels the request.
+        // Answering a request cancels it, but a task continues after its request has been answered.
         let stop = match may_become_task {
             true => CancellationToken::new(),
             false => request.caller.cancellation().clone(),
@@ -280,7 +280,7 @@ impl ServerShared {
         }
     }
 
-    /// Lets a call go on as a task, and answers with its beginning.
+    /// Turns a call into a task and answers the request with it.
     fn promote(
         self: &Arc<Self>,
         request: ToolRequest<'_>,
@@ -293,7 +293,7 @@ impl ServerShared {
         options.status_message = first.as_ref().and_then(message);
         let (shared, principal) = (Arc::clone(self), request.caller.principal.clone());
         let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
-        // A server that is stopping waits for its tasks as for its calls.
+        // A server that stops waits for its tasks as it does for its calls.
         let in_flight = self.in_flight.token();
         self.tasks.spawn(&request.caller.principal, options, move |task| {
             running.interview.has_become(task.clone());
@@ -331,7 +331,7 @@ impl ServerShared {
     }
 }
 
-/// The rest of a call that has become a task.
+/// Runs the rest of a call that has become a task.
 async fn as_task(
     mut running: RunningCall,
     task: &TaskContext,
@@ -346,7 +346,7 @@ async fn as_task(
             }
             ended = &mut running.call => return Ok(ended),
             suspension = running.interview.suspended() => {
-                // Questions that were asked before the call became a task are asked there.
+                // Questions from before the change are asked by the task.
                 if let Suspension::Lacks(capabilities) = suspension {
                     return Err(TaskExit::Error(ErrorData::missing_required_client_capability(*capabilities)));
                 }
@@ -366,7 +366,7 @@ fn message(report: &ToolReport) -> Option<String> {
 /// Returns true if the user has to approve this call.
 fn needs_approval(request: &ToolRequest<'_>) -> bool {
     let (toolset, name) = (&request.catalog.toolset, request.entry.definition.name.as_str());
-    // Most tools need none, and then nothing is written out.
+    // Most tools need no approval, and then nothing is serialized.
     toolset.needs_approval(name)
         && toolset.needs_approval_for(name, serde_json::to_vec(&request.arguments).ok().as_deref())
 }
@@ -386,8 +386,7 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
         shown.push('…');
     }
     let question = Question {
-        // A name that no tool can give: the answer to a tool's question is never taken for this
-        // one.
+        // No tool can use this name, so an answer to a tool's question never counts as an approval.
         name: format!("{HOST_PREFIX}approval"),
         kind: QuestionKind::Elicitation,
         parameters: Map::from_iter([
@@ -426,7 +425,7 @@ fn no_one_to_ask(tool: &str) -> String {
     )
 }
 
-/// The error envelope of a call that was not approved.
+/// Returns the error envelope of a call that was not approved.
 pub(super) fn not_approved(reason: &str) -> CallToolResult {
     answer::error(json!({"error": ToolFailure::new(reason).error_value()}).to_string())
 }

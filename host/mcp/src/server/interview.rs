@@ -52,13 +52,13 @@ pub(super) struct Interview {
 
 /// Way of delivering questions to the client.
 enum Way {
-    /// As a request while the call waits.
+    /// Sends a request while the call waits.
     Request,
-    /// As a result; the client repeats its request with the answers.
+    /// Returns a result with the questions. The client repeats its request with the answers.
     Result { known: BTreeMap<String, AnsweredQuestion>, misfits: BTreeMap<String, u32> },
 }
 
-/// Reason why a call cannot go on within this request.
+/// Reason why a call cannot continue within this request.
 pub(super) enum Suspension {
     /// These questions have to be answered first.
     Asks { requests: InputRequests, state: Box<RoundState> },
@@ -107,7 +107,7 @@ impl Interview {
         self.became_task.notify_one();
     }
 
-    /// Waits until the call cannot go on.
+    /// Waits until the call cannot continue.
     pub(super) async fn suspended(&self) -> Suspension {
         loop {
             let notified = self.has_ended.notified();

@@ -1,4 +1,5 @@
-//! Results that are too long for a client, kept for a while under addresses that cannot be guessed.
+//! Stores results that are too long for a client for an hour, under addresses that cannot be
+//! guessed.
 
 use data_encoding::HEXLOWER;
 use std::collections::VecDeque;
@@ -26,8 +27,8 @@ struct StoredResult {
 }
 
 impl Keep {
-    /// Stores a result's text for a principal and returns its address. Returns `None` if the system
-    /// has no random numbers, or if the text exceeds the total limit.
+    /// Stores a result for a principal and returns its address. Returns `None` if the system has no
+    /// random numbers, or if the result exceeds the total limit.
     pub(super) fn put(&self, owner: &str, text: &str) -> Option<String> {
         if text.len() > BYTES_MAX {
             return None;
@@ -52,7 +53,7 @@ impl Keep {
         Some(uri)
     }
 
-    /// Returns the text at an address if it exists and belongs to the principal.
+    /// Returns the result at an address if it exists and belongs to the principal.
     pub(super) fn get(&self, owner: &str, uri: &str) -> Option<Arc<str>> {
         let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = all.iter().find(|kept| kept.uri == uri && kept.owner == owner)?;

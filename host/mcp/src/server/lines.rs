@@ -118,8 +118,8 @@ where
         }
     }
 
-    /// Reads until `line` holds a whole line, including its line ending. Returns `None` at the end
-    /// of the input; an unterminated last line is not a message.
+    /// Reads until `line` holds a complete line, including its line ending. Returns `None` at the
+    /// end of the input; an unterminated last line is not a message.
     async fn next_line(&mut self) -> Option<()> {
         loop {
             match self.step().await {
@@ -169,7 +169,7 @@ where
     /// because it is not a message.
     async fn read_by_sdk(&mut self, line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
         let answers = BufferedLines::new(&self.output);
-        // The whole line is available and responses go to memory, so this never waits.
+        // The line is complete and responses go to memory, so this never waits.
         let message =
             AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
         self.owes_flush = message.is_none() && self.output.has_waiting();

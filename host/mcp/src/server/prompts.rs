@@ -1,4 +1,4 @@
-//! Prompts: tools that the user, not the model, calls for their text.
+//! Prompts: tools that the user calls for their output, instead of the model.
 
 use cofferdam_tool::{Output, ToolDefinition};
 use rmcp::model::{Prompt, PromptArgument, PromptMessage, Role};

@@ -24,8 +24,8 @@ pub enum Receipts {
     /// Call id, shortened digests of the plugin and of its grants, and duration: at most 160 bytes.
     #[default]
     Short,
-    /// Also whole digests, CPU time, memory, the files that the call changed and the hosts that it
-    /// contacted.
+    /// Also complete digests, CPU time, memory, the files that the call changed and the hosts that
+    /// it contacted.
     Full,
 }
 

@@ -113,8 +113,7 @@ impl<'a> Forwarder<'a> {
 
     async fn send_progress(&mut self, progress: Progress) {
         let Some(token) = &self.token else { return };
-        // MCP requires progress to increase, and a value that is not a finite number cannot be sent
-        // at all.
+        // MCP requires progress to increase, and a number that is not finite cannot be sent.
         let goes_on = self.furthest.is_none_or(|furthest| progress.done > furthest);
         if !goes_on || !progress.done.is_finite() {
             return;

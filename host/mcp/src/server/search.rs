@@ -1,4 +1,5 @@
-//! Two tools in place of hundreds: one that finds tools, and one that calls what was found.
+//! Two tools that replace a long list of tools: one finds tools, the other calls a tool that was
+//! found.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +9,17 @@ use serde_json::{Value, json};
 use super::catalog::{Catalog, CatalogEntry};
 use super::principal::Principal;
 
-/// The tool that finds tools.
+/// Name of the tool that finds tools.
 pub(super) const SEARCH: &str = "tools_search";
-/// The tool that calls one of them.
+/// Name of the tool that calls a found tool.
 pub(super) const CALL: &str = "tools_call";
-/// Tools that one search shows if nothing else is asked for, and at most.
+/// Default number of tools that a search returns; [`SHOWN_MAX`] is the maximum.
 const SHOWN: usize = 5;
 const SHOWN_MAX: usize = 20;
-/// Longest query that is looked at, in characters.
+/// Maximum length of a query, in characters. The rest is ignored.
 const QUERY_CHARS_MAX: usize = 1000;
 
-/// The two tools.
+/// Returns the definitions of the two tools.
 pub(super) fn tools(count: usize) -> Vec<Tool> {
     let search = Tool::new(
         SEARCH,
@@ -57,7 +58,7 @@ pub(super) fn tools(count: usize) -> Vec<Tool> {
     vec![search, call]
 }
 
-/// The tools that fit a query best, best first.
+/// Returns the tools that match a query best, best first.
 pub(super) fn search(
     catalog: &Catalog,
     principal: &Principal,
@@ -78,7 +79,7 @@ pub(super) fn search(
         .map(|entry| (score(entry, &wanted), entry))
         .filter(|(score, _)| *score > 0)
         .collect();
-    // Stable: tools that fit alike stay in the order of the list.
+    // The sort is stable: tools with the same score stay in the order of the list.
     found.sort_by(|(left, _), (right, _)| right.cmp(left));
     let shown = |(_, entry): &(usize, &CatalogEntry)| {
         json!({
@@ -92,8 +93,8 @@ pub(super) fn search(
     )
 }
 
-/// Words in the name count most, then those of the title and the description; a beginning counts
-/// half.
+/// Returns the score of an entry. Words in the name count most, then those in the title and the
+/// description. A query word that is only the beginning of a word counts half.
 fn score(entry: &CatalogEntry, wanted: &BTreeSet<String>) -> usize {
     let definition = &entry.definition;
     let name = words(definition.name.as_str());
@@ -128,7 +129,7 @@ fn object(value: Value) -> JsonObject {
     }
 }
 
-/// The name and the arguments of the tool that [`CALL`] is to call.
+/// Returns the name and the arguments of the tool that [`CALL`] calls.
 pub(super) fn inner(mut arguments: JsonObject) -> (String, JsonObject) {
     let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let inner = match arguments.remove("arguments") {

@@ -1,12 +1,12 @@
-//! Requests in the form of Messages.
+//! Requests to the Messages API.
 //!
-//! Turns alternate: what follows each other in the same role is one turn, and results of calls come
-//! first in the turn of the user that follows the calls. System messages go into the one place for
-//! instructions, wherever they stood. Thinking goes back as it came, signature and all.
-//!
-//! Arguments of a call are an object here. Arguments that are none, because a model got its JSON
-//! wrong, go back as an object with the text in it: the model sees what it wrote, beside the result
-//! that says what is wrong with it.
+//! * Turns alternate: consecutive messages of one role become one turn. Results of calls come first
+//!   in the user's turn after the calls.
+//! * System messages move to the field for instructions, wherever they were.
+//! * Thinking is returned unchanged, with its signature.
+//! * Arguments of a call are an object in this API. If a model wrote invalid JSON or another value,
+//!   the request contains an object with the original string, so that the model sees what it wrote
+//!   next to the result that describes the error.
 
 use cofferdam_agent::{
     ChatOptions, Data, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
@@ -16,14 +16,14 @@ use serde_json::{Map, Value, json};
 use super::super::asked::{PreparedRequest, not_shown};
 use super::super::tools::WrittenSchema;
 
-/// Most tokens of a reply if nothing is said; the interface wants a number, and every current model
+/// Default maximum number of tokens of a reply. The API requires a number, and every current model
 /// can write this many.
 const TOKENS_MAX: u64 = 16_000;
-/// Under this name stand arguments that are no object.
+/// Key for arguments that are not an object.
 const NOT_AN_OBJECT: &str = "malformed_arguments";
 const TYPE: &str = "type";
 
-/// A function.
+/// Returns the definition of a function.
 pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
     let mut tool = json!({"name": name, "description": description, "input_schema": schema.schema});
     if schema.is_strict
@@ -34,7 +34,7 @@ pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSche
     tool
 }
 
-/// Everything but the tools.
+/// Returns all fields of the request except the tools.
 pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value> {
     let options = &asked.request.options;
     let mut fields = Map::new();
@@ -71,7 +71,7 @@ fn tool_choice(options: &ChatOptions, asked: &PreparedRequest<'_>) -> Option<Val
     let mut choice = match options.tool_choice.as_ref() {
         None if options.allow_parallel_calls.is_none() => return None,
         None | Some(ToolMode::Auto) => json!({TYPE: "auto"}),
-        // Nothing to say about calls that are not to be made.
+        // Parallel calls are irrelevant if calls are forbidden.
         Some(ToolMode::None) => return Some(json!({TYPE: "none"})),
         Some(ToolMode::Required(None)) => json!({TYPE: "any"}),
         Some(ToolMode::Required(Some(name))) => {
@@ -84,7 +84,7 @@ fn tool_choice(options: &ChatOptions, asked: &PreparedRequest<'_>) -> Option<Val
     Some(choice)
 }
 
-/// Author of a message, in the terms of the interface.
+/// Author of a message, as the API names it.
 #[derive(Clone, Copy, PartialEq)]
 enum Speaker {
     User,
@@ -121,7 +121,7 @@ fn turn((speaker, mut blocks): (Speaker, Vec<Value>)) -> Option<Value> {
             "user"
         }
         Speaker::Assistant => {
-            // Thinking that leads to nothing is refused; so it is when a reply was cut off.
+            // The API rejects a turn that ends in thinking, as it does after a reply was cut off.
             while blocks.last().is_some_and(|last| is(last, &THINKING)) {
                 blocks.pop();
             }
@@ -133,7 +133,7 @@ fn turn((speaker, mut blocks): (Speaker, Vec<Value>)) -> Option<Value> {
 
 fn blocks(asked: &PreparedRequest<'_>, message: &Message, content: &MessageContent) -> Vec<Value> {
     match content {
-        // A text without anything to see is refused.
+        // The API rejects blank text.
         MessageContent::Text(text) if text.text.trim().is_empty() => vec![],
         MessageContent::Text(text) => vec![json!({TYPE: "text", "text": text.text})],
         MessageContent::Data(data) if message.role != Role::Assistant => vec![block(data)],
@@ -151,7 +151,8 @@ fn blocks(asked: &PreparedRequest<'_>, message: &Message, content: &MessageConte
 
 const THINKING: [&str; 2] = ["thinking", "redacted_thinking"];
 
-/// The blocks that came; those of another provider look different.
+/// Returns the thinking blocks unchanged. Blocks of another provider have other types and are
+/// dropped.
 fn thinking(reasoning: &Reasoning) -> Vec<Value> {
     let parts = reasoning.opaque.as_ref().and_then(Value::as_array);
     let is_thinking = |part: &&Value| {

@@ -9,7 +9,7 @@ use crate::schema::AllowedValues;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Path of the value (`ARG-32`); empty for the JSON text or the object as a whole.
+    /// Path of the value (`ARG-32`); empty for the JSON or the object as a whole.
     pub path: String,
     /// Kind of problem.
     pub code: ProblemCode,
@@ -29,9 +29,9 @@ pub enum ProblemCode {
     Enum,
     /// The value is of another kind.
     Kind,
-    /// The JSON text is too long or too deeply nested, or takes too much work.
+    /// The JSON is too long or too deeply nested, or takes too much work.
     Limit,
-    /// The text is not a JSON object.
+    /// The input is not a JSON object.
     Malformed,
     /// The number is out of range.
     Range,
@@ -164,8 +164,8 @@ pub(super) fn too_deep(tool: &str, levels_max: usize) -> InvalidArguments {
     )
 }
 
-/// Reports a decoding that takes too much work. The contract does not define this message, because
-/// it does not consider schemas whose alternatives explode.
+/// Reports a decoding that takes too much work. `docs/rules/arguments.md` does not define this
+/// message, because it does not consider schemas whose alternatives explode.
 pub(super) fn too_much_work(tool: &str) -> InvalidArguments {
     whole(ProblemCode::Limit, format!("Arguments for '{tool}' take too much work to check."))
 }

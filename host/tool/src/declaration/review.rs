@@ -1,9 +1,12 @@
-//! Everything that can be said about a plugin's declarations, for their author.
+//! Review of a plugin's declarations, for their author.
 //!
-//! Three weights. A *refusal* keeps the plugin from loading. A *note* says what the host makes of a
-//! declaration and asks for nothing. *Advice* is about readers: names that a client cuts off,
-//! schemas that a strict mode does not take, parameters that a model has to guess. The limits of
-//! clients are facts about third-party software, so nothing here refuses anything.
+//! Findings have three weights:
+//!
+//! * A *refusal* keeps the plugin from loading.
+//! * A *note* describes how the host reads a declaration. The author need not act on it.
+//! * *Advice* concerns clients and models: names that a client cuts off, schemas that a strict mode
+//!   does not accept, parameters that a model has to guess. The limits of clients are facts about
+//!   third-party software, so advice never refuses anything.
 
 #[cfg(test)]
 mod tests;
@@ -16,18 +19,19 @@ use super::{Declaration, DeclarationError};
 use crate::InputSchema;
 use crate::schema::{Dialect, Loss};
 
-/// Longest tool name that survives the prefix of every client: they put `mcp__<server>__` before it
-/// and stop at 64.
+/// Maximum length of a tool name that fits with the prefix of every client. Clients put
+/// `mcp__<server>__` before the name and limit the total to 64 characters.
 const NAME_CHARS_ADVISED: usize = 40;
-/// Longest function name at OpenAI, and longest prefixed name in VS Code and Codex.
+/// Maximum length of a function name at OpenAI, and of a prefixed name in VS Code and Codex.
 const NAME_CHARS_CLIENTS: usize = 64;
 /// OpenAI's limit for the description of a function. Claude Code cuts at twice as many bytes.
 const DESCRIPTION_CHARS_ADVISED: usize = 1024;
-/// A shorter description hardly says when to use a tool.
+/// Minimum length of a description. A shorter one hardly tells a model when to use the tool.
 const DESCRIPTION_CHARS_LEAST: usize = 20;
-/// More tools crowd a model's context; Cursor stops here.
+/// Maximum advised number of tools. More of them crowd a model's context, and Cursor has this
+/// limit.
 const TOOLS_ADVISED: usize = 40;
-/// Remarks of one kind about one tool; what comes after them says the same.
+/// Maximum number of remarks of one kind about one tool. Further ones would only repeat them.
 const REMARKS_MAX: usize = 50;
 
 /// Review of the declarations of one plugin.
@@ -46,24 +50,24 @@ pub struct Review {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remark {
-    /// The name of the rule, for scripts.
+    /// Name of the rule, for scripts.
     pub rule: &'static str,
-    /// The tool; empty for the plugin as a whole.
+    /// Name of the tool; empty if the remark is about the plugin.
     pub tool: String,
-    /// JSON Pointer into the input schema; empty for the tool as a whole.
+    /// JSON Pointer into the input schema; empty if the remark is about the tool.
     pub pointer: String,
     /// One sentence without its full stop.
     pub message: String,
 }
 
 impl Remark {
-    /// A remark about a plugin as a whole.
+    /// Returns a remark about a plugin as a whole.
     pub fn of_plugin(rule: &'static str, message: impl Into<String>) -> Self {
         Self { rule, tool: String::new(), pointer: String::new(), message: message.into() }
     }
 }
 
-/// Looks at all declarations of a plugin.
+/// Reviews all declarations of a plugin.
 #[must_use]
 pub fn review(declarations: &[Declaration]) -> Review {
     let mut review = Review { refusals: super::refusals(declarations), ..Review::default() };
@@ -80,7 +84,7 @@ pub fn review(declarations: &[Declaration]) -> Review {
         tool.name(&mut rewritten);
         tool.description();
         tool.output();
-        // A schema that is refused has been spoken about.
+        // An invalid schema is already among the refusals.
         if let Ok(schema) = InputSchema::compile("tool", &declaration.input_schema) {
             tool.schema(&schema);
         }
@@ -184,8 +188,8 @@ impl ReviewedTool<'_> {
         }
     }
 
-    /// Clients of older protocol revisions take structured results that are objects, and nothing
-    /// else.
+    /// Reports an output schema that is not an object: clients of older protocol revisions accept
+    /// only objects as structured results.
     fn output(&mut self) {
         let Some(declared) = &self.declaration.output_schema else { return };
         let schema: Value = serde_json::from_str(declared).unwrap_or_default();
@@ -247,7 +251,8 @@ impl ReviewedTool<'_> {
                 let message =
                     format!("{dialect} is shown the schema without strict mode: {}", why.reason());
                 self.advise("not-strict", &why.pointer, message);
-                // The rest is what dialects without strict mode lose, and is said for them.
+                // The other losses concern dialects without strict mode, which report them
+                // themselves.
                 continue;
             }
             for loss in shown.losses {
@@ -269,13 +274,13 @@ impl ReviewedTool<'_> {
     }
 }
 
-/// Every property of a schema at every depth, with its pointer; those of definitions where they are
-/// declared.
+/// Returns every property of a schema at every depth, with its pointer. Properties of definitions
+/// are listed where they are declared.
 fn properties(schema: &Value) -> Vec<(String, &String, &Value)> {
     let join =
         |at: &str, token: &str| format!("{at}/{}", token.replace('~', "~0").replace('/', "~1"));
     let mut found = Vec::new();
-    // The members of a map of schemas are names and not keywords.
+    // The keys of a map of schemas are names, not keywords.
     let mut pending = vec![(schema, String::new(), false)];
     while let Some((value, at, is_map)) = pending.pop() {
         if let Value::Array(items) = value {
@@ -302,14 +307,14 @@ fn properties(schema: &Value) -> Vec<(String, &String, &Value)> {
     found
 }
 
-/// A reference is described by its target.
+/// Returns whether a property has no description. A reference is described by its target.
 fn lacks_description(property: &Value) -> bool {
     let has = |name: &str| property.get(name).is_some();
     let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
     property.is_object() && text.trim().is_empty() && !has("$ref") && !has("const")
 }
 
-/// Returns whether Anthropic takes the name of a property.
+/// Returns whether Anthropic accepts the name of a property.
 fn is_key(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     (1..=64).contains(&name.len()) && name.chars().all(fits)

@@ -1,4 +1,4 @@
-//! Catalog of error types: one row per cause, in the order of the contract.
+//! Catalog of error types: one row per cause, in the order of the table in `docs/rules/results.md`.
 //!
 //! `docs/errors.md` is generated from it; a test compares the two.
 

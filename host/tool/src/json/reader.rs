@@ -1,4 +1,4 @@
-//! The reader itself: RFC 8259 and nothing beyond it.
+//! JSON reader that accepts exactly RFC 8259.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,15 +10,15 @@ use super::{Json, JsonObject, JsonShape};
 /// Objects with more members look for repeated keys with a hash set.
 const MEMBERS_COMPARED_MAX: usize = 16;
 
-/// The text is not one JSON value.
+/// Error: the input is not one JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidDocument {
-    /// The byte at which reading stopped.
+    /// Offset of the byte at which reading stopped.
     pub(crate) offset: usize,
 }
 
-/// The deepest nesting of the text, counted by its brackets alone: the text may be broken in any
-/// way. A value that is neither array nor object has no levels.
+/// Returns the deepest nesting of `text`, counted only by its brackets, so that the input may be
+/// invalid. A value that is neither array nor object has no levels.
 pub(crate) fn levels(text: &[u8]) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     let mut rest = text;
@@ -37,12 +37,12 @@ pub(crate) fn levels(text: &[u8]) -> usize {
     deepest
 }
 
-/// Returns the rest after a string, of which `text` begins behind the opening quote. Most of a long
-/// text is in strings.
+/// Returns the rest of `text`, which begins after an opening quote, from the end of that string on.
+/// Skips strings quickly, because they make up most of a long input.
 fn after_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         let is_end = text.get(at) == Some(&b'"');
-        // A backslash takes the next byte along.
+        // Skips the character that a backslash escapes.
         text = text.get(if is_end { at + 1 } else { at + 2 }..).unwrap_or_default();
         if is_end {
             return text;
@@ -51,7 +51,7 @@ fn after_string(mut text: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The deepest nesting of a value that was built and not read, without recursion.
+/// Returns the deepest nesting of a value that was built in memory, without recursion.
 pub(crate) fn value_levels(value: &Value) -> usize {
     let mut deepest = 0;
     let mut pending = vec![(value, 1)];
@@ -68,8 +68,8 @@ pub(crate) fn value_levels(value: &Value) -> usize {
     deepest
 }
 
-/// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`; a text
-/// that is deeper after all counts as malformed, so that the stack is safe in any case.
+/// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`. Nesting
+/// beyond that is malformed anyway, so the stack is bounded in any case.
 pub(crate) fn read(text: &[u8], levels_max: usize) -> Result<Json<'_>, InvalidDocument> {
     let text = std::str::from_utf8(text)
         .map_err(|error| InvalidDocument { offset: error.valid_up_to() })?;
@@ -155,7 +155,7 @@ impl<'t> JsonReader<'t> {
         Ok((name, self.value()?))
     }
 
-    /// Returns whether `close` follows an element; otherwise a comma does.
+    /// Returns true if `close` follows an element, or false if a comma follows.
     fn ends_with(&mut self, close: u8) -> Result<bool, InvalidDocument> {
         self.skip_white_space();
         if self.take(close) {
@@ -193,7 +193,7 @@ impl<'t> JsonReader<'t> {
         if digits == 0 { Err(self.malformed()) } else { Ok(()) }
     }
 
-    /// A string from its opening quote to its closing one. Borrows when there is no escape.
+    /// Reads a string from its opening to its closing quote. Borrows it if it has no escapes.
     fn string(&mut self) -> Result<Cow<'t, str>, InvalidDocument> {
         self.at += 1;
         let plain = self.plain_characters()?;
@@ -212,12 +212,13 @@ impl<'t> JsonReader<'t> {
         }
     }
 
-    /// Everything up to a quote or a backslash, either of which follows.
+    /// Returns everything up to a quote or a backslash, one of which must follow.
     fn plain_characters(&mut self) -> Result<&'t str, InvalidDocument> {
         let (start, rest) = (self.at, self.rest());
         let end = memchr::memchr2(b'"', b'\\', rest);
         let plain = end.and_then(|end| rest.get(..end)).unwrap_or(rest);
-        // The least byte of many is found faster than the first one that is too small.
+        // Finding the minimum of all bytes is faster than searching for the first control
+        // character.
         if plain.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < 0x20 {
             self.at += plain.iter().position(|&byte| byte < 0x20).unwrap_or_default();
             return Err(self.malformed());
@@ -241,8 +242,8 @@ impl<'t> JsonReader<'t> {
         })
     }
 
-    /// `\uXXXX`, or two of them for a character outside the basic plane. A surrogate alone is
-    /// malformed (`ARG-28`).
+    /// Reads `\uXXXX`, or two of them for a character outside the basic plane. A single surrogate
+    /// is malformed (`ARG-28`).
     fn unicode_escape(&mut self) -> Result<char, InvalidDocument> {
         let unit = self.hex_unit()?;
         if let Some(character) = char::from_u32(unit) {
@@ -296,12 +297,12 @@ impl<'t> JsonReader<'t> {
     }
 }
 
-/// Four hexadecimal digits are 16 bits.
+/// Narrows a unit of four hexadecimal digits, which always fits into 16 bits.
 fn narrow(unit: u32) -> u16 {
     u16::try_from(unit).unwrap_or(u16::MAX)
 }
 
-/// Keeps the last member of each name (`ARG-29`) and remembers a name that was repeated (`ARG-38`).
+/// Keeps the last member of each name (`ARG-29`) and records a repeated name (`ARG-38`).
 fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> JsonObject<'t> {
     let Some(latest) = repetitions(&members) else { return JsonObject { members, repeated: None } };
     let repeated = members
@@ -314,7 +315,7 @@ fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> JsonObject<'t> {
     JsonObject { members, repeated }
 }
 
-/// For each member whether it is the last of its name; `None` if every one is.
+/// Returns for each member whether it is the last of its name, or `None` if no name is repeated.
 fn repetitions(members: &[(Cow<'_, str>, Json<'_>)]) -> Option<Vec<bool>> {
     if members.len() <= MEMBERS_COMPARED_MAX {
         let repeated = |index: usize, name: &Cow<'_, str>| {

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Longest name of a host in bytes, as in DNS.
+/// Maximum length of a host name in bytes, as in DNS.
 const NAME_BYTES_MAX: usize = 253;
-/// Longest label of a name in bytes.
+/// Maximum length of a label of a name in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// A host that a request goes to: what stands in its URL, in one spelling.
+/// Host in the URL of a request, in normalized spelling.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// A DNS name in lower case, without a final dot.
     Name(String),
-    /// An address. An IPv4 address mapped into IPv6 is the IPv4 address.
+    /// An IP address. An IPv4 address that is mapped into IPv6 is stored as the IPv4 address.
     Address(IpAddr),
 }
 
@@ -44,7 +44,7 @@ pub enum InvalidHost {
     /// A name with characters outside of ASCII.
     #[error("has characters outside of ASCII: write the name in its `xn--` form")]
     NotAscii,
-    /// `*` somewhere else than as the whole first label.
+    /// A `*` that is not the complete first label.
     #[error(
         "has a `*` that is not the whole first label: write `*.example.com` for all names below"
     )]
@@ -52,11 +52,11 @@ pub enum InvalidHost {
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
+    /// Parses a host as written in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
     ///
     /// # Errors
-    /// [`InvalidHost`]. A text that a resolver could read as another address than the operator
-    /// would is refused.
+    /// [`InvalidHost`], also for a string that a resolver could read as another address than the
+    /// operator would.
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             let address: Ipv6Addr = address.parse().map_err(|_| InvalidHost::AlmostAddress)?;
@@ -84,15 +84,15 @@ fn name(text: &str) -> Result<String, InvalidHost> {
     if name.len() > NAME_BYTES_MAX || !name.split('.').all(is_label) {
         return Err(InvalidHost::Name);
     }
-    // What ends in a number is an address to a URL parser and to `inet_aton`, in octal, hexadecimal
-    // or with parts left out.
+    // URL parsers and `inet_aton` read a name whose last label is a number as an address, in octal,
+    // hexadecimal or with parts left out.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if is_number { Err(InvalidHost::AlmostAddress) } else { Ok(name) }
 }
 
 impl HostPattern {
-    /// Reads `*`, `*.name` or a host.
+    /// Parses `*`, `*.name` or a host.
     ///
     /// # Errors
     /// [`InvalidHost`].
@@ -106,7 +106,7 @@ impl HostPattern {
         }
     }
 
-    /// Returns whether `host` is meant.
+    /// Returns whether the pattern matches `host`.
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {
         match (self, host) {
@@ -117,7 +117,7 @@ impl HostPattern {
         }
     }
 
-    /// The hosts that both patterns mean, if there are any.
+    /// Returns the pattern for the hosts that both patterns match, if there are any.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Option<Self> {
         match (self, other) {

@@ -8,7 +8,7 @@ const DIRECTORY: &str = "COFFERDAM_HISTORY_DIRECTORY";
 const WRITER: &str = "COFFERDAM_HISTORY_WRITER";
 const APPENDS: usize = 40;
 
-/// Not a test by itself: the code of a child process.
+/// Runs the work of a child process. Not a test by itself.
 #[tokio::test]
 async fn child() {
     let (Some(directory), Ok(writer)) = (std::env::var_os(DIRECTORY), std::env::var(WRITER)) else {

@@ -7,8 +7,8 @@ use crate::context::ContextAdditions;
 use crate::history::{History, HistoryFlags, IN_SESSION};
 use crate::{AfterRun, BeforeRun, ContextProvider, Response, Session};
 
-/// Simulates one run with `history` and a provider that adds `ctx`. Returns the texts that were
-/// loaded.
+/// Simulates one run with `history` and a provider that adds `ctx`. Returns the loaded messages as
+/// strings.
 async fn run(
     history: &History,
     session: Option<&Session>,

@@ -12,7 +12,7 @@ use crate::{
     Reply, ReplyStream, Role, ScriptedClient,
 };
 
-/// A model that calls for as long as it may, and records how much it received.
+/// A model that makes calls for as long as it may, and records how much it received.
 #[derive(Default)]
 struct Tireless {
     asked: AtomicUsize,

@@ -2,7 +2,7 @@
 //! an answer for the guest.
 //!
 //! A question is fully checked. Of an answer, only the outline is checked: the tool receives it as
-//! text and must check it against the schema.
+//! a JSON string and must check it against the schema.
 
 use cofferdam_tool::ask::QuestionKind;
 use cofferdam_tool::output::parse_json;

@@ -149,8 +149,8 @@ impl DirectoryDescriptor {
     }
 }
 
-/// The lower half distinguishes files, and C libraries use it as the inode number; the upper half
-/// changes with the file.
+/// Returns a hash whose lower half identifies the file, which C libraries use as the inode number.
+/// The upper half changes with the file.
 fn hash_of(mount: usize, identity: u64, stat: &Stat) -> MetadataHashValue {
     let hash = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();

@@ -58,7 +58,8 @@ const ATOMS: [&str; 46] = [
     r"\P{any}",
     "",
 ];
-/// Parts of texts. If case is ignored, the Kelvin sign is a k and the long s is an s.
+/// Parts of the searched strings. If case is ignored, the Kelvin sign is a k and the long s is an
+/// s.
 const PIECES: [&str; 18] = [
     "a", "b", "A", "é", "É", "\n", "\r\n", "\r", "\n\n", "\r\r\n", " ", "_", "\u{212a}", "\u{17f}",
     "ab", "b\u{301}", "\u{85}", "\u{2028}",

@@ -55,8 +55,8 @@ impl Rule {
             || self.private && is_private
     }
 
-    /// Returns true if the text of an address allows contacting it; host names are checked again
-    /// when they are resolved.
+    /// Returns true if an address may be contacted, judging by the URL only. Host names are checked
+    /// again when they are resolved.
     fn takes_url(self, url: &Url) -> bool {
         let is_secret =
             url.scheme() == "https" || url.scheme() == "http" && self.loopback && is_loopback(url);

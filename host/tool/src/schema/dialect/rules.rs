@@ -3,7 +3,7 @@
 /// Treatment of a `$ref` that has other keywords beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Siblings {
-    /// They stay, as 2020-12 allows.
+    /// Siblings stay beside the reference, as 2020-12 allows.
     Beside,
     /// The reference goes into an `allOf`, because draft-07 ignores keywords beside `$ref`.
     InAllOf,
