@@ -19,9 +19,11 @@ const AT_ONCE: usize = 8;
 /// Requests sent so far.
 #[derive(Default)]
 struct SendProgress {
-    /// Copies of the objects that are replaced.
+    /// Copies of the objects that are replaced or deleted.
     staged: BTreeMap<Key, Key>,
     written: Vec<Key>,
+    /// Objects that may have been deleted, each with a key that holds the same content.
+    deleted: Vec<(Key, Key)>,
 }
 
 impl Bucket {
@@ -32,29 +34,36 @@ impl Bucket {
     pub(super) async fn send(&self, difference: ObjectChanges) -> Result<(), FileError> {
         let ObjectChanges { puts, copies, markers, deletes, replaced } = difference;
         let mut sent = SendProgress::default();
-        // A single write needs no copy to restore: nothing that would undo it can fail after it.
-        let is_single = puts.len().saturating_add(copies.len()) <= 1;
-        let replaced: Vec<Key> =
-            if is_single { Vec::new() } else { replaced.into_iter().collect() };
-        let result = self.write_all(&mut sent, replaced, puts, copies, markers).await;
+        let moved: BTreeMap<Key, Key> = copies.iter().cloned().collect();
+        // A single change needs no copy to restore: nothing that would undo it can fail after it.
+        let is_single = puts.len().saturating_add(copies.len()).saturating_add(deletes.len()) <= 1;
+        let lost = deletes.iter().filter(|key| !moved.contains_key(*key)).cloned();
+        let lost: Vec<Key> = if is_single { Vec::new() } else { lost.chain(replaced).collect() };
+        let mut result = self.write_all(&mut sent, lost, puts, copies, markers).await;
+        if result.is_ok() {
+            let copy = |key: &Key| sent.staged.get(key).or_else(|| moved.get(key)).cloned();
+            sent.deleted =
+                deletes.iter().filter_map(|key| Some((copy(key)?, key.clone()))).collect();
+            result = self.delete(deletes).await;
+        }
         if let Err(error) = result {
             self.undo(sent).await;
             return Err(error);
         }
         // Copies that are left take room that does not count; a later count removes them.
         let _removed = self.delete(sent.staged.into_values()).await;
-        self.delete(deletes).await
+        Ok(())
     }
 
     async fn write_all(
         &self,
         sent: &mut SendProgress,
-        replaced: Vec<Key>,
+        lost: Vec<Key>,
         puts: Vec<ObjectPut>,
         copies: Vec<(Key, Key)>,
         markers: Vec<Key>,
     ) -> Result<(), FileError> {
-        let staged = self.each(replaced, async |bucket, key| {
+        let staged = self.each(lost, async |bucket, key| {
             let stage = stage();
             bucket.copy(&key, &stage).await.map_err(|error| blame(error, &key))?;
             Ok((key, stage))
@@ -96,6 +105,11 @@ impl Bucket {
     /// Restores the previous objects. Failures are ignored, because nothing more can be done about
     /// them.
     async fn undo(&self, sent: SendProgress) {
+        let copy = async |bucket: Self, (from, to): (Key, Key)| bucket.copy(&from, &to).await;
+        // First what was deleted: the only copy of a moved object is at its new key.
+        if self.each(sent.deleted, copy).await.1.is_err() {
+            return;
+        }
         let (mut created, mut restored) = (Vec::new(), Vec::new());
         for key in sent.written {
             match sent.staged.get(&key) {
@@ -103,10 +117,8 @@ impl Bucket {
                 None => created.push(key),
             }
         }
-        let restored =
-            self.each(restored, async |bucket, (stage, key)| bucket.copy(&stage, &key).await);
         // If a copy could not be restored, it is the last copy of the object.
-        if restored.await.1.is_ok() {
+        if self.each(restored, copy).await.1.is_ok() {
             created.extend(sent.staged.into_values());
         }
         let _removed = self.delete(created).await;
