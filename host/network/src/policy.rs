@@ -1,32 +1,19 @@
 //! Checks requests against grants and adds the headers that the host provides.
 
-use cofferdam_tool::permission::{AddressRange, BoundHeader, HttpGrant, HttpRule, SecretText};
+use cofferdam_tool::permission::{
+    AddressRange, BoundHeader, HttpGrant, HttpRule, SecretText, is_connection_header,
+};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Uri};
 
 use crate::NetworkError;
 use crate::target::Target;
 
-/// Headers that belong to a connection instead of a message, or that determine where a message
-/// ends.
-const RESERVED_HEADERS: [HeaderName; 10] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    HeaderName::from_static("proxy-connection"),
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::HOST,
-    HeaderName::from_static("http2-settings"),
-];
-
 /// Returns whether the header `name` is reserved: requesters may neither set it nor see it in a
 /// response.
 #[must_use]
 pub fn is_reserved_header(name: &HeaderName) -> bool {
-    RESERVED_HEADERS.contains(name)
+    is_connection_header(name.as_str())
 }
 
 /// Request that the grants permit, in the form in which it is sent.

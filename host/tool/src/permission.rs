@@ -32,6 +32,8 @@ pub use http::{HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidHttpRule, P
 pub use kept::KeptAsked;
 pub use limits::LimitsAsked;
 pub use mount_name::{InvalidMountName, MountName};
-pub use policy::{BoundHeader, HttpGrant, InvalidBoundHeader, Permissions, Policy};
+pub use policy::{
+    BoundHeader, HttpGrant, InvalidBoundHeader, Permissions, Policy, is_connection_header,
+};
 pub use secret::{InvalidSecretTemplate, SecretTemplate, SecretText};
 pub use socket::{InvalidSocketRule, SocketProtocol, SocketRule};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_tool::permission::is_connection_header;
 use cofferdam_tool::redact::Redactor;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 use url::{Host, Url};
 
 use super::limits::CONNECT_WAIT;
@@ -96,6 +97,23 @@ pub enum InvalidEndpoint {
     /// The connection is unencrypted, so others on the network could read the secrets.
     #[error("secrets are sent only over https, or to this machine")]
     SecretOverPlainHttp,
+    /// The header belongs to the connection or to the protocol.
+    #[error("the header `{0}` is one that the host sets itself; remove it")]
+    ReservedHeader(HeaderName),
+}
+
+/// Headers that the transport sets for each message, besides those whose names begin with `mcp-`.
+const PROTOCOL_HEADERS: [HeaderName; 4] = [
+    header::ACCEPT,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("last-event-id"),
+];
+
+fn is_reserved(name: &HeaderName) -> bool {
+    is_connection_header(name.as_str())
+        || PROTOCOL_HEADERS.contains(name)
+        || name.as_str().starts_with("mcp-")
 }
 
 impl HttpEndpoint {
@@ -118,12 +136,15 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// [`InvalidEndpoint::SecretOverPlainHttp`] if the address is neither encrypted nor on this
-    /// machine.
+    /// machine, and [`InvalidEndpoint::ReservedHeader`] for a header of the protocol.
     pub fn with_headers(
         mut self,
         headers: Vec<(HeaderName, HeaderValue)>,
     ) -> Result<Self, InvalidEndpoint> {
         self.check_secrecy()?;
+        if let Some((name, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
+            return Err(InvalidEndpoint::ReservedHeader(name.clone()));
+        }
         self.headers = headers;
         for (_, value) in &mut self.headers {
             value.set_sensitive(true);

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 /// Number of random bytes in a new token.
 const TOKEN_BYTES: usize = 32;
-/// Maximum number of bytes that are read from a token file.
+/// Maximum size of a token file in bytes.
 const TOKEN_BYTES_MAX: u64 = 4096;
 /// Minimum length of a token in characters, so that it cannot be guessed.
 const TOKEN_CHARS_MIN: usize = 20;
@@ -35,7 +35,7 @@ pub enum TokenFileError {
     #[error("others can read it; run `chmod 600` on it")]
     Readable,
     /// The file does not contain a valid token.
-    #[error("it does not hold a token of at least {TOKEN_CHARS_MIN} characters")]
+    #[error("it does not hold a token of {TOKEN_CHARS_MIN} to {TOKEN_BYTES_MAX} characters")]
     NoToken,
     /// The system has no random numbers.
     #[error("the system has no random numbers")]
@@ -79,9 +79,12 @@ fn read(file: File) -> Result<String, TokenFileError> {
         return Err(TokenFileError::Readable);
     }
     let mut text = String::new();
-    file.take(TOKEN_BYTES_MAX).read_to_string(&mut text)?;
+    file.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut text)?;
     let token = text.trim();
-    let fits = token.len() >= TOKEN_CHARS_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_whole = text.len() as u64 <= TOKEN_BYTES_MAX;
+    let fits = is_whole
+        && token.len() >= TOKEN_CHARS_MIN
+        && token.bytes().all(|byte| byte.is_ascii_graphic());
     if fits { Ok(token.to_owned()) } else { Err(TokenFileError::NoToken) }
 }
 

@@ -537,7 +537,7 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let mut subscriptions =
             self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-        if subscriptions.len() >= SUBSCRIPTIONS_MAX {
+        if subscriptions.len() >= SUBSCRIPTIONS_MAX && !subscriptions.contains(&request.uri) {
             return Err(ErrorData::invalid_request("too many subscriptions", None));
         }
         subscriptions.insert(request.uri);

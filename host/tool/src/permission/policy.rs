@@ -180,18 +180,27 @@ pub enum InvalidBoundHeader {
     Value(#[from] super::InvalidSecretTemplate),
 }
 
-/// Headers that no grant can set, because they belong to the connection.
-const RESERVED_HEADERS: [&str; 9] = [
+/// Headers that belong to a connection instead of a message, or that determine where a message
+/// ends or which server it reaches, in lower case.
+const CONNECTION_HEADERS: [&str; 10] = [
     "connection",
-    "content-length",
     "host",
+    "http2-settings",
     "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
     "proxy-connection",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
+
+/// Returns whether a header, in lower case, belongs to the connection: neither a grant nor a
+/// requester may set it.
+#[must_use]
+pub fn is_connection_header(name: &str) -> bool {
+    CONNECTION_HEADERS.contains(&name)
+}
 
 impl FromStr for BoundHeader {
     type Err = InvalidBoundHeader;
@@ -205,7 +214,8 @@ impl FromStr for BoundHeader {
         if !is_name {
             return Err(InvalidBoundHeader::Form);
         }
-        if RESERVED_HEADERS.contains(&name.as_str()) {
+        // A requester may state the length of its body and announce trailers, a grant may not.
+        if is_connection_header(&name) || matches!(name.as_str(), "content-length" | "trailer") {
             return Err(InvalidBoundHeader::Reserved);
         }
         Ok(Self { name, value: value.trim().parse()? })

@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -14,8 +16,9 @@ use super::Browser;
 const VISIT_WAIT: Duration = Duration::from_mins(5);
 /// Maximum size of the head of a browser's request, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Maximum time for a connection to send its request, so that other connections do not keep the
-/// browser waiting.
+/// Maximum number of open connections. Further ones wait, each for [`HEAD_WAIT`] at most.
+const CONNECTIONS_MAX: usize = 32;
+/// Maximum time for a connection to send its request.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 const PATH: &str = "/callback";
 const PAGE: &str = "You can close this page and go back.\n";
@@ -59,22 +62,38 @@ impl Browser for Loopback {
 /// Waits for the first request for the callback path and returns its target. Other requests get
 /// 404.
 async fn answer(listener: &TcpListener) -> std::io::Result<String> {
+    // Connections are served side by side: one that sends nothing does not delay the browser.
+    let mut connections = FuturesUnordered::new();
     loop {
-        let (mut stream, _) = listener.accept().await?;
-        let target = tokio::time::timeout(HEAD_WAIT, target(&mut stream)).await.ok().flatten();
-        let found = target.filter(|target| target.split('?').next() == Some(PATH));
-        let (status, page) = if found.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
-        let answer = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: \
-             close\r\n\r\n{page}",
-            page.len()
-        );
-        let _ = stream.write_all(answer.as_bytes()).await;
-        let _ = stream.shutdown().await;
-        if let Some(target) = found {
-            return Ok(target);
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                connections.push(serve(accepted?.0));
+            }
+            Some(found) = connections.next() => {
+                if let Some(target) = found {
+                    return Ok(target);
+                }
+            }
         }
     }
+}
+
+/// Answers one connection. Returns the target of its request if it is the callback.
+async fn serve(mut stream: TcpStream) -> Option<String> {
+    let target = tokio::time::timeout(HEAD_WAIT, target(&mut stream)).await.ok().flatten();
+    let found = target.filter(|target| target.split('?').next() == Some(PATH));
+    let (status, page) = if found.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: \
+         close\r\n\r\n{page}",
+        page.len()
+    );
+    let sent = async {
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+    };
+    let _ = tokio::time::timeout(HEAD_WAIT, sent).await;
+    found
 }
 
 /// Reads the target of a GET request.
@@ -90,4 +109,31 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
     let head = String::from_utf8(head).ok()?;
     let mut words = head.lines().next()?.split(' ');
     (words.next() == Some("GET")).then(|| words.next().map(str::to_owned)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn silent_connections_do_not_delay_the_browser() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let browser = async {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /callback?code=7 HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).await.unwrap();
+            page
+        };
+        let both = async { tokio::join!(answer(&listener), browser) };
+        // Less than the time that one silent connection may take.
+        let (target, page) = tokio::time::timeout(HEAD_WAIT / 2, both).await.unwrap();
+        assert_eq!(target.unwrap(), "/callback?code=7");
+        assert!(page.ends_with(PAGE), "{page}");
+    }
 }

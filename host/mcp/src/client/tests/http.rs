@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use cofferdam_tool::{CallContext, Completion, Outcome, ToolSource as _, Toolset};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -187,6 +187,21 @@ async fn a_server_that_does_not_come_back_is_named_as_that() {
     assert_eq!(shown.text(), r#"{"error":{"message":"Failed to reconnect to MCP server."}}"#);
     assert_eq!(completion.record.error_type.as_deref(), Some("Mcp.Unreachable"));
     assert_eq!(server.definitions().len(), 3);
+}
+
+#[test]
+fn headers_of_the_protocol_are_rejected() {
+    let with = |name: &'static str| {
+        HttpEndpoint::new("https://example.com/")
+            .unwrap()
+            .with_headers(vec![(HeaderName::from_static(name), HeaderValue::from_static("x"))])
+    };
+    for name in ["mcp-session-id", "accept", "host", "transfer-encoding", "content-length"] {
+        let error = with(name).unwrap_err();
+        assert_eq!(error, InvalidEndpoint::ReservedHeader(HeaderName::from_static(name)));
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert!(with("authorization").is_ok() && with("x-api-key").is_ok());
 }
 
 #[test]
