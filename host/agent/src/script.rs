@@ -33,6 +33,9 @@ use crate::{
     ChatClient, ChatError, ChatErrorKind, ChatRequest, MessageContent, Reply, ReplyStream,
 };
 
+/// Start of the ids of calls, before a number.
+const ID_PREFIX: &str = "call-";
+
 /// A [`ChatClient`] that replays a script. Clones share the position in it.
 #[derive(Debug, Clone)]
 pub struct ScriptedClient {
@@ -135,11 +138,11 @@ impl ScriptedClient {
             return Err(ChatError::cancelled());
         }
         let cancellation = request.cancellation.clone();
-        let calls_before = calls(&request);
+        let last_number = last_number(&request);
         let Some(scripted) = self.take(request) else { return self.over() };
         wait(scripted.delay, &cancellation).await?;
         let mut reply = scripted.result?;
-        name_calls(&mut reply, calls_before);
+        name_calls(&mut reply, last_number);
         Ok((reply, scripted.pause))
     }
 
@@ -206,13 +209,19 @@ async fn wait(time: Duration, cancellation: &CancellationToken) -> Result<(), Ch
     }
 }
 
-fn calls(request: &ChatRequest) -> usize {
-    request.messages.iter().map(|message| message.calls().count()).sum()
+/// Returns the highest number of a call in the request, or the number of calls if it is higher. The
+/// calls before a compaction have lower numbers than those that are left.
+fn last_number(request: &ChatRequest) -> usize {
+    let calls = request.messages.iter().flat_map(|message| message.calls());
+    let number = |id: &str| id.strip_prefix(ID_PREFIX)?.parse::<usize>().ok();
+    calls
+        .enumerate()
+        .fold(0, |last, (index, call)| last.max(index + 1).max(number(&call.call_id).unwrap_or(0)))
 }
 
 /// Assigns ids to calls without one: numbers that no call in the request has. The ids are the same
 /// in every run of the script, and still unique within a conversation.
-fn name_calls(reply: &mut Reply, calls_before: usize) {
+fn name_calls(reply: &mut Reply, last_number: usize) {
     let contents = reply.messages.iter_mut().flat_map(|message| &mut message.contents);
     let calls = contents.filter_map(|content| match content {
         MessageContent::FunctionCall(call) => Some(call),
@@ -220,7 +229,7 @@ fn name_calls(reply: &mut Reply, calls_before: usize) {
     });
     for (index, call) in calls.enumerate() {
         if call.call_id.is_empty() {
-            call.call_id = format!("call-{}", calls_before + index + 1);
+            call.call_id = format!("{ID_PREFIX}{}", last_number.saturating_add(index + 1));
         }
     }
 }

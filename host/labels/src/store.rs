@@ -53,7 +53,7 @@ pub(super) enum NotKept {
     )]
     TooLarge,
     #[error("The result is untrusted and could not be hidden.")]
-    NoRandomness,
+    Failed,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -123,8 +123,8 @@ impl Store {
         if value.bytes() > VALUE_BYTES_MAX {
             return Err(NotKept::TooLarge);
         }
-        let id = fresh_id().map_err(|_| NotKept::NoRandomness)?;
-        let written = serde_json::to_value(value).map_err(|_| NotKept::NoRandomness)?;
+        let id = fresh_id().map_err(|_| NotKept::Failed)?;
+        let written = serde_json::to_value(value).map_err(|_| NotKept::Failed)?;
         let bytes = written.to_string().len();
         if bytes > BYTES_MAX {
             return Err(NotKept::TooLarge);

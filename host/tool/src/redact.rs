@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::output::ResourceBody;
 use crate::permission::SecretText;
-use crate::{CallRecord, Content, Outcome, Output, ToolFailure};
+use crate::{CallRecord, Content, Outcome, Output, ToolError, ToolFailure};
 
 /// Shortest secret in bytes. Shorter values occur by chance in too many strings.
 const SECRET_BYTES_MIN: usize = 8;
@@ -109,11 +109,7 @@ impl Redactor {
         match outcome {
             Outcome::Ok(output) => Outcome::Ok(self.output(output)),
             Outcome::Failure(failure) => Outcome::Failure(self.failure(failure)),
-            Outcome::Error(mut error) => {
-                error.detail = error.detail.map(|text| self.string(text));
-                error.backtrace = error.backtrace.map(|text| self.string(text));
-                Outcome::Error(error.with_cleaned_value(|value| self.value(value)))
-            }
+            Outcome::Error(error) => Outcome::Error(self.error(error)),
             Outcome::Cancelled => Outcome::Cancelled,
         }
     }
@@ -127,6 +123,14 @@ impl Redactor {
                 contents.into_iter().map(|content| self.content(content)).collect(),
             ),
         }
+    }
+
+    /// Redacts an error of a call.
+    #[must_use]
+    pub fn error(&self, mut error: ToolError) -> ToolError {
+        error.detail = error.detail.map(|text| self.string(text));
+        error.backtrace = error.backtrace.map(|text| self.string(text));
+        error.with_cleaned_value(|value| self.value(value))
     }
 
     /// Redacts a failure that a tool reported.

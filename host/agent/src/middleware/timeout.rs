@@ -33,8 +33,10 @@ impl Middleware<FunctionContext> for Timeout {
         match tokio::time::timeout(self.limit, next.run(context)).await {
             Ok(ended) => ended,
             Err(_) => {
-                // The dropped call may have set a result, which does not count.
+                // The dropped call may have set a result, which does not count, and the record
+                // would be that of an earlier attempt.
                 context.result = None;
+                context.record = None;
                 let error = ToolError::new(ErrorType::Timeout);
                 let detail = format!("the call took longer than {:?}", self.limit);
                 Err(FunctionError::Tool(error.with_detail(detail)).into())

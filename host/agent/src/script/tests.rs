@@ -96,6 +96,16 @@ async fn calls_of_one_conversation_have_different_ids() {
 }
 
 #[tokio::test]
+async fn ids_of_calls_are_not_repeated_after_a_compaction() {
+    let call = |id| Message::new(Role::Assistant, vec![MessageContent::call(id, "f", "{}")]);
+    let client = ScriptedClient::new([Reply { messages: vec![call("")], ..Reply::default() }]);
+    // The calls 1 to 6 are no longer in the conversation.
+    let messages = vec![Arc::new(call("call-7")), Arc::new(call("other"))];
+    let reply = client.reply(ChatRequest { messages, ..ChatRequest::default() }).await.unwrap();
+    assert_eq!(reply.messages[0].calls().next().unwrap().call_id, "call-8");
+}
+
+#[tokio::test]
 async fn a_script_that_is_over_says_so_or_is_silent() {
     let client = ScriptedClient::new([Reply::text("bye")]);
     let silent = client.then(AfterScript::Silence);

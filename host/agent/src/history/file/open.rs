@@ -113,7 +113,10 @@ pub(super) fn take_turn(
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             // The file system does not support locks.
-            Err(TryLockError::Error(_)) => break,
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => break,
+            Err(TryLockError::Error(error)) => {
+                return Err(HistoryError::Io { file: name.to_owned(), error });
+            }
         }
     }
     Ok(FileLock { _here: here })

@@ -6,9 +6,14 @@ use std::time::Duration;
 use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::retry::Backoff;
+use cofferdam_tool::{ErrorType, Output, ToolError};
+use serde_json::json;
 
 use super::{Log, agent, calling, told};
-use crate::middleware::{Audit, FailureConversion, RateLimit, Redaction, Retry, Timeout};
+use crate::middleware::{
+    Audit, FailureConversion, FunctionContext, FunctionError, FunctionSignal, FunctionValue,
+    Middleware, Next, RateLimit, Redaction, Retry, Timeout,
+};
 use crate::{
     Agent, ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused,
     ScriptedClient, Session, allow_always,
@@ -72,6 +77,62 @@ async fn secrets_are_taken_out_of_results_and_failures() {
         .unwrap();
     let told = told(&agent.run("go").await.unwrap().messages).join("\n");
     assert!(!told.contains("no such thing"), "{told}");
+}
+
+/// Ends every call with an error or a termination that holds a secret.
+struct Ending {
+    terminates: bool,
+}
+
+#[async_trait::async_trait]
+impl Middleware<FunctionContext> for Ending {
+    async fn process(
+        &self,
+        _context: &mut FunctionContext,
+        _next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        if self.terminates {
+            let output = Output::Value(json!("open sesame!"));
+            return Err(FunctionSignal::Terminate(Some(FunctionValue::Output(output))));
+        }
+        let error = ToolError::new(ErrorType::InvalidResult).with_detail("open sesame!");
+        Err(FunctionError::Tool(error).into())
+    }
+}
+
+/// Writes down the results of the middleware inside it.
+struct Watching(Arc<Mutex<String>>);
+
+#[async_trait::async_trait]
+impl Middleware<FunctionContext> for Watching {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        let ended = next.run(context).await;
+        *self.0.lock().unwrap() = format!("{ended:?}");
+        ended
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_taken_out_of_errors_and_terminations() {
+    for terminates in [false, true] {
+        let redactor = Arc::new(Redactor::new([("key", &SecretText::new("open sesame"))]).unwrap());
+        let seen = Arc::new(Mutex::new(String::new()));
+        let client = calling(&[&[("echo", "{}")]]);
+        let agent = agent(&client, &Log::default())
+            .layer(Layer::function(Watching(Arc::clone(&seen))))
+            .layer(Layer::function(Redaction::new(redactor)))
+            .layer(Layer::function(Ending { terminates }))
+            .build()
+            .unwrap();
+        let told = told(&agent.run("go").await.unwrap().messages).join("\n");
+        assert!(!told.contains("open sesame"), "{told}");
+        let seen = seen.lock().unwrap();
+        assert!(seen.contains("[secret key]!") && !seen.contains("open sesame"), "{seen}");
+    }
 }
 
 #[tokio::test]
