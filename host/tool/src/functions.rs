@@ -81,7 +81,7 @@ impl Functions {
         }
     }
 
-    /// Adds a function, replacing any of the same name.
+    /// Adds a function, replacing any of the same name. Labels that were set for the name stay.
     ///
     /// # Errors
     /// If the declaration is rejected by the rules for plugins.

@@ -17,12 +17,18 @@ pub(super) fn find<'j>(root: &'j Json<'j>, pointer: &str) -> Option<(Pointer, &'
         let token = token.replace("~1", "/").replace("~0", "~");
         let next = match found.1.shape() {
             JsonShape::Object(object) => object.get(&token)?,
-            JsonShape::Array(items) => items.get(token.parse::<usize>().ok()?)?,
+            JsonShape::Array(items) => items.get(index(&token)?)?,
             _ => return None,
         };
         found = (join(&found.0, &token), next);
     }
     Some(found)
+}
+
+/// Parses an array index: digits without leading zeros.
+fn index(token: &str) -> Option<usize> {
+    let is_canonical = token == "0" || token.starts_with(|first| matches!(first, '1'..='9'));
+    token.parse().ok().filter(|_| is_canonical)
 }
 
 /// Decodes the `%XX` of a URI fragment. Invalid escapes stay unchanged; a result that is not UTF-8

@@ -137,6 +137,14 @@ fn each_reason_names_its_place() {
             "/$ref': references to other documents are not followed",
         ),
         (json!({"$ref": "#/$defs/x"}), "/$ref': there is nothing at '#/$defs/x'"),
+        (
+            json!({"$ref": "#/properties/p/anyOf/00", "anyOf": [true]}),
+            "/$ref': there is nothing at '#/properties/p/anyOf/00'",
+        ),
+        (
+            json!({"$ref": "#/properties/p/anyOf/+0", "anyOf": [true]}),
+            "/$ref': there is nothing at '#/properties/p/anyOf/+0'",
+        ),
         (json!({"$ref": "#nowhere"}), "/$ref': there is nothing at '#nowhere'"),
         (json!({"$ref": "#/properties/p"}), "/$ref': the references lead in a circle"),
         (
