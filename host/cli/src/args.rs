@@ -132,7 +132,7 @@ A permission is one of
   secret:NAME         a secret of [secrets] that the plugin may read
   clock:PRECISION     frozen, coarse or precise
   random              random numbers
-  tool:NAME           another tool
+  tool:NAME           another tool that the plugin may call
   ask:KIND            questions to the caller: form, sample or roots
   limit:KEY=NUMBER    a limit, such as limit:wall-ms-max=60000
 
@@ -356,7 +356,7 @@ pub(crate) struct GrantArgs {
     /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// List the permanent grants of --plugin components
+    /// List the permanent grants of components that were loaded with --plugin
     #[arg(long, conflicts_with_all = ["plugin", "permissions", "all_asked"])]
     pub(crate) list: bool,
 }
@@ -378,11 +378,11 @@ pub(crate) struct RevokeArgs {
         required_unless_present = "remembered"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// Revoke everything, including the grants of all plugins
+    /// Revoke all grants of the plugin, and its share of the grants for all plugins
     #[arg(long)]
     pub(crate) all: bool,
-    /// Forget the permanent grants of a --plugin component, named by file or by a prefix of its
-    /// digest
+    /// Forget the permanent grants of a component that was loaded with --plugin; name its file or a
+    /// prefix of its digest
     #[arg(long, value_name = "FILE_OR_DIGEST", conflicts_with_all = ["plugin", "permissions", "all"])]
     pub(crate) remembered: Option<String>,
 }

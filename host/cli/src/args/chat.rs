@@ -59,7 +59,8 @@ pub(crate) struct ChatArgs {
     /// Maximum rounds of tool calls in a turn; then the model has to answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU32>,
-    /// Let the model choose tools, forbid or require them, or name the first one to call
+    /// Let the model decide whether to call tools (auto), forbid or require calls, or require TOOL
+    /// as the first call
     #[arg(long, value_name = "auto|none|required|TOOL")]
     pub(crate) tool_choice: Option<String>,
     /// Maximum tokens of the conversation, as the provider counts them
@@ -68,8 +69,8 @@ pub(crate) struct ChatArgs {
     /// Request strict schema adherence from providers that support it
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Show the file changes of each call without making them; tools without a dry run are not
-    /// called
+    /// Show the file changes of each call without making them; tools that do not support this are
+    /// not called
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print messages, tokens and outcome of each turn as JSON Lines
@@ -80,7 +81,7 @@ pub(crate) struct ChatArgs {
 /// Flags for the approval of a model's calls.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ApprovalArgs {
-    /// Calls to ask about
+    /// Calls that need your approval
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenToAsk::Sources)]
     pub(crate) ask: WhenToAsk,
     /// Approve every call of this tool; repeatable
@@ -94,7 +95,7 @@ pub(crate) struct ApprovalArgs {
 /// Calls that need the user's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhenToAsk {
-    /// Those that the configuration names, and calls that delete files
+    /// Calls for which the configuration requires it, and calls that delete files
     Sources,
     /// Also calls of tools that are not declared read-only
     Changes,

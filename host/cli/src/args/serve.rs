@@ -41,7 +41,7 @@ pub(crate) struct ServeArgs {
     /// Offer two tools that search and call the others, for large sets of tools
     #[arg(long)]
     pub(crate) search: bool,
-    /// Way in which calls are approved that need it
+    /// Who approves the calls that need approval
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Approvals::Ask)]
     pub(crate) approvals: Approvals,
     /// Maximum size of a result in KiB; longer results can be read as resources [default: 96]
@@ -66,7 +66,7 @@ pub(crate) struct ServeArgs {
 pub(crate) enum Schemas {
     /// Only keywords that every client and model API accepts
     Portable,
-    /// As published, in JSON Schema 2020-12
+    /// All keywords of the tools' schemas, in JSON Schema 2020-12
     Exact,
 }
 
@@ -91,11 +91,12 @@ fn http_address(typed: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Way in which calls that need approval are approved.
+/// Approver of the calls that need approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approvals {
-    /// The server asks the user through the client (elicitation); otherwise the call fails
+    /// The user, whom the server asks through the client (elicitation); if the client cannot ask,
+    /// the call fails
     Ask,
-    /// The client decides by its own rules
+    /// The client, by its own rules; the server does not ask
     Client,
 }

@@ -60,7 +60,7 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) input: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Model of agents that name none [default: that of the configuration]
+    /// Model of agents that do not name one [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
     /// Save a checkpoint after each superstep in this directory, which is created if missing
@@ -74,11 +74,11 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) answer: Vec<String>,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
-    /// Apply the information-flow labels of [labels] in the configuration; the whole run has one
-    /// label
+    /// Apply the information-flow labels of [labels] in the configuration; all agents of the run
+    /// share one label
     #[arg(long)]
     pub(crate) labels: bool,
-    /// Maximum supersteps, counted from each answer [default: that of the file, or 100]
+    /// Maximum supersteps, counted again from each answer [default: that of the file, or 100]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU64>,
     /// Print events and the outcome as JSON Lines
