@@ -201,11 +201,16 @@ fn comments_and_other_servers_are_never_lost() {
 fn variables_that_a_host_has_to_pass_on_are_named() {
     let (_keep, folder) = folder();
     let text = "[plugins.text]\ncomponent = \"text.wasm\"\ngrants.env.LANG = { env = \"LANG\" }\n\
-                [secrets]\ngh = { env = \"GITHUB_TOKEN\" }\n";
+                [secrets]\ngh = { env = \"GITHUB_TOKEN\" }\n\
+                [skills.grants.env]\nTERM = { env = \"TERM\" }\n";
     std::fs::write(folder.join("cofferdam.toml"), text).unwrap();
     let ran = run(&folder, &["mcp", "config", "--host", "claude", "--config", "cofferdam.toml"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("the host has to pass on: GITHUB_TOKEN, LANG"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the host has to pass on: GITHUB_TOKEN, LANG, TERM"),
+        "{}",
+        ran.stderr
+    );
     let path = folder.join("cofferdam.toml").display().to_string();
     let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(printed["mcpServers"]["cofferdam"]["args"][2], path);
@@ -329,6 +334,7 @@ fn what_a_bundle_cannot_carry_is_refused() {
     for (table, words) in [
         ("[secrets]\ndb = { file = \"db.key\" }\n", "which a bundle does not carry"),
         ("[stores.notes]\ndirectory = \"reports\"\n", "a directory of this machine"),
+        ("[skills]\ndirectories = [\"reports\"]\n", "does not carry directories of skills"),
     ] {
         std::fs::write(
             folder.join("c.toml"),

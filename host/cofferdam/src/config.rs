@@ -227,10 +227,15 @@ impl ConfigFile {
         if self.config.files.values().filter(is_it).any(FilesTable::may_write) {
             return true;
         }
+        self.grants_tables().any(|grants| grants.may_write(store))
+    }
+
+    /// Returns all grants: of each plugin, of all plugins, and of the scripts of skills.
+    pub(crate) fn grants_tables(&self) -> impl Iterator<Item = &GrantsTable> {
         let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
         #[cfg(feature = "skills")]
         let plugins = plugins.chain([&self.config.skills.grants]);
-        plugins.chain([&self.config.grants]).any(|grants| grants.may_write(store))
+        plugins.chain([&self.config.grants])
     }
 
     /// Resolves a path of the configuration, relative to the file.

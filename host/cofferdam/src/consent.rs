@@ -262,12 +262,9 @@ fn use_and_keep(
     operator: &Operator,
 ) -> crate::Result<()> {
     let name = &spec.options.name.to_string();
-    let (mut now, mut kept, mut is_kept) = (file.clone(), file, false);
+    let (mut now, mut is_kept) = (file, false);
     for (grant, term) in granted {
-        now.grant(name, grant)?;
-        if *term == Term::Always {
-            is_kept |= kept.grant(name, grant)?;
-        }
+        is_kept |= now.grant(name, grant)? && *term == Term::Always;
         if let Permission::Limit(..) = grant.permission {
             widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
         }
@@ -286,11 +283,15 @@ fn use_and_keep(
         &spec.options.grants.mounts,
         &granting::policy_files(&compose::deciding([&*spec])),
     )?;
-    if is_kept {
-        kept.save()?;
-        if let Some(config) = &spec.config {
-            operator.note(&format!("written to {}", config.display()));
+    if is_kept && let Some(config) = &spec.config {
+        let _lock = FolderLock::take(config)?;
+        // Read again, because another process may have changed it during the questions.
+        let mut file = ConfigEditor::open_ambient(config)?;
+        for (grant, _) in granted.iter().filter(|(_, term)| *term == Term::Always) {
+            file.grant(name, grant)?;
         }
+        file.save()?;
+        operator.note(&format!("written to {}", config.display()));
     }
     Ok(())
 }

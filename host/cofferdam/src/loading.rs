@@ -15,7 +15,7 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::{Error, Operator, consent, granting, remembered, text};
+use crate::{Error, ErrorKind, Operator, consent, granting, remembered, text};
 
 /// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
@@ -86,7 +86,14 @@ impl Unavailable {
 
     /// Returns the error for a command that cannot continue without the plugin.
     pub(crate) fn into_error(self) -> Error {
-        Arc::try_unwrap(self.error).unwrap_or_else(|error| Error::NotAccepted(format!("{error:#}")))
+        Arc::try_unwrap(self.error).unwrap_or_else(|shared| {
+            let message = format!("{shared:#}");
+            match shared.kind() {
+                ErrorKind::Invalid => Error::Invalid(message),
+                ErrorKind::Unavailable => Error::NotAccepted(message),
+                ErrorKind::Failed => Error::failed(message),
+            }
+        })
     }
 }
 

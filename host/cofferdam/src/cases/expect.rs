@@ -251,8 +251,10 @@ fn definition_problems(expected: &ExpectedDefinition, tool: &ToolDefinition) -> 
                 .push(format!("the hint {hint} should be {value} and is {:?}", hints.get(hint)));
         }
     }
-    if expected.output_schema.is_some_and(|has_one| has_one != tool.output.is_some()) {
-        problems.push("the output schema is missing, or there is one".to_owned());
+    match (expected.output_schema, tool.output.is_some()) {
+        (Some(true), false) => problems.push("there should be an output schema".to_owned()),
+        (Some(false), true) => problems.push("there should be no output schema".to_owned()),
+        _ => {}
     }
     let schema = tool.input.published();
     for parameter in &expected.described {

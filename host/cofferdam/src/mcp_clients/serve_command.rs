@@ -151,9 +151,7 @@ pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
             }
         }
     }
-    let tables =
-        file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
-    for table in tables {
+    for table in file.grants_tables() {
         let mut offered = OfferedGrants::default();
         table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
         for source in offered.env.values().chain(offered.config.values()) {

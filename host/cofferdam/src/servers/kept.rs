@@ -36,6 +36,8 @@ pub type News = Arc<Notify>;
 pub struct SupervisedServer {
     name: String,
     table: ServerTable,
+    /// Maximum time of a call.
+    call_wait: Duration,
     server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
     pins: Option<Arc<ServerPins>>,
     /// True if the first attempt has ended.
@@ -46,13 +48,14 @@ pub struct SupervisedServer {
 impl SupervisedServer {
     fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News, operator: Operator) -> Self {
         let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
+        let call_wait = spec.settings.call_wait;
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
         let (stopped, work) =
             (stop.clone(), keep(spec, places, Arc::clone(&server), first, news, operator));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
-        Self { name, table, server, pins, tried, _stop: stop.drop_guard() }
+        Self { name, table, call_wait, server, pins, tried, _stop: stop.drop_guard() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -66,7 +69,7 @@ impl SupervisedServer {
 
     /// Returns the maximum time of a call.
     pub(crate) fn call_wait(&self) -> Duration {
-        Duration::from_millis(self.table.limits.wall_ms_max)
+        self.call_wait
     }
 
     /// Returns whether parts of the server are left out because they have changed.

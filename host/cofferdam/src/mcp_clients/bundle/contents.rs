@@ -188,5 +188,11 @@ fn check_is_portable(file: &ConfigFile) -> Result<()> {
             return Err(file.error(directory.span(), message).into());
         }
     }
+    #[cfg(feature = "skills")]
+    if let Some(directory) = file.config.skills.directories.first() {
+        let message = "a bundle does not carry directories of skills; remove them, or list a store in a bucket as \
+                       `stores` of [skills]";
+        return Err(file.error(directory.span(), message).into());
+    }
     Ok(())
 }
