@@ -1,4 +1,4 @@
-// Results, and how the arguments of a call get into the struct of a tool.
+// Results, and decoding of a call's arguments into the struct of a tool.
 
 #include "cofferdam_abi.h"
 
@@ -131,7 +131,8 @@ static void add_type(cofferdam_writer *json, const char *type, bool or_null) {
     cofferdam_end(json);
 }
 
-// The members of the schema that the parameter gives, with null beside a type that does without.
+// Adds the members of the parameter's own schema. For an optional parameter, null becomes an
+// additional type.
 static void add_schema(cofferdam_writer *json, const cofferdam_parameter *parameter) {
     const cofferdam_value *schema = cofferdam_parse(cofferdam_string_of(parameter->schema), NULL);
     if (cofferdam_type_of(schema) != COFFERDAM_OBJECT) cofferdam_abort("the schema of a parameter is not a JSON object");
@@ -205,7 +206,7 @@ const cofferdam_tool *cofferdam_find(cofferdam_string name) {
     return NULL;
 }
 
-// A field that is a pointer is NULL or points to a copy.
+// An optional field is NULL or points to a copy of the value.
 static void set(void *field, const cofferdam_parameter *parameter, const void *value, size_t bytes) {
     if (parameter->presence != COFFERDAM_OPTIONAL_) {
         memcpy(field, value, bytes);

@@ -13,12 +13,13 @@
 //
 //     COFFERDAM_PLUGIN(greet)
 //
-// The host checks and converts what a model sent by the schema that the macros make, before the tool runs. Report what can go
-// wrong with `cofferdam_fail`: `abort`, a failed `assert` and an access out of bounds end the call, and all that the
-// model learns then is `Trap.Unreachable` or the like. What is printed to standard error stands in the record of the call.
+// Before the tool runs, the host checks and converts the model's arguments by the schema that the
+// macros make. Report expected errors with `cofferdam_fail`: `abort`, a failed `assert` and an
+// access out of bounds end the call, and then the model sees only an error type such as
+// `Trap.Unreachable`. Output on standard error is in the record of the call.
 //
-// All memory that these functions give lives until the end of the call. A component imports what its tools use and nothing
-// else: a tool that never calls `cofferdam_progress` gives a component that could not report any.
+// All memory that these functions return lives until the end of the call. A component imports only
+// what its tools use: without a call of `cofferdam_progress`, the component cannot report progress.
 
 #ifndef COFFERDAM_H
 #define COFFERDAM_H
@@ -56,10 +57,10 @@ typedef struct cofferdam_content {
     cofferdam_string media_type;
 } cofferdam_content;
 
-// Whether trying again may help.
+// Transience of a failure: whether a retry may help.
 typedef enum cofferdam_transience { COFFERDAM_UNKNOWN, COFFERDAM_PERMANENT, COFFERDAM_TRANSIENT } cofferdam_transience;
 
-// Why a tool could not do what was asked. Absent texts are left out; an absent `value` is the usual.
+// Failure of a tool. Absent strings are omitted; `value` is usually absent.
 typedef struct cofferdam_failure {
     cofferdam_string message;
     cofferdam_string suggestion;
@@ -67,50 +68,51 @@ typedef struct cofferdam_failure {
     cofferdam_transience transience;
 } cofferdam_failure;
 
-// What a tool returns. Made by the functions below. `failure` is NULL for a success, which may have no content: null.
+// Result of a tool, made by the functions below. `failure` is NULL for a success. A success without
+// content is null.
 typedef struct cofferdam_result {
     const cofferdam_content *contents;
     size_t count;
     const cofferdam_failure *failure;
 } cofferdam_result;
 
-// Nothing: the model sees null.
+// Returns an empty result: the model sees null.
 cofferdam_result cofferdam_nothing(void);
 
-// A text. `cofferdam_text(cofferdam_format("%d files", count))` formats one.
+// Returns text. `cofferdam_text(cofferdam_format("%d files", count))` formats it.
 cofferdam_result cofferdam_text(cofferdam_string text);
 
-// What was written; a failure if it is nested too deeply.
+// Returns the written JSON, or a failure if it is nested too deeply.
 cofferdam_result cofferdam_json(cofferdam_writer *json);
 
-// Bytes with a media type, such as `image/png`. They are not copied.
+// Returns bytes with a media type, such as `image/png`. Does not copy the bytes.
 cofferdam_result cofferdam_blob(const char *media_type, const void *data, size_t length);
 
-// Several items, or one of the other kinds. The array is copied, what it points to is not.
+// Returns several items. Copies the array, but not the data that it points to.
 cofferdam_result cofferdam_several(size_t count, const cofferdam_content *contents);
 
 cofferdam_content cofferdam_text_content(cofferdam_string text);
 cofferdam_content cofferdam_json_content(cofferdam_string json);
 cofferdam_content cofferdam_blob_content(const char *media_type, const void *data, size_t length);
 
-// Something that has an address, together with what it holds. `media_type` may be NULL.
+// Makes a resource with its content. `media_type` may be NULL.
 cofferdam_content cofferdam_resource_content(cofferdam_string uri, const char *media_type, cofferdam_string text);
 cofferdam_content cofferdam_binary_resource_content(cofferdam_string uri, const char *media_type, const void *data, size_t length);
 
-// The address of something that can be read on its own. `media_type` may be NULL.
+// Makes the address of a resource that can be read separately. `media_type` may be NULL.
 cofferdam_content cofferdam_link_content(cofferdam_string uri, cofferdam_string name, const char *media_type);
 
-// A failure with a message in words that let a model correct itself: lower case, no full stop, what was expected and what
-// was found. Formats as printf does.
+// Returns a failure whose message lets a model correct itself: what was expected and what was
+// found, in lower case, without a full stop. Formats like printf.
 __attribute__((format(printf, 1, 2))) cofferdam_result cofferdam_fail(const char *format, ...);
 
-// Adds to a failure what the model could do instead: "pass …", "call …". Nothing happens to a success.
+// Adds a suggestion for the model to a failure: "pass …", "call …". Does not change a success.
 __attribute__((format(printf, 2, 3))) cofferdam_result cofferdam_suggest(cofferdam_result result, const char *format, ...);
 
-// Says whether trying again may help, for the host.
+// Tells the host whether a retry may help.
 cofferdam_result cofferdam_transient(cofferdam_result result, bool is_transient);
 
-// A failure with an error value of your own, which the model sees instead of a message.
+// Returns a failure with an error value that the model sees instead of a message.
 cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 
 // Tools.
@@ -119,26 +121,28 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 
 // COFFERDAM_TOOL(name, "Description.", …) { … return cofferdam_text(…); }
 //
-// Defines a tool: parameters and hints in any order, at most 64, and then the body, in which `arguments` points to a
-// struct with a field for each parameter. The description is all that a model knows of the tool. A parameter is named like
-// a C identifier; another name, and a schema of more than one level, are possible with COFFERDAM_TOOL_WITH_SCHEMA.
+// Defines a tool: at most 64 parameters and hints in any order, and then the body, in which
+// `arguments` points to a struct with a field for each parameter. The description is all that a
+// model knows about the tool. The name of a parameter is a C identifier. For other names, and for
+// schemas of more than one level, use COFFERDAM_TOOL_WITH_SCHEMA.
 //
-// | parameter                            | field                     | the model may                              |
+// | parameter                            | field                     | the model                                  |
 // |--------------------------------------|---------------------------|--------------------------------------------|
-// | COFFERDAM_STRING(name, "…")          | cofferdam_string          | not leave it out                           |
-// | COFFERDAM_STRING_OR(name, "…", "x")  | cofferdam_string          | leave it out or send null: the default     |
-// | COFFERDAM_STRING_OPTIONAL(name, "…") | cofferdam_string          | leave it out or send null: `data` is NULL  |
+// | COFFERDAM_STRING(name, "…")          | cofferdam_string          | must send it                               |
+// | COFFERDAM_STRING_OR(name, "…", "x")  | cofferdam_string          | may omit it or send null: the default      |
+// | COFFERDAM_STRING_OPTIONAL(name, "…") | cofferdam_string          | may omit it or send null: `data` is NULL   |
 // | COFFERDAM_INTEGER, … _OR             | int64_t                   |                                            |
 // | COFFERDAM_INTEGER_OPTIONAL           | const int64_t *           | … the pointer is NULL                      |
 // | COFFERDAM_NUMBER, …_OR, …_OPTIONAL   | double, const double *    |                                            |
 // | COFFERDAM_BOOLEAN, …_OR, …_OPTIONAL  | bool, const bool *        |                                            |
-// | COFFERDAM_CHOICE(name, "…", "a", …)  | cofferdam_string          | send one of at most 16 texts               |
-// | COFFERDAM_CHOICE_OR(name, "…", "a", "a", …), _OPTIONAL | the same | the default stands before the choices      |
-// | COFFERDAM_VALUE(name, "…", schema)   | const cofferdam_value *   | send what fits the schema                  |
-// | COFFERDAM_VALUE_OR, …_OPTIONAL       | const cofferdam_value *   | the default is JSON text; absent is NULL   |
+// | COFFERDAM_CHOICE(name, "…", "a", …)  | cofferdam_string          | sends one of at most 16 strings            |
+// | COFFERDAM_CHOICE_OR(name, "…", "a", "a", …), _OPTIONAL | the same | the default precedes the choices           |
+// | COFFERDAM_VALUE(name, "…", schema)   | const cofferdam_value *   | sends a value that matches the schema      |
+// | COFFERDAM_VALUE_OR, …_OPTIONAL       | const cofferdam_value *   | the default is JSON; absent is NULL        |
 //
-// COFFERDAM_INTEGER_IN(name, "…", least, most) and COFFERDAM_INTEGER_IN_OR(name, "…", least, most, default) have the host refuse
-// what is out of range. A JSON Schema is most readable as COFFERDAM_SCHEMA({"type": "array", "items": {"type": "string"}}).
+// With COFFERDAM_INTEGER_IN(name, "…", least, most) and COFFERDAM_INTEGER_IN_OR(name, "…", least,
+// most, default) the host rejects values out of range. The most readable form of a JSON Schema is
+// COFFERDAM_SCHEMA({"type": "array", "items": {"type": "string"}}).
 #define COFFERDAM_TOOL(name, description, ...) \
     struct cofferdam_arguments_##name { \
         const cofferdam_value *all; \
@@ -156,9 +160,11 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
     static cofferdam_result cofferdam_run_##name( \
         __attribute__((unused)) const struct cofferdam_arguments_##name *arguments)
 
-// COFFERDAM_TOOL_WITH_SCHEMA(name, "Description.", schema, hints…) { … cofferdam_member(arguments, "…") … }
+// COFFERDAM_TOOL_WITH_SCHEMA(name, "Description.", schema, hints…) { … cofferdam_member(arguments,
+// "…") … }
 //
-// A tool whose input schema is JSON text of a JSON Schema 2020-12 object schema; `arguments` is the object as a cofferdam_value.
+// Defines a tool whose input schema is a JSON Schema 2020-12 object schema as a string. `arguments`
+// is the object as a cofferdam_value.
 #define COFFERDAM_TOOL_WITH_SCHEMA(name, description, schema, ...) \
     static cofferdam_result cofferdam_run_##name(const cofferdam_value *arguments); \
     static cofferdam_result cofferdam_start_##name(const void *arguments) { \
@@ -169,8 +175,8 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
         cofferdam_start_##name, {COFFERDAM_EACH_(COFFERDAM_HINT_, name __VA_OPT__(, ) __VA_ARGS__) .is_given = true}}; \
     static cofferdam_result cofferdam_run_##name(__attribute__((unused)) const cofferdam_value *arguments)
 
-// Stands once in a plugin and names its tools, at most 128. Those of another source file are declared before, each with
-// COFFERDAM_DECLARE(name);
+// Lists the tools of the plugin, at most 128. Use it once per plugin. Declare tools of another
+// source file first, with COFFERDAM_DECLARE(name);
 #define COFFERDAM_PLUGIN(...) \
     const cofferdam_tool *const *cofferdam_tools(void) { \
         static const cofferdam_tool *const tools[] = {COFFERDAM_EACH_(COFFERDAM_TOOL_ADDRESS_, _, __VA_ARGS__) NULL}; \
@@ -178,12 +184,12 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
     }
 #define COFFERDAM_DECLARE(name) extern const cofferdam_tool cofferdam_tool_##name
 
-// Hints for whoever decides about a call; they grant nothing. Not to give one means that it is not known.
-#define COFFERDAM_TITLE(text) (HINT, .title = text)              // a short name for people
+// Hints for approvals. They grant nothing. A missing hint means unknown.
+#define COFFERDAM_TITLE(text) (HINT, .title = text)              // a display name for users
 #define COFFERDAM_READ_ONLY COFFERDAM_IS_READ_ONLY(true)         // changes nothing
 #define COFFERDAM_DESTRUCTIVE COFFERDAM_IS_DESTRUCTIVE(true)     // may delete, overwrite, send
 #define COFFERDAM_IDEMPOTENT COFFERDAM_IS_IDEMPOTENT(true)       // a second call changes nothing more
-#define COFFERDAM_OPEN_WORLD COFFERDAM_IS_OPEN_WORLD(true)       // reaches things outside of the host
+#define COFFERDAM_OPEN_WORLD COFFERDAM_IS_OPEN_WORLD(true)       // accesses systems outside the host
 #define COFFERDAM_LONG_RUNNING COFFERDAM_IS_LONG_RUNNING(true)   // may take minutes
 #define COFFERDAM_IS_READ_ONLY(is) (HINT, .read_only = COFFERDAM_SAYS_(is))
 #define COFFERDAM_IS_DESTRUCTIVE(is) (HINT, .destructive = COFFERDAM_SAYS_(is))
@@ -191,37 +197,38 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 #define COFFERDAM_IS_OPEN_WORLD(is) (HINT, .open_world = COFFERDAM_SAYS_(is))
 #define COFFERDAM_IS_LONG_RUNNING(is) (HINT, .long_running = COFFERDAM_SAYS_(is))
 
-// The schema of the result's value, as JSON text. The host checks each result against it.
+// Sets the schema of the result's value, as a JSON string. The host checks each result against it.
 #define COFFERDAM_OUTPUT(schema) (HINT, .output_schema = schema)
 
-// JSON as it is written, made a text: no quote needs a backslash.
+// Turns JSON into a string literal, so that quotes need no backslash.
 #define COFFERDAM_SCHEMA(...) #__VA_ARGS__
 
 #endif
 
 #include "cofferdam_tool.h"
 
-// The call that is being served.
+// The current call.
 
-// The id of the call, unique within its session; empty if there is none.
+// Returns the id of the call, unique within its session. Empty outside a call.
 cofferdam_string cofferdam_call_id(void);
 
-// The session that the call belongs to; absent if there is none.
+// Returns the session of the call. Absent if there is none.
 cofferdam_string cofferdam_call_session(void);
 
-// Milliseconds until the host ends the call as timed out.
+// Returns the milliseconds until the host stops the call with a timeout.
 uint64_t cofferdam_time_left_ms(void);
 
-// Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner.
+// Returns whether the caller has canceled the call. The host soon stops a canceled call by itself;
+// a tool that checks can stop sooner.
 bool cofferdam_cancelled(void);
 
-// Says how far the call has come, in a unit of the tool's own. `done` should not fall. A `total` of 0 or less is unknown;
-// `message` may be absent. The host may leave reports out when they come too fast.
+// Reports progress in a unit that the tool chooses. `done` should not decrease. A `total` of 0 or
+// less means unknown; `message` may be absent. The host may drop reports that come too fast.
 void cofferdam_progress(double done, double total, cofferdam_string message);
 
-// The one who made the call.
+// The caller.
 
-// As in MCP and syslog.
+// Severity of a log line, as in MCP and syslog.
 typedef enum cofferdam_level {
     COFFERDAM_DEBUG,
     COFFERDAM_INFO,
@@ -233,25 +240,27 @@ typedef enum cofferdam_level {
     COFFERDAM_EMERGENCY,
 } cofferdam_level;
 
-// Says something to the client, which may show it to a person. Needs no grant. The host leaves out what is too long or too
-// much. Formats as printf does.
+// Sends a log line to the client, which may show it to the user. Needs no grant. The host drops
+// lines that are too long or too many. Formats like printf.
 __attribute__((format(printf, 2, 3))) void cofferdam_log(cofferdam_level level, const char *format, ...);
 
-// What can be asked for. Each needs a grant, which `plugin.toml` asks for: `ask = ["form", "sample", "roots"]`.
+// Kind of question. Each kind needs a grant, which `plugin.toml` requests:
+// `ask = ["form", "sample", "roots"]`.
 typedef enum cofferdam_question_kind {
-    COFFERDAM_FORM,   // data from a person
+    COFFERDAM_FORM,   // data from the user
     COFFERDAM_SAMPLE, // a message of the client's model
-    COFFERDAM_ROOTS,  // the places that the client works in
+    COFFERDAM_ROOTS,  // the locations in which the client works
 } cofferdam_question_kind;
 
 typedef struct cofferdam_question {
     cofferdam_question_kind kind;
-    // 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. May be absent.
+    // 1 to 64 characters from `A-Z a-z 0-9 _ -`, unique within the call. May be absent.
     cofferdam_string name;
-    // Of a form: why this is asked, for the person. Never ask for a password or a key.
+    // For a form: the reason for the question, for the user. Never ask for a password or a key.
     cofferdam_string message;
-    // Of a form: a JSON Schema of an object of texts, numbers, truth values and choices of texts, as JSON text. Of a sample:
-    // the parameters of MCP's `sampling/createMessage` as JSON text.
+    // For a form: a JSON Schema of an object of strings, numbers, booleans and enums of strings, as
+    // a JSON string. For a sample: the parameters of MCP's `sampling/createMessage` as a JSON
+    // string.
     cofferdam_string json;
 } cofferdam_question;
 
@@ -261,14 +270,14 @@ typedef struct cofferdam_root {
 } cofferdam_root;
 
 typedef enum cofferdam_answer_kind {
-    COFFERDAM_ACCEPTED,  // the person filled in the form: `json` is an object
-    COFFERDAM_DECLINED,  // the person said no
-    COFFERDAM_CLOSED,    // the person closed the form
+    COFFERDAM_ACCEPTED,  // the user filled in the form: `json` is an object
+    COFFERDAM_DECLINED,  // the user declined
+    COFFERDAM_CLOSED,    // the user closed the form
     COFFERDAM_MESSAGE,   // `json` is the result of `sampling/createMessage`
-    COFFERDAM_ROOT_LIST, // where the client works
+    COFFERDAM_ROOT_LIST, // the locations in which the client works
 } cofferdam_answer_kind;
 
-// An answer. It comes from outside and nothing has checked it.
+// Answer to a question. It is untrusted input that the host has not checked.
 typedef struct cofferdam_answer {
     cofferdam_answer_kind kind;
     cofferdam_string json;
@@ -276,58 +285,63 @@ typedef struct cofferdam_answer {
     size_t root_count;
 } cofferdam_answer;
 
-// Why there are no answers, files, secrets or results of other tools: which of them depends on the function.
+// Error codes of questions, files, secrets and other tools.
 typedef enum cofferdam_error_code {
     COFFERDAM_OK,
     // Files.
-    COFFERDAM_UNKNOWN_STORE,   // no store of that name was granted
-    COFFERDAM_NOT_FOUND,       // no regular file, or no directory, at that path
-    COFFERDAM_ALREADY_EXISTS,  // the path is taken by a file
-    COFFERDAM_WRONG_TYPE,      // the path, or one above it, is taken by something of another type
+    COFFERDAM_UNKNOWN_STORE,   // no store of this name is granted
+    COFFERDAM_NOT_FOUND,       // there is no regular file, or no directory, at the path
+    COFFERDAM_ALREADY_EXISTS,  // the path exists already
+    COFFERDAM_WRONG_TYPE,      // the path, or one of its parents, is an entry of another type
     COFFERDAM_INVALID_PATH,    // the path breaks a rule
-    COFFERDAM_STORE_READ_ONLY, // the store may only be read
-    COFFERDAM_FILE_DENIED,     // the grant does not reach that far
-    COFFERDAM_FILE_LIMIT,      // a limit of the store or of the call
-    COFFERDAM_INVALID_PATTERN, // a glob or a regex is not valid
-    COFFERDAM_UNAVAILABLE,     // the store cannot be reached, or somebody else has changed the file: try again
+    COFFERDAM_STORE_READ_ONLY, // the store is read-only
+    COFFERDAM_FILE_DENIED,     // the grant does not allow the operation
+    COFFERDAM_FILE_LIMIT,      // a limit of the store or of the call is reached
+    COFFERDAM_INVALID_PATTERN, // a glob or a regex is invalid
+    COFFERDAM_UNAVAILABLE,     // the store cannot be reached, or another writer has changed the file: retry
     // Questions.
-    COFFERDAM_UNSUPPORTED,      // nobody can be asked this
-    COFFERDAM_ASK_DENIED,       // there is no grant for it
-    COFFERDAM_INVALID_QUESTION, // the question is not one
-    COFFERDAM_ASK_LIMIT,        // a limit of the host
-    COFFERDAM_NO_ANSWER,        // the client was asked and did not answer
+    COFFERDAM_UNSUPPORTED,      // the client does not support it, or there is no client
+    COFFERDAM_ASK_DENIED,       // the plugin has no grant for it
+    COFFERDAM_INVALID_QUESTION, // the question is invalid
+    COFFERDAM_ASK_LIMIT,        // a limit of the host is reached
+    COFFERDAM_NO_ANSWER,        // the client did not answer
     // Secrets.
-    COFFERDAM_ACCESS_DENIED, // no secret of that name was granted
+    COFFERDAM_ACCESS_DENIED, // no secret of this name is granted
     // Other tools.
-    COFFERDAM_UNKNOWN_TOOL,      // no such tool was granted
-    COFFERDAM_INVALID_ARGUMENTS, // the arguments do not fit the tool's schema
+    COFFERDAM_UNKNOWN_TOOL,      // no tool of this name is granted
+    COFFERDAM_INVALID_ARGUMENTS, // the arguments do not match the tool's schema
     COFFERDAM_FAILED,            // the tool reported a failure
-    COFFERDAM_ENDED,             // the tool ended without an answer; the text is the name of the error type
+    COFFERDAM_ENDED,             // the tool ended with an error; the text is the name of its type
     COFFERDAM_TOO_DEEP,          // calls are nested too deeply
 } cofferdam_error_code;
 
-// An error, or none: then `code` is 0. `text` says more where the host says more; `failure` is there for COFFERDAM_FAILED alone.
+// An error, or success if `code` is 0. `text` contains the host's message, if there is one.
+// `failure` is set only for COFFERDAM_FAILED.
 typedef struct cofferdam_error {
     cofferdam_error_code code;
     cofferdam_string text;
     const cofferdam_failure *failure;
 } cofferdam_error;
 
-// The failure of a tool that cannot go on: the error in words, with the suggestion of another tool's failure, and marked as
-// transient where trying again may help.
+// Returns a failure for an error: its message, the suggestion of another tool's failure, and
+// whether it is transient.
 cofferdam_result cofferdam_fail_for(cofferdam_error error);
 
-// Whether questions of this kind are granted and the client can answer them. Many clients can be asked nothing: look first.
+// Returns whether questions of this kind are granted and the client can answer them. Many clients
+// cannot answer questions, so check this first.
 bool cofferdam_can_ask(cofferdam_question_kind kind);
 
-// Asks several questions at once and waits; `answers` has room for as many and is set in the same order. A call may ask 64
-// questions in all. Some clients cannot be asked in the middle of a call: for those the host runs the call again from its
-// beginning when the answers are there. So ask the same questions in the same order each time, and act after the last one.
+// Asks several questions at once and waits. `answers` must have room for `count` answers, which are
+// in the same order. A call may ask 64 questions in total. Some clients cannot be asked in the
+// middle of a call. For those, the host runs the call again from its beginning when it has the
+// answers. Therefore ask the same questions in the same order each time, and cause side effects
+// only after the last one.
 cofferdam_error cofferdam_ask(size_t count, const cofferdam_question *questions, cofferdam_answer *answers);
 
-// The file stores that were granted. They are also directories for the C library: the store `data` is `/data`. Paths here are
-// relative to their store, with `/` between segments and without `.` and `..`. The changes of a call become visible together
-// when the tool has succeeded; if it fails, none of them remain.
+// The granted file stores. For the C library they are directories: the store `data` is `/data`.
+// Paths here are relative to their store, with `/` between segments and without `.` and `..`. The
+// changes of a call become visible together when the tool has succeeded; if it fails, the host
+// drops them all.
 
 typedef struct cofferdam_store {
     cofferdam_string name;
@@ -345,32 +359,32 @@ typedef struct cofferdam_stat {
 } cofferdam_stat;
 
 typedef struct cofferdam_query {
-    cofferdam_string pattern; // in the syntax of the Rust `regex` crate, at most 256 characters, matched per line
-    cofferdam_string glob;    // only files whose path matches: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; may be absent
+    cofferdam_string pattern; // syntax of the Rust `regex` crate, at most 256 characters, matched per line
+    cofferdam_string glob;    // of paths: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; may be absent
     bool ignores_case;
     bool is_recursive;
 } cofferdam_query;
 
 typedef struct cofferdam_line {
-    uint64_t number; // counted from 1
+    uint64_t number; // from 1
     cofferdam_string text;
 } cofferdam_line;
 
 typedef struct cofferdam_match {
     cofferdam_string path;
-    cofferdam_string snippet; // the text around the first line that matches
+    cofferdam_string snippet; // the text around the first matching line
     const cofferdam_line *lines;
     size_t line_count;
 } cofferdam_match;
 
 typedef struct cofferdam_matches {
-    const cofferdam_match *items; // bytewise by path
+    const cofferdam_match *items; // sorted bytewise by path
     size_t count;
-    bool is_truncated; // there were too many
+    bool is_truncated; // some were dropped because there were too many
 } cofferdam_matches;
 
 typedef struct cofferdam_entries {
-    const cofferdam_entry *items; // directories first, then files, each bytewise by name
+    const cofferdam_entry *items; // directories first, then files, each sorted bytewise by name
     size_t count;
 } cofferdam_entries;
 
@@ -381,39 +395,43 @@ typedef struct cofferdam_stores {
 
 cofferdam_stores cofferdam_files_stores(void);
 
-// What is at a path.
+// Reads the metadata of the entry at a path.
 cofferdam_error cofferdam_files_stat(cofferdam_string store, cofferdam_string path, cofferdam_stat *stat);
 
-// Reads at most `length` bytes from `offset`. Fewer come back only at the end of the file. Give a length that your tool can
-// hold: the host gives what is asked for.
+// Reads at most `length` bytes from `offset`; fewer only at the end of the file. Choose a length
+// that fits in the tool's memory, because the host returns as much as you ask for.
 cofferdam_error cofferdam_files_read(
     cofferdam_string store, cofferdam_string path, uint64_t offset, uint64_t length, cofferdam_bytes *content);
 
-// Writes a whole new file and creates missing parent directories; COFFERDAM_ALREADY_EXISTS if there is one.
+// Writes a new file and creates missing parent directories. Returns COFFERDAM_ALREADY_EXISTS if the
+// file exists.
 cofferdam_error cofferdam_files_create(cofferdam_string store, cofferdam_string path, const void *data, size_t length);
 
-// The same, and replaces the whole content of a file that is there.
+// Writes a whole file, whether it exists or not, and creates missing parent directories.
 cofferdam_error cofferdam_files_write(cofferdam_string store, cofferdam_string path, const void *data, size_t length);
 
-// Deletes a file. A directory is COFFERDAM_NOT_FOUND.
+// Deletes a file. Returns COFFERDAM_NOT_FOUND for a directory.
 cofferdam_error cofferdam_files_delete(cofferdam_string store, cofferdam_string path);
 
-// Creates a directory and missing parents. A directory that is there is COFFERDAM_ALREADY_EXISTS.
+// Creates a directory and its missing parents. Returns COFFERDAM_ALREADY_EXISTS for an existing
+// directory.
 cofferdam_error cofferdam_files_create_directory(cofferdam_string store, cofferdam_string path);
 
-// The children of a directory; an empty path is the root. A missing directory has none. `glob` may be absent.
+// Lists a directory; an empty path is the root. A missing directory has no entries. `glob` may be
+// absent.
 cofferdam_error cofferdam_files_list(
     cofferdam_string store, cofferdam_string directory, cofferdam_string glob, bool is_recursive, cofferdam_entries *entries);
 
-// Searches the files below a directory at the host's speed. Files that are not UTF-8 are passed over.
+// Searches the files below a directory; the host runs the search. Files that are not UTF-8 are
+// skipped.
 cofferdam_error cofferdam_files_search(
     cofferdam_string store, cofferdam_string directory, cofferdam_query query, cofferdam_matches *matches);
 
-// Secrets that were granted by name. The host takes them out of everything that leaves the call, as far as it recognises
-// them. A request that only carries a secret does not need this.
+// Secrets that are granted by name. The host redacts them wherever it detects them in data that
+// leaves the call. A tool that only sends a secret in a request does not need this function.
 cofferdam_error cofferdam_secret(cofferdam_string name, cofferdam_string *value);
 
-// Other tools that were granted. What such a tool changes in files belongs to this call.
+// Other granted tools. Their file changes belong to this call.
 
 typedef struct cofferdam_granted_tool {
     cofferdam_string name;
@@ -430,7 +448,8 @@ typedef struct cofferdam_granted_tools {
 
 cofferdam_granted_tools cofferdam_toolbox_list(void);
 
-// Calls a tool with a JSON object and waits. `*result` is a success that can be returned as it is; its contents can be read.
+// Calls a tool with a JSON object and waits. `*result` is a success that you can return as it is or
+// read.
 cofferdam_error cofferdam_toolbox_call(cofferdam_string name, cofferdam_string arguments_json, cofferdam_result *result);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// Write tools for Cofferdam in C++: functions in, one WebAssembly component out. For -std=c++23 and later.
+// Write tools for Cofferdam in C++: functions in, one WebAssembly component out. For -std=c++23 and
+// later.
 //
 //     #include "cofferdam.hpp"
 //
@@ -20,14 +21,16 @@
 //
 //     COFFERDAM_PLUGIN(cofferdam::tool<greet>("greet", "Greets a person.").read_only())
 //
-// A parameter is a field of one of these types: std::string, bool, integers, float and double, std::optional, std::vector and
-// std::map<std::string, …> of them, enums with `names_of`, structs with `fields`, and cofferdam::json for anything. The host
-// checks and converts what a model sent by the schema that follows from them, before the tool runs.
+// A parameter is a field of one of these types: std::string, bool, integers, float and double,
+// std::optional, std::vector and std::map<std::string, …> of them, enums with `names_of`, structs
+// with `fields`, and cofferdam::json for any value. They determine the schema by which the host
+// checks and converts the model's arguments before the tool runs.
 //
-// A function returns nothing (null), a text, any type that can be a parameter (a JSON value), a cofferdam::content or a vector
-// of them, or a cofferdam::result of one of these, which may be a failure instead. There are no exceptions in the C++
-// library of the tested toolchains: `abort`, a failed `assert` and a container that is told to `.at(…)` what it does not hold end
-// the call, and all that the model learns then is `Trap.Unreachable`.
+// A function returns void (null), a std::string, any type that can be a parameter (a JSON value), a
+// cofferdam::content or a vector of them, or a cofferdam::result of one of these, which can also be
+// a failure. The C++ library of the tested toolchains has no exceptions: `abort`, a failed `assert`
+// and `.at(…)` with a missing index or key end the call, and then the model sees only
+// `Trap.Unreachable`.
 
 #ifndef COFFERDAM_HPP
 #define COFFERDAM_HPP
@@ -39,26 +42,26 @@
 
 namespace cofferdam {
 
-// Why a tool could not do what was asked, in words that let a model correct itself: lower case, no full stop, what was
-// expected and what was found.
+// Failure of a tool. The message lets a model correct itself: what was expected and what was found,
+// in lower case, without a full stop.
 struct failure {
     std::string message;
-    // What the model could do instead: "pass …", "call …".
+    // Advice for the model's next attempt: "pass …", "call …".
     std::optional<std::string> suggestion = {};
-    // Whether trying again may help, for the host; nothing if that is not known.
+    // True if a retry may help, for the host; empty if unknown.
     std::optional<bool> is_transient = {};
     // An error value that the model sees instead of message and suggestion.
     std::optional<json> value = {};
 };
 
-// What a tool gives, or why it does not.
+// Value or failure of a tool.
 template <class Type> using result = std::expected<Type, failure>;
 
-// A failure that is being made: return it from a function that gives a `result`.
+// Builder for a failure. Return it from a function whose type is a `result`.
 class [[nodiscard]] fail {
   public:
     explicit fail(std::string message) : failure_{std::move(message)} {}
-    // With a value of your own, which the model sees instead of a message.
+    // Creates a failure with an error value that the model sees instead of a message.
     template <class Type> static fail with(const Type &value) {
         fail made("");
         made.failure_.value = to_json(value);
@@ -78,7 +81,6 @@ class [[nodiscard]] fail {
     failure failure_;
 };
 
-// Bytes.
 using bytes = std::vector<std::uint8_t>;
 
 // One item of a result.
@@ -95,7 +97,7 @@ struct content {
     static content blob(std::string media_type, cofferdam::bytes data) {
         return {.type = COFFERDAM_CONTENT_BLOB, .data = std::move(data), .media_type = std::move(media_type)};
     }
-    // Something that has an address, together with what it holds.
+    // Creates a resource with its content.
     static content resource(std::string uri, std::optional<std::string> media_type, std::string text) {
         return {.type = COFFERDAM_CONTENT_RESOURCE_TEXT,
                 .text = std::move(text),
@@ -108,7 +110,7 @@ struct content {
                 .uri = std::move(uri),
                 .media_type = std::move(media_type)};
     }
-    // The address of something that can be read on its own.
+    // Creates the address of a resource that can be read separately.
     static content link(std::string uri, std::string name, std::optional<std::string> media_type = {}) {
         return {.type = COFFERDAM_CONTENT_LINK,
                 .uri = std::move(uri),
@@ -175,7 +177,7 @@ template <class Type> cofferdam_result returned(const Type &value) {
     }
 }
 
-// What a tool's function takes and gives.
+// Parameter and result types of a tool's function.
 template <class Function> struct signature;
 template <class Result, class Arguments> struct signature<Result (*)(const Arguments &)> {
     using result = Result;
@@ -188,7 +190,7 @@ template <class Result> struct signature<Result (*)()> {
     };
 };
 
-// The type whose schema a tool with an output schema publishes.
+// Type whose schema a tool with an output schema publishes.
 template <class Type> struct output {
     using type = Type;
 };
@@ -221,7 +223,7 @@ template <auto function> cofferdam_result start(const void *given) {
     }
 }
 
-// A tool and its hints. Made by `cofferdam::tool`.
+// Tool with its hints, made by `cofferdam::tool`.
 template <auto function> class tool : public cofferdam_tool {
   public:
     constexpr tool(const char *name, const char *description) : cofferdam_tool{} {
@@ -230,19 +232,19 @@ template <auto function> class tool : public cofferdam_tool {
         this->make_input_schema = schema_of<typename signature<decltype(function)>::arguments>;
         this->start = detail::start<function>;
     }
-    // A short name for people.
+    // Sets a display name for users.
     constexpr tool title(const char *title) const { return with([&](auto &hints) { hints.title = title; }); }
-    // Changes nothing.
+    // Hint: the tool changes nothing.
     constexpr tool read_only(bool is = true) const { return with([&](auto &hints) { hints.read_only = says(is); }); }
-    // May delete, overwrite, send.
+    // Hint: the tool may delete, overwrite or send something.
     constexpr tool destructive(bool is = true) const { return with([&](auto &hints) { hints.destructive = says(is); }); }
-    // A second call changes nothing more.
+    // Hint: a second call has no further effect.
     constexpr tool idempotent(bool is = true) const { return with([&](auto &hints) { hints.idempotent = says(is); }); }
-    // Reaches things outside of the host.
+    // Hint: the tool accesses systems outside the host.
     constexpr tool open_world(bool is = true) const { return with([&](auto &hints) { hints.open_world = says(is); }); }
-    // May take minutes.
+    // Hint: the tool may take minutes.
     constexpr tool long_running(bool is = true) const { return with([&](auto &hints) { hints.long_running = says(is); }); }
-    // Publishes the schema of what the function returns. The host checks each result against it.
+    // Publishes the schema of the function's result. The host checks each result against it.
     constexpr tool output_schema() const {
         using type = typename output<typename signature<decltype(function)>::result>::type;
         return with([](auto &hints) { hints.make_output_schema = schema_of<type>; });
@@ -269,15 +271,16 @@ template <class... Tool> const cofferdam_tool *const *listed(const Tool &...tool
 
 } // namespace detail
 
-// A tool that runs a function of one struct, by reference to const, or of nothing. The description is all that a model knows of
-// it. Hints follow with dots; not to give one means that it is not known.
+// Makes a tool of a function that takes a reference to a const struct, or nothing. The description
+// is all that a model knows about the tool. Hints follow as method calls; a missing hint means
+// unknown.
 template <auto function> constexpr detail::tool<function> tool(const char *name, const char *description) {
     return {name, description};
 }
 
 } // namespace cofferdam
 
-// Stands once in a plugin and names its tools, at most 128.
+// Lists the tools of the plugin, at most 128. Use it once per plugin.
 #define COFFERDAM_PLUGIN(...) \
     extern "C" const cofferdam_tool *const *cofferdam_tools(void) { return cofferdam::detail::listed(__VA_ARGS__); }
 

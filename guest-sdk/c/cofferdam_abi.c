@@ -1,6 +1,7 @@
-// The world of Cofferdam's plugins in the canonical ABI, written by hand after `wit/`: exports first, then imports. On 32 bits
-// a struct of C has the layout of the record or variant that it stands for, so these structs are what the host reads and
-// writes. Each import is used in one function, and the linker drops a function that no tool calls, with its import.
+// The world of Cofferdam's plugins in the canonical ABI, written by hand from `wit/`: exports
+// first, then imports. On 32 bits, a C struct has the layout of the corresponding record or
+// variant, so the host reads and writes these structs. Each import is used in one function. The
+// linker drops a function that no tool calls, together with its import.
 
 #ifdef __wasm__
 
@@ -30,7 +31,7 @@ typedef struct abi_optional_bool {
     bool is;
 } abi_optional_bool;
 
-// `list<T>` of anything.
+// `list<T>` for any `T`.
 typedef struct abi_list {
     const void *items;
     size_t length;
@@ -76,7 +77,7 @@ typedef struct abi_failure {
     abi_optional value;
 } abi_failure;
 
-// What a tool gives: `result<list<content>, failure>`.
+// `result<list<content>, failure>`, the result of a tool.
 typedef struct abi_result {
     uint8_t is_error;
     union {
@@ -88,7 +89,7 @@ typedef struct abi_result {
 _Static_assert(sizeof(abi_definition) == 60 && sizeof(abi_content) == 36 && sizeof(abi_failure) == 36 && sizeof(abi_result) == 40,
                "the layout of the canonical ABI");
 
-// Out and in.
+// Conversions to and from the ABI.
 
 static abi_text to(cofferdam_string text) {
     text = cofferdam_utf8(text);
@@ -97,7 +98,7 @@ static abi_text to(cofferdam_string text) {
 
 static abi_optional to_optional(cofferdam_string text) { return (abi_optional){text.data, to(text)}; }
 
-// What the host puts into memory has a NUL behind it: see `cabi_realloc`.
+// Memory from the host ends with a NUL: see `cabi_realloc`.
 static cofferdam_string from(abi_text text) { return (cofferdam_string){text.length ? text.data : "", text.length}; }
 
 static cofferdam_string from_optional(abi_optional text) {
@@ -106,11 +107,13 @@ static cofferdam_string from_optional(abi_optional text) {
 
 static abi_text bytes_to(cofferdam_bytes bytes) { return (abi_text){(const char *)bytes.data, bytes.length}; }
 
-// Room for as many as the host gave; they are not many more bytes than those that are already there.
+// Allocates an array for items from the host, which is not much larger than the list that is
+// already in memory.
 #define NEW(type, count) ((type *)cofferdam_allocate((count) * sizeof(type)))
 
-// Where the host and the adapter of WASI put things. The host's live until the end of the call, like everything here, and get a
-// NUL behind them; the adapter keeps its own for as long as the instance lives.
+// Allocation for the host and for the WASI adapter. Memory of the host lives until the end of the
+// call, like all memory here, and is followed by a NUL. Memory of the adapter lives as long as the
+// instance.
 
 EXPORT("cabi_realloc") void *cofferdam_realloc(void *old, size_t old_bytes, size_t alignment, size_t bytes) {
     (void)alignment;
@@ -223,7 +226,7 @@ EXPORT("cabi_post_cofferdam:plugin/tools@0.1.0#call-tool") void cofferdam_called
     cofferdam_release();
 }
 
-// The call.
+// Imports of `call`.
 
 IMPORT("call", "id") void host_call_id(abi_text *id);
 IMPORT("call", "session") void host_call_session(abi_optional *session);
@@ -253,7 +256,7 @@ void cofferdam_progress(double done, double total, cofferdam_string message) {
     host_call_progress(done, total > 0, total, said.data, said.data, said.length);
 }
 
-// The caller.
+// Imports of `client`.
 
 typedef struct abi_question {
     abi_optional name;
@@ -274,7 +277,7 @@ typedef struct abi_root {
     abi_optional name;
 } abi_root;
 
-// `error` of `client` and of `files`: some cases have a text.
+// `error` of `client` and of `files`: some cases have a string.
 typedef struct abi_error {
     uint8_t tag;
     abi_text text;
@@ -324,7 +327,8 @@ static cofferdam_answer answer_from(const abi_answer *answer) {
     return made;
 }
 
-// The cases of the variant come in the order of the codes, from `first` on; `texts` has a bit for each that has a text.
+// Converts an error. The cases of the variant have the order of the codes from `first` on; `texts`
+// has a bit for each case with a string.
 static cofferdam_error error_from(const abi_error *error, cofferdam_error_code first, unsigned texts) {
     cofferdam_error made = {.code = first + error->tag};
     if (texts >> error->tag & 1) made.text = from(error->text);
@@ -332,7 +336,7 @@ static cofferdam_error error_from(const abi_error *error, cofferdam_error_code f
 }
 
 cofferdam_error cofferdam_ask(size_t count, const cofferdam_question *questions, cofferdam_answer *answers) {
-    // More are refused by the host, whatever they are.
+    // The host rejects more questions, whatever they are.
     if (count > 64) return (cofferdam_error){.code = COFFERDAM_ASK_LIMIT, .text = cofferdam_string_of("at most 64 questions")};
     abi_question *asked = NEW(abi_question, count);
     for (size_t at = 0; at < count; at++) asked[at] = question_to(&questions[at]);

@@ -1,4 +1,4 @@
-// What the parts of the SDK share and no tool needs.
+// Functions that the parts of the SDK share and tools do not need.
 
 #ifndef COFFERDAM_ABI_H
 #define COFFERDAM_ABI_H
@@ -11,23 +11,24 @@
 extern "C" {
 #endif
 
-// Says on standard error what the program did wrong, and ends the call.
+// Prints a mistake of the program on standard error and ends the call.
 __attribute__((noreturn)) void cofferdam_abort(const char *mistake);
 
-// What `cofferdam_format` does, for arguments that were passed on.
+// Does the same as `cofferdam_format`, for a `va_list`.
 cofferdam_string cofferdam_format_list(const char *format, va_list arguments);
 
-// Gives back all memory of the call. Everything that `cofferdam_allocate` gave is gone.
+// Frees all memory of the call.
 void cofferdam_release(void);
 
-// The tool of the plugin; NULL if there is none of that name.
+// Returns the plugin's tool of this name, or NULL.
 const cofferdam_tool *cofferdam_find(cofferdam_string name);
 
-// JSON text of the tool's schemas; that of the output may be absent.
+// Returns the tool's schemas as JSON strings. The output schema may be absent.
 cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool);
 cofferdam_string cofferdam_output_schema(const cofferdam_tool *tool);
 
-// Calls a tool with a JSON object: fills in defaults, and reports arguments that do not fit as a failure.
+// Calls a tool with a JSON object. Fills in defaults, and returns a failure if arguments do not
+// match.
 cofferdam_result cofferdam_start(const cofferdam_tool *tool, cofferdam_string arguments_json);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// How types of C++ become JSON Schemas, are read from JSON and are written as JSON. See cofferdam.hpp for what an author needs.
+// Conversion of C++ types to JSON Schemas, and of their values from and to JSON. cofferdam.hpp
+// documents what an author needs.
 
 #ifndef COFFERDAM_CODEC_HPP
 #define COFFERDAM_CODEC_HPP
@@ -20,12 +21,12 @@
 
 namespace cofferdam {
 
-// Any JSON value, as text. As a parameter its schema allows everything.
+// Any JSON value, as a string. As a parameter, its schema allows everything.
 struct json {
     std::string text = "null";
 };
 
-// A member of a struct that has a name in JSON. Made by `field` and `defaulted`.
+// Struct member with a name in JSON, made by `field` and `defaulted`.
 template <class Struct, class Type> struct field_of {
     const char *name;
     Type Struct::*member;
@@ -33,19 +34,20 @@ template <class Struct, class Type> struct field_of {
     bool has_default;
 };
 
-// A member that must be there, unless it is a std::optional.
+// Describes a member that is required, unless it is a std::optional.
 template <class Struct, class Type>
 constexpr field_of<Struct, Type> field(const char *name, Type Struct::*member, const char *description) {
     return {name, member, description, false};
 }
 
-// A member that may be left out or null: it keeps what the struct initialises it with, and the model is told so.
+// Describes a member that may be omitted or null. It keeps the value with which the struct
+// initializes it, which is published as its default.
 template <class Struct, class Type>
 constexpr field_of<Struct, Type> defaulted(const char *name, Type Struct::*member, const char *description) {
     return {name, member, description, true};
 }
 
-// The value of a `fields` function.
+// Makes the value of a `fields` function.
 template <class... Field> constexpr std::tuple<Field...> fields(Field... field) { return {field...}; }
 
 namespace detail {
@@ -55,17 +57,18 @@ template <class Type> struct codec;
 template <class Type>
 concept described = requires { Type::fields(); };
 
-// An enum with `constexpr auto names_of(E) { return std::array{std::pair{E::one, "one"}, …}; }` beside it.
+// An enum with `constexpr auto names_of(E) { return std::array{std::pair{E::one, "one"}, …}; }`
+// beside it.
 template <class Type>
 concept chosen = std::is_enum_v<Type> && requires(Type value) { names_of(value); };
 
 inline std::string_view view(cofferdam_string text) { return {text.data ? text.data : "", text.length}; }
 inline std::string owned(cofferdam_string text) { return std::string(view(text)); }
 
-// A text that outlives the C++ objects of a call.
+// Copies a string to memory that outlives the C++ objects of a call.
 inline cofferdam_string kept(std::string_view text) { return cofferdam_string_copy(text.data(), text.size()); }
 
-// Writes the members of a schema into an object that is open.
+// Writes the members of a schema into an open object.
 template <class Type> void add_schema(cofferdam_writer &json, bool or_null = false) { codec<Type>::schema(json, or_null); }
 
 inline void add_type(cofferdam_writer &json, const char *type, bool or_null) {
@@ -82,7 +85,7 @@ template <> struct codec<bool> {
     static void write(cofferdam_writer &json, const char *name, bool value) { cofferdam_add_boolean(&json, name, value); }
 };
 
-// Integers of 64 bits and fewer; the range of a smaller one is in the schema.
+// Integers of at most 64 bits. The schema contains the range of a smaller one.
 template <std::integral Type>
     requires(!std::same_as<Type, bool> && !(std::unsigned_integral<Type> && sizeof(Type) == 8))
 struct codec<Type> {
@@ -185,7 +188,7 @@ template <class Type> struct codec<std::vector<Type>> {
     }
 };
 
-// A name that holds U+0000 ends there when it is written.
+// A name that contains U+0000 is truncated there when it is written.
 template <class Type> struct codec<std::map<std::string, Type>> {
     static void schema(cofferdam_writer &json, bool or_null) {
         add_type(json, "object", or_null);
@@ -219,7 +222,7 @@ template <> struct codec<json> {
         return true;
     }
     static void write(cofferdam_writer &to, const char *name, const json &value) {
-        // What is no JSON is null, rather than a result that nobody can read.
+        // Invalid JSON becomes null, because the host would reject the result.
         cofferdam_add_value(&to, name, cofferdam_parse({value.text.data(), value.text.size()}, nullptr));
     }
 };
@@ -250,7 +253,8 @@ template <described Type> struct codec<Type> {
         });
         cofferdam_end(&json);
     }
-    // `wrong`, if there is such a pointer, is set to the first member of the outermost level that does not fit.
+    // Sets `*wrong`, unless it is null, to the first member of the outermost level that does not
+    // match.
     static bool read(const cofferdam_value *value, Type &to, const char **wrong = nullptr) {
         bool fits = cofferdam_type_of(value) == COFFERDAM_OBJECT;
         each([&]<class Member>(const field_of<Type, Member> &field) {
@@ -272,7 +276,7 @@ template <described Type> struct codec<Type> {
 
 } // namespace detail
 
-// Reads a value out of JSON text; nothing if it is not JSON or does not fit.
+// Parses a value from JSON. Returns nothing if the string is not JSON or does not match.
 template <class Type> std::optional<Type> from_json(std::string_view text) {
     const cofferdam_value *value = cofferdam_parse({text.data(), text.size()}, nullptr);
     Type read{};
@@ -280,7 +284,7 @@ template <class Type> std::optional<Type> from_json(std::string_view text) {
     return read;
 }
 
-// Writes a value as JSON text; nothing if it is nested too deeply.
+// Serializes a value as JSON. Returns nothing if it is nested too deeply.
 template <class Type> std::optional<json> to_json(const Type &value) {
     cofferdam_writer writer = {};
     detail::codec<Type>::write(writer, nullptr, value);

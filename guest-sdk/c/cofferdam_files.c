@@ -1,4 +1,4 @@
-// `cofferdam:plugin/files` in the canonical ABI, as cofferdam_abi.c does the rest.
+// `cofferdam:plugin/files` in the canonical ABI. cofferdam_abi.c implements the other interfaces.
 
 #ifdef __wasm__
 
@@ -60,7 +60,7 @@ typedef struct abi_found {
     };
 } abi_found;
 
-// A store and whether it is writable; an entry and whether it is a directory.
+// A store with its flag `writable`, or an entry with its type.
 typedef struct abi_named {
     abi_text name;
     uint8_t is;

@@ -1,5 +1,5 @@
-// What a tool in C++ can ask of the host: its call, its caller, files, secrets and other tools. A component imports what is used
-// and nothing else.
+// Functions of the host for tools in C++: the call, the caller, files, secrets and other tools. A
+// component imports only what it uses.
 
 #ifndef COFFERDAM_HOST_HPP
 #define COFFERDAM_HOST_HPP
@@ -11,7 +11,8 @@
 
 namespace cofferdam {
 
-// Why there is no answer, file, secret or result of another tool. `code` tells which it is; as a failure of the tool it has words.
+// Error of a question, a file operation, a secret or another tool, identified by `code`. It
+// converts to a failure with a message.
 struct error {
     cofferdam_error_code code;
     std::string text;
@@ -20,7 +21,8 @@ struct error {
     operator cofferdam::failure() const { return *failure; }
 };
 
-// What was asked for, or why it is not there. `return std::unexpected(error)` passes the error on as a failure.
+// Result of a function of the host. `return std::unexpected(error)` passes an error on as a
+// failure.
 template <class Type> using asked = std::expected<Type, error>;
 
 namespace detail {
@@ -42,7 +44,7 @@ inline asked<void> done(cofferdam_error error) {
     return {};
 }
 
-// A text of C++ as one of C, without a copy.
+// Borrows a C++ string as a C string, without a copy.
 inline cofferdam_string lent(std::string_view text) { return {text.data() ? text.data() : "", text.size()}; }
 inline cofferdam_string lent_if(const std::optional<std::string> &text) {
     return text ? lent(std::string_view(*text)) : cofferdam_string{nullptr, 0};
@@ -50,43 +52,46 @@ inline cofferdam_string lent_if(const std::optional<std::string> &text) {
 
 } // namespace detail
 
-// The call that is being served.
+// The current call.
 namespace call {
 
-// The id of the call, unique within its session; empty if there is none.
+// Returns the id of the call, unique within its session. Empty outside a call.
 inline std::string id() { return detail::owned(cofferdam_call_id()); }
 
-// The session that the call belongs to, if it belongs to one.
+// Returns the session of the call, if there is one.
 inline std::optional<std::string> session() {
     cofferdam_string session = cofferdam_call_session();
     if (!session.data) return std::nullopt;
     return detail::owned(session);
 }
 
-// How long the tool may go on before the host ends the call as timed out.
+// Returns the time until the host stops the call with a timeout.
 inline std::chrono::milliseconds time_left() {
     using ms = std::chrono::milliseconds;
     std::uint64_t left = cofferdam_time_left_ms();
     return left > std::uint64_t(ms::max().count()) ? ms::max() : ms(left);
 }
 
-// Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner.
+// Returns whether the caller has canceled the call. The host soon stops a canceled call by itself;
+// a tool that checks can stop sooner.
 inline bool cancelled() { return cofferdam_cancelled(); }
 
-// Says how far the call has come, in a unit of the tool's own. `done` should not fall. The host may leave reports out.
+// Reports progress in a unit that the tool chooses. `done` should not decrease. The host may drop
+// reports.
 inline void progress(double done, std::optional<double> total = {}, const std::optional<std::string> &message = {}) {
     cofferdam_progress(done, total.value_or(0), detail::lent_if(message));
 }
 
 } // namespace call
 
-// The one who made the call. See cofferdam.h for what holds of questions.
+// The caller. cofferdam.h documents the rules for questions.
 namespace client {
 
-// Says something to the client, which may show it to a person. Needs no grant.
+// Sends a log line to the client, which may show it to the user. Needs no grant.
 inline void log(cofferdam_level level, const std::string &message) { cofferdam_log(level, "%s", message.c_str()); }
 
-// Whether questions of this kind are granted and the client can answer them. Many clients can be asked nothing.
+// Returns whether questions of this kind are granted and the client can answer them. Many clients
+// cannot answer questions.
 inline bool can_ask(cofferdam_question_kind kind) { return cofferdam_can_ask(kind); }
 
 struct question {
@@ -95,13 +100,14 @@ struct question {
     std::string message;
     json parameters;
 
-    // Asks a person to fill in a form. `schema`: an object of texts, numbers, truth values and choices of texts.
+    // Asks the user to fill in a form. `schema` describes an object of strings, numbers, booleans
+    // and enums of strings.
     static question form(std::string message, json schema) {
         return {COFFERDAM_FORM, {}, std::move(message), std::move(schema)};
     }
-    // Asks the client's model: the parameters of MCP's `sampling/createMessage`.
+    // Asks the client's model with the parameters of MCP's `sampling/createMessage`.
     static question sample(json parameters) { return {COFFERDAM_SAMPLE, {}, "", std::move(parameters)}; }
-    // Asks where the client works.
+    // Asks for the locations in which the client works.
     static question roots() { return {COFFERDAM_ROOTS, {}, "", {}}; }
 };
 
@@ -110,14 +116,16 @@ struct root {
     std::optional<std::string> name;
 };
 
-// It comes from outside and nothing has checked it: `from_json<T>(answer.value.text)` reads it.
+// Answer to a question. It is untrusted input that the host has not checked.
+// `from_json<T>(answer.value.text)` parses it.
 struct answer {
     cofferdam_answer_kind kind;
     json value;
     std::vector<root> roots;
 };
 
-// Asks several questions at once; a call may ask 64 in all. The call may be run again from its beginning: act after the last.
+// Asks several questions at once; a call may ask 64 in total. The host may run the call again from
+// its beginning: cause side effects only after the last question.
 inline asked<std::vector<answer>> ask(const std::vector<question> &questions) {
     std::vector<cofferdam_question> lowered;
     for (const question &one : questions)
@@ -139,8 +147,9 @@ inline asked<std::vector<answer>> ask(const std::vector<question> &questions) {
 
 } // namespace client
 
-// The file stores that were granted; the store `data` is also the directory `/data` for std::fopen. Paths are relative to their
-// store, with `/` between segments. The changes of a call become visible together when the tool has succeeded.
+// The granted file stores. For std::fopen, the store `data` is the directory `/data`. Paths are
+// relative to their store, with `/` between segments. The changes of a call become visible together
+// when the tool has succeeded.
 namespace files {
 
 struct store {
@@ -154,7 +163,7 @@ struct entry {
 };
 
 struct line {
-    std::uint64_t number; // counted from 1
+    std::uint64_t number; // from 1
     std::string text;
 };
 
@@ -165,13 +174,13 @@ struct match {
 };
 
 struct matches {
-    std::vector<match> items; // bytewise by path
+    std::vector<match> items; // sorted bytewise by path
     bool is_truncated;
 };
 
-// What to search for.
+// Parameters of a search.
 struct query {
-    std::string pattern; // in the syntax of the Rust `regex` crate, at most 256 characters, matched per line
+    std::string pattern; // syntax of the Rust `regex` crate, at most 256 characters, per line
     std::optional<std::string> glob = {};
     bool ignores_case = false;
     bool is_recursive = true;
@@ -185,7 +194,7 @@ inline std::vector<store> stores() {
     return made;
 }
 
-// What is at a path.
+// Returns the metadata of the entry at a path.
 inline asked<cofferdam_stat> stat(std::string_view store, std::string_view path) {
     cofferdam_stat stat;
     cofferdam_error error = cofferdam_files_stat(detail::lent(store), detail::lent(path), &stat);
@@ -193,7 +202,7 @@ inline asked<cofferdam_stat> stat(std::string_view store, std::string_view path)
     return stat;
 }
 
-// Reads at most `length` bytes from `offset`. Fewer come back only at the end of the file.
+// Reads at most `length` bytes from `offset`; fewer only at the end of the file.
 inline asked<std::string> read(std::string_view store, std::string_view path, std::uint64_t offset, std::uint64_t length) {
     cofferdam_bytes content;
     cofferdam_error error = cofferdam_files_read(detail::lent(store), detail::lent(path), offset, length, &content);
@@ -201,12 +210,12 @@ inline asked<std::string> read(std::string_view store, std::string_view path, st
     return std::string(reinterpret_cast<const char *>(content.data), content.length);
 }
 
-// Writes a whole new file and creates missing parent directories.
+// Writes a new file and creates missing parent directories.
 inline asked<void> create(std::string_view store, std::string_view path, std::string_view content) {
     return detail::done(cofferdam_files_create(detail::lent(store), detail::lent(path), content.data(), content.size()));
 }
 
-// The same, and replaces the whole content of a file that is there.
+// Writes a whole file, whether it exists or not, and creates missing parent directories.
 inline asked<void> write(std::string_view store, std::string_view path, std::string_view content) {
     return detail::done(cofferdam_files_write(detail::lent(store), detail::lent(path), content.data(), content.size()));
 }
@@ -216,12 +225,13 @@ inline asked<void> remove(std::string_view store, std::string_view path) {
     return detail::done(cofferdam_files_delete(detail::lent(store), detail::lent(path)));
 }
 
-// Creates a directory and missing parents.
+// Creates a directory and its missing parents.
 inline asked<void> create_directory(std::string_view store, std::string_view path) {
     return detail::done(cofferdam_files_create_directory(detail::lent(store), detail::lent(path)));
 }
 
-// The children of a directory: directories first, then files, each bytewise by name. A missing directory has none.
+// Lists a directory: directories first, then files, each sorted bytewise by name. A missing
+// directory has no entries.
 inline asked<std::vector<entry>> list(std::string_view store, std::string_view directory, bool is_recursive = false,
                                       const std::optional<std::string> &glob = {}) {
     cofferdam_entries given;
@@ -234,7 +244,8 @@ inline asked<std::vector<entry>> list(std::string_view store, std::string_view d
     return made;
 }
 
-// Searches the files below a directory at the host's speed. Files that are not UTF-8 are passed over.
+// Searches the files below a directory; the host runs the search. Files that are not UTF-8 are
+// skipped.
 inline asked<matches> search(std::string_view store, std::string_view directory, const query &query) {
     cofferdam_query asked{detail::lent(query.pattern), detail::lent_if(query.glob), query.ignores_case, query.is_recursive};
     cofferdam_matches given;
@@ -252,7 +263,8 @@ inline asked<matches> search(std::string_view store, std::string_view directory,
 
 } // namespace files
 
-// Secrets that were granted by name. A request that only carries a secret does not need this.
+// Secrets that are granted by name. A tool that only sends a secret in a request does not need this
+// function.
 namespace secrets {
 
 inline asked<std::string> get(std::string_view name) {
@@ -264,7 +276,7 @@ inline asked<std::string> get(std::string_view name) {
 
 } // namespace secrets
 
-// Other tools that were granted. What such a tool changes in files belongs to this call.
+// Other granted tools. Their file changes belong to this call.
 namespace toolbox {
 
 struct granted {

@@ -1,5 +1,5 @@
-// Reads JSON (RFC 8259) into a tree. The containers that are open stand in an array of COFFERDAM_DEPTH_MAX: hostile input
-// cannot make this recurse.
+// Parses JSON (RFC 8259) into a tree. The open containers are in an array of COFFERDAM_DEPTH_MAX,
+// so hostile input cannot cause recursion.
 
 #include "cofferdam_json.h"
 
@@ -12,7 +12,7 @@ struct cofferdam_value {
     cofferdam_type type;
     bool boolean;
     cofferdam_string name;
-    // The text of a string, the digits of a number.
+    // The content of a string, or the digits of a number.
     cofferdam_string text;
     cofferdam_value *first;
     cofferdam_value *last;
@@ -20,7 +20,7 @@ struct cofferdam_value {
     size_t count;
 };
 
-// Reading.
+// Parser.
 
 typedef struct reader {
     const char *at;
@@ -115,7 +115,7 @@ static size_t put_utf8(char *to, uint32_t character) {
     return 4;
 }
 
-// Behind `\u`. Half of a surrogate pair has no UTF-8.
+// Reads the digits after `\u`. An unpaired surrogate has no UTF-8 and is an error.
 static bool read_unicode(reader *reader, char **to) {
     uint32_t unit, low;
     if (!read_hex(reader, &unit)) return false;
@@ -140,7 +140,7 @@ static bool read_escape(reader *reader, char **to) {
     return true;
 }
 
-// Behind the opening quote. What is read is never longer than what was written.
+// Reads a string after its opening quote. The result is never longer than the source.
 static bool read_string(reader *reader, cofferdam_string *text) {
     const char *end = reader->at;
     while (end < reader->end && *end != '"') end += *end == '\\' && end + 1 < reader->end ? 2 : 1;
@@ -187,7 +187,8 @@ static bool read_name(reader *reader, cofferdam_string *name) {
     return take(reader, ':') || fail(reader, "the colon behind the name of a member is missing");
 }
 
-// Closes containers and takes the comma behind a value. False when the outermost value is complete, or at a problem.
+// Closes containers and reads the comma after a value. Returns false if the outermost value is
+// complete, or on an error.
 static bool goes_on(reader *reader, cofferdam_value **open, size_t *depth) {
     while (*depth) {
         skip_blanks(reader);
@@ -199,7 +200,7 @@ static bool goes_on(reader *reader, cofferdam_value **open, size_t *depth) {
     return false;
 }
 
-// Whether the value is a container with something in it, which then comes next.
+// Returns whether the value is a non-empty container, whose first item or member comes next.
 static bool opens(reader *reader, cofferdam_value *value, cofferdam_value **open, size_t *depth) {
     bool is_array = take(reader, '[');
     if (!is_array && !take(reader, '{')) return !read_scalar(reader, value);
@@ -274,7 +275,7 @@ bool cofferdam_read_integer(const cofferdam_value *value, int64_t *integer) {
         if (!errno) *integer = read;
         return !errno;
     }
-    // Beyond 2^53 nobody knows which integer was meant.
+    // Beyond 2^53, the number does not identify one integer.
     double number = strtod(digits.data, NULL);
     if (number != floor(number) || fabs(number) > 9007199254740992.0) return false;
     *integer = (int64_t)number;

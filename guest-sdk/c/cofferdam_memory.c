@@ -1,5 +1,6 @@
-// Memory and texts. Memory comes in blocks that are given back together when the call has ended: a call is short and has a
-// limit of its own, and nothing can be freed twice or used after it was freed.
+// Memory and strings. Memory is allocated in blocks that are freed together when the call has
+// ended. A call is short and has its own memory limit, and this way nothing can be freed twice or
+// used after it was freed.
 
 #include "cofferdam_abi.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Small enough to cost nothing, large enough that a usual call needs one.
+// Small enough to be cheap, large enough that a usual call needs only one.
 enum { BLOCK_BYTES = 16384, ALIGNMENT = 16 };
 
 typedef struct block {
@@ -82,13 +83,13 @@ bool cofferdam_equals(cofferdam_string text, const char *other) {
     return text.data && other && strlen(other) == text.length && !memcmp(text.data, other, text.length);
 }
 
-// The length of the UTF-8 sequence at the start of some bytes; 0 if there is none.
+// Returns the length of the UTF-8 sequence at the start of `bytes`, or 0 if it is invalid.
 static size_t sequence_length(const unsigned char *bytes, size_t length) {
     unsigned char first = bytes[0];
     if (first < 0x80) return 1;
     size_t wanted = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
     if (first < 0xC2 || first > 0xF4 || length < wanted) return 0;
-    // Neither longer than needed, nor half of a surrogate pair, nor over U+10FFFF.
+    // Rejects overlong sequences, surrogates, and values over U+10FFFF.
     unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     if (bytes[1] < least || bytes[1] > most) return 0;
@@ -116,7 +117,7 @@ cofferdam_string cofferdam_utf8(cofferdam_string text) {
     size_t at = 0, length;
     while (at < text.length && (length = sequence_at(text, at))) at += length;
     if (at == text.length) return text;
-    // U+FFFD takes three bytes and stands for one.
+    // U+FFFD has three bytes and replaces one.
     char *copy = cofferdam_allocate(at + 3 * (text.length - at) + 1), *to = copy + at;
     memcpy(copy, text.data, at);
     for (; at < text.length; at += length ? length : 1) {

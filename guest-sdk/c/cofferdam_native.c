@@ -1,4 +1,5 @@
-// The host of native tests: see cofferdam_test.h. Not a part of components. What is granted lives as long as the process.
+// Host of native tests: see cofferdam_test.h. Not part of components. Grants live as long as the
+// process.
 
 #ifndef __wasm__
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A secret, another tool, a store, or a file of one: something that has a name.
+// A named thing: a secret, another tool, a store, or a file of a store.
 typedef struct named {
     struct named *next;
     const char *kind;
@@ -20,7 +21,7 @@ typedef struct named {
 static named *granted;
 static cofferdam_string logged;
 
-// Memory that outlives `cofferdam_release`, which a test may call.
+// Copies a string to memory that survives `cofferdam_release`, which a test may call.
 static cofferdam_string lasting(cofferdam_string text) {
     char *copy = calloc(text.length + 1, 1);
     if (!copy) cofferdam_abort("out of memory");
@@ -77,7 +78,7 @@ cofferdam_string cofferdam_test_logged(void) {
 
 static cofferdam_error error(cofferdam_error_code code) { return (cofferdam_error){code, {NULL, 0}, NULL}; }
 
-// The call and the caller.
+// Functions of `call` and `client`.
 
 cofferdam_string cofferdam_call_id(void) { return NONE; }
 cofferdam_string cofferdam_call_session(void) { return (cofferdam_string){NULL, 0}; }
@@ -147,7 +148,7 @@ cofferdam_stores cofferdam_files_stores(void) {
     return (cofferdam_stores){stores, made};
 }
 
-// Whether a path lies below a directory; an empty one is the root.
+// Returns whether a path is below a directory. An empty directory is the root.
 static bool is_below(cofferdam_string path, cofferdam_string directory) {
     if (!directory.length) return true;
     return path.length > directory.length && path.data[directory.length] == '/' &&
@@ -184,7 +185,7 @@ cofferdam_error cofferdam_files_read(
     if (refused.code) return refused;
     if (offset > found->content.length) offset = found->content.length;
     uint64_t rest = found->content.length - offset;
-    // A copy: the file may be written while the tool works with what it has read.
+    // Copied, because the tool may write the file while it uses the content.
     cofferdam_string copy = cofferdam_string_copy(found->content.data + offset, (size_t)(length < rest ? length : rest));
     *content = (cofferdam_bytes){(const uint8_t *)copy.data, copy.length};
     return refused;
@@ -224,7 +225,7 @@ static int by_kind_and_name(const void *left, const void *right) {
     return strcmp(one->name.data, other->name.data);
 }
 
-// Adds an entry unless it is there: several files have the same directory.
+// Adds an entry unless it exists already, because several files can have the same directory.
 static size_t add_entry(cofferdam_entry *entries, size_t many, cofferdam_string path, size_t length, bool is_directory) {
     cofferdam_string name = cofferdam_string_copy(path.data, length);
     for (size_t at = 0; at < many; at++)
@@ -255,7 +256,7 @@ cofferdam_error cofferdam_files_list(
     return error(COFFERDAM_OK);
 }
 
-// The lines of a file that hold a text.
+// Returns the lines of a file that contain a string.
 static cofferdam_match match(const named *file, cofferdam_string pattern) {
     cofferdam_line *lines = cofferdam_allocate((file->content.length + 1) * sizeof *lines);
     size_t found = 0, number = 0;

@@ -1,4 +1,4 @@
-// What cofferdam_test.h says. Not a part of components.
+// Implements cofferdam_test.h. Not part of components.
 
 #ifndef __wasm__
 
@@ -77,7 +77,8 @@ void cofferdam_test_check(const char *file, int line, bool holds, const char *wh
     fprintf(stderr, "%s:%d: %s\n", file, line, what);
 }
 
-// By meaning: the order of members is none, and 1.0 is 1. Depth is bounded by the reader.
+// Compares values: the order of members does not matter, and 1.0 equals 1. The parser limits the
+// depth.
 static bool is_same(const cofferdam_value *one, const cofferdam_value *other) {
     bool flag = false, other_flag = false;
     double number, other_number;

@@ -1,5 +1,5 @@
-// Tests tools natively, without a host: compile the plugin, the `.c` files of the SDK and a test program with the compiler of your
-// machine. Works from C and C++.
+// Tests tools natively, without a host: compile the plugin, the `.c` files of the SDK and a test
+// program with the compiler of your machine. Works from C and C++.
 //
 //     #include "cofferdam_test.h"
 //
@@ -9,11 +9,11 @@
 //         return cofferdam_test_end();
 //     }
 //
-// Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends
-// (converting `"2"` to 2, checking it against the schema, dropping unknown keys) does not happen.
+// Missing arguments get their defaults as in the host. Other steps of the host do not happen:
+// converting `"2"` to 2, checking against the schema, dropping unknown keys.
 //
-// Nothing is granted until a test says so: stores are empty ones in memory, whose search knows plain text and no globs. Nobody can be
-// asked. Progress goes nowhere; what is logged is kept.
+// By default nothing is granted. A granted store is empty and in memory; its search supports plain
+// text and no globs. Questions cannot be asked. Progress is dropped, and log lines are stored.
 
 #ifndef COFFERDAM_TEST_H
 #define COFFERDAM_TEST_H
@@ -24,41 +24,43 @@
 extern "C" {
 #endif
 
-// Calls a tool and checks its value, as the model would see it: JSON, compared by meaning. See `cofferdam_test_value`.
+// Calls a tool and checks the value that the model would see: JSON, compared as values. See
+// `cofferdam_test_value`.
 #define COFFERDAM_EXPECT(tool, arguments, json) cofferdam_test_expect(__FILE__, __LINE__, tool, arguments, json)
 
 // Calls a tool and checks that it reports a failure with this message.
 #define COFFERDAM_EXPECT_FAILURE(tool, arguments, message) \
     cofferdam_test_expect_failure(__FILE__, __LINE__, tool, arguments, message)
 
-// Checks anything else.
+// Checks any condition.
 #define COFFERDAM_CHECK(condition) cofferdam_test_check(__FILE__, __LINE__, condition, #condition)
 
-// Calls a tool with a JSON object. A tool that is not there is a failure.
+// Calls a tool with a JSON object. A missing tool is a failure.
 cofferdam_result cofferdam_test_call(const char *tool, const char *arguments);
 
-// The value of a success as JSON text: null, a text, or a JSON value; several items as an array of such values. A blob is
-// {"media_type", "bytes"}, a resource {"uri", "media_type"} with "text" or "bytes", a link {"uri", "name", "media_type"}. A
-// failure is {"error": {"message", "suggestion"}}, or its own error value.
+// Returns the value of a success as JSON: null, a string, or a JSON value; several items as an
+// array of such values. A blob is {"media_type", "bytes"}, a resource {"uri", "media_type"} with
+// "text" or "bytes", a link {"uri", "name", "media_type"}. A failure is {"error": {"message",
+// "suggestion"}}, or its own error value.
 cofferdam_string cofferdam_test_value(cofferdam_result result);
 
-// What a tool publishes, as JSON text.
+// Return the published schemas of a tool as JSON strings.
 cofferdam_string cofferdam_test_input_schema(const char *tool);
 cofferdam_string cofferdam_test_output_schema(const char *tool);
 
 // Grants.
 void cofferdam_test_grant_store(const char *store);
 void cofferdam_test_grant_secret(const char *name, const char *value);
-// Another tool that always gives this JSON value.
+// Grants another tool that always returns this JSON value.
 void cofferdam_test_grant_tool(const char *name, const char *json);
 
-// What `cofferdam_log` was given since the last time, one line each.
+// Returns the log lines since the last call of this function, one per line.
 cofferdam_string cofferdam_test_logged(void);
 
-// Says how many checks there were. 0 if all of them hold, for `return` in `main`.
+// Prints the number of checks. Returns 0 if all of them hold, for `return` in `main`.
 int cofferdam_test_end(void);
 
-// What the macros call.
+// Functions that the macros call.
 void cofferdam_test_expect(const char *file, int line, const char *tool, const char *arguments, const char *json);
 void cofferdam_test_expect_failure(const char *file, int line, const char *tool, const char *arguments, const char *message);
 void cofferdam_test_check(const char *file, int line, bool holds, const char *what);

@@ -1,15 +1,15 @@
-// What COFFERDAM_TOOL and COFFERDAM_PLUGIN of cofferdam.h are made of: the tables that they fill, and the macros of the
-// parameters. Names that end in `_` are not for use by hand.
+// Parts of COFFERDAM_TOOL and COFFERDAM_PLUGIN in cofferdam.h: the tables that they fill, and the
+// macros of the parameters. Names that end in `_` are not for direct use.
 
 #ifndef COFFERDAM_TOOL_H
 #define COFFERDAM_TOOL_H
 
-// A parameter of a tool.
+// Parameter of a tool.
 typedef struct cofferdam_parameter {
     const char *name;
     size_t offset;
     enum cofferdam_parameter_type {
-        COFFERDAM_AS_NOTHING_, // behind the last one
+        COFFERDAM_AS_NOTHING_, // after the last one
         COFFERDAM_AS_STRING_,
         COFFERDAM_AS_INTEGER_,
         COFFERDAM_AS_NUMBER_,
@@ -18,7 +18,7 @@ typedef struct cofferdam_parameter {
     } type;
     enum cofferdam_presence { COFFERDAM_REQUIRED_, COFFERDAM_DEFAULTED_, COFFERDAM_OPTIONAL_ } presence;
     const char *description;
-    // The default: of a text; of a value as JSON.
+    // The default: a string, also JSON for a value.
     const char *text;
     int64_t integer;
     double number;
@@ -44,8 +44,9 @@ typedef struct cofferdam_hints {
     bool is_given;
 } cofferdam_hints;
 
-// A tool. One with parameters gets its arguments as a struct that they describe, others as a cofferdam_value. Schemas are made
-// when they are asked for: a call needs none.
+// Tool of a plugin. A tool with parameters gets its arguments as the struct that they describe,
+// others as a cofferdam_value. Schemas are made when the host asks for them, because a call does
+// not need them.
 typedef struct cofferdam_tool {
     const char *name;
     const char *description;
@@ -57,7 +58,7 @@ typedef struct cofferdam_tool {
     cofferdam_hints hints;
 } cofferdam_tool;
 
-// What COFFERDAM_PLUGIN defines: the tools, and NULL behind the last one.
+// The tools, followed by NULL. Defined by COFFERDAM_PLUGIN.
 const cofferdam_tool *const *cofferdam_tools(void);
 
 #ifndef __cplusplus
@@ -103,7 +104,8 @@ const cofferdam_tool *const *cofferdam_tools(void);
 #define COFFERDAM_VALUE_OPTIONAL(name, description, json_schema) \
     COFFERDAM_PARAMETER_(const cofferdam_value *, name, VALUE, OPTIONAL, description, .schema = json_schema)
 
-// Every item is a tuple: PARAMETER, the field's type, its name, what describes it; or HINT and a field of cofferdam_hints.
+// Every item is a tuple: PARAMETER, the field's type, its name and its description; or HINT and a
+// field of cofferdam_hints.
 #define COFFERDAM_PARAMETER_(field, name, kind, is, says, ...) \
     (PARAMETER, field, name, .type = COFFERDAM_AS_##kind##_, .presence = COFFERDAM_##is##_, \
      .description = says __VA_OPT__(, ) __VA_ARGS__)
@@ -128,7 +130,8 @@ const cofferdam_tool *const *cofferdam_tools(void);
 #define COFFERDAM_ITEM_(...) COFFERDAM_ITEM_NEXT_(__VA_ARGS__)
 #define COFFERDAM_ITEM_NEXT_(macro, tool, kind, ...) macro##kind##_(tool, __VA_ARGS__)
 
-// macro(context, item) for each item. A macro cannot call itself, but what it leaves behind can be expanded once more.
+// Expands to macro(context, item) for each item. A macro cannot call itself, but its expansion can
+// be expanded again.
 #define COFFERDAM_EACH_(macro, context, ...) __VA_OPT__(COFFERDAM_MORE_(COFFERDAM_EACH_NEXT_(macro, context, __VA_ARGS__)))
 #define COFFERDAM_EACH_NEXT_(macro, context, item, ...) \
     macro(context, item) __VA_OPT__(COFFERDAM_EACH_AGAIN_ COFFERDAM_PARENTHESES_(macro, context, __VA_ARGS__))

@@ -12,7 +12,7 @@ static void put(cofferdam_writer *json, const char *data, size_t length) {
     if (json->capacity - json->length < length) {
         size_t wanted = json->length + length;
         size_t capacity = json->capacity * 2 > wanted ? json->capacity * 2 : wanted + 64;
-        // What was written is left behind: memory is given back at the end of the call.
+        // The old buffer is not freed, because all memory is freed at the end of the call.
         char *grown = cofferdam_allocate(capacity);
         if (json->length) memcpy(grown, json->data, json->length);
         json->data = grown;

@@ -7,25 +7,26 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Call is the call that is being served.
+// Call is the current call.
 //
-// It is a [context.Context] that ends when the host ends the call, for libraries that want one. Done is nil, because nothing
-// runs in a component while a function waits: long loops ask [Call.Err] now and then, or [Call.Cancelled].
+// It is a [context.Context] that ends when the host ends the call, for libraries that need one.
+// Done is nil, because nothing runs in a component while a function waits: long loops should check
+// [Call.Err] or [Call.Cancelled] regularly.
 type Call struct{}
 
 var _ context.Context = (*Call)(nil)
 
-// ID is unique within its session. It is empty in a test.
+// ID returns the id of the call, unique within its session. It is empty in a test.
 func (*Call) ID() string {
 	return abi.CallID()
 }
 
-// Session is the session that the call belongs to; empty if it belongs to none.
+// Session returns the session of the call. It is empty if there is none.
 func (*Call) Session() string {
 	return abi.CallSession()
 }
 
-// TimeLeft is how long the tool may go on before the host ends the call as timed out.
+// TimeLeft returns the time until the host stops the call with a timeout.
 func (*Call) TimeLeft() time.Duration {
 	left := abi.TimeLeft()
 	if left > uint64(1<<63-1)/uint64(time.Millisecond) {
@@ -34,19 +35,19 @@ func (*Call) TimeLeft() time.Duration {
 	return time.Duration(left) * time.Millisecond
 }
 
-// Cancelled says whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop
-// sooner.
+// Cancelled reports whether the caller has canceled the call. The host soon stops a canceled call
+// by itself; a tool that checks can stop sooner.
 func (*Call) Cancelled() bool {
 	return abi.CallCancelled()
 }
 
-// Progress says how far the call has come, in a unit of the tool's own. Done should not fall; a total of 0 is unknown, and an
-// empty message is none. The host may leave reports out when they come too fast.
+// Progress reports progress in a unit that the tool chooses. Done should not decrease; a total of 0
+// is unknown, and the message may be empty. The host may drop reports that come too fast.
 func (*Call) Progress(done, total float64, message string) {
 	abi.Progress(done, total, message)
 }
 
-// Deadline is when the host ends the call.
+// Deadline returns the time at which the host stops the call.
 func (call *Call) Deadline() (time.Time, bool) {
 	left := call.TimeLeft()
 	if left == 1<<63-1 {
@@ -55,13 +56,13 @@ func (call *Call) Deadline() (time.Time, bool) {
 	return time.Now().Add(left), true
 }
 
-// Done is nil. See [Call].
+// Done returns nil. See [Call].
 func (*Call) Done() <-chan struct{} {
 	return nil
 }
 
-// Err is [context.Canceled] when the caller has given up, [context.DeadlineExceeded] when there is no time left, and nil
-// otherwise.
+// Err returns [context.Canceled] if the caller has canceled the call, [context.DeadlineExceeded] if
+// no time is left, and nil otherwise.
 func (call *Call) Err() error {
 	switch {
 	case call.Cancelled():
@@ -73,7 +74,7 @@ func (call *Call) Err() error {
 	}
 }
 
-// Value is nil.
+// Value returns nil.
 func (*Call) Value(any) any {
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package cofferdam makes tools for Cofferdam of Go functions: plain functions in, one WebAssembly component out.
+// Package cofferdam makes tools for Cofferdam of Go functions: plain functions in, one WebAssembly
+// component out.
 //
 //	package main
 //
@@ -25,12 +26,14 @@
 //
 //	func main() {}
 //
-// [Tool] says what can be a parameter and a result, [Failure] how a tool says that it could not do what was asked, [Call] what
-// it knows of its call. The packages below do what needs a grant: files, secrets, toolbox, client. Package cofferdamtest calls
-// tools as the host does, without a host.
+// [Tool] documents parameters and results, [Failure] is the error of a tool that could not do what
+// was asked, and [Call] is the current call. The packages below provide what needs a grant: files,
+// secrets, toolbox, client. Package cofferdamtest calls tools as the host does, without a host.
 //
-// A plugin registers its tools in an init function. Its main function has to be there for the compiler, and nothing calls it.
+// A plugin registers its tools in an init function. The compiler requires a main function, which is
+// never called.
 //
-// Every call gets a fresh instance: what a tool leaves in variables is gone at the next call, and all package variables and
-// init functions of the program run again before each call. Keep them cheap.
+// Every call gets a fresh instance: package variables lose their values after a call, and all
+// package variables and init functions of the program are initialized and run again before each
+// call. Keep them cheap.
 package cofferdam

@@ -8,8 +8,9 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Content is one item of a result: [Text], [JSON], [Blob], [Resource] or [Link]. A tool that returns one, or a slice of them,
-// says exactly what the host gets; most tools return a value of their own instead.
+// Content is one item of a result: [Text], [JSON], [Blob], [Resource] or [Link]. A tool that
+// returns one, or a slice of them, determines exactly what the host gets; most tools return another
+// value instead.
 type Content interface {
 	content() (abi.Content, error)
 }
@@ -17,21 +18,21 @@ type Content interface {
 // Text is text for the model.
 type Text string
 
-// JSON is a value that is written as JSON.
+// JSON is a value that is encoded as JSON.
 type JSON struct {
 	Value any
 }
 
-// Blob is bytes with a media type: an image, an archive.
+// Blob is bytes with a media type, such as an image or an archive.
 type Blob struct {
 	// MediaType is for example `image/png`.
 	MediaType string
 	Data      []byte
 }
 
-// Resource is something that has an address, together with what it holds: Data if that is not nil, otherwise Text.
+// Resource is a resource with its content: Data if that is not nil, otherwise Text.
 type Resource struct {
-	// URI is where it is from.
+	// URI is the address of the resource.
 	URI string
 	// MediaType is for example `text/markdown`; it may be empty.
 	MediaType string
@@ -39,10 +40,10 @@ type Resource struct {
 	Data      []byte
 }
 
-// Link is the address of something that can be read on its own.
+// Link is the address of a resource that can be read separately.
 type Link struct {
 	URI string
-	// Name is what to call it.
+	// Name is the display name.
 	Name string
 	// MediaType is for example `text/csv`; it may be empty.
 	MediaType string
@@ -73,7 +74,7 @@ func (it Link) content() (abi.Content, error) {
 	return abi.Content{Kind: abi.Link, URI: it.URI, Name: it.Name, MediaType: it.MediaType}, nil
 }
 
-// contentsOf is what the host gets for what a function returned.
+// contentsOf converts the result of a function for the host.
 func contentsOf(output any) ([]abi.Content, error) {
 	switch output := output.(type) {
 	case None:
@@ -101,7 +102,7 @@ func contentsOf(output any) ([]abi.Content, error) {
 	}
 }
 
-// marshal writes JSON as it is, without the `\u003c` that the standard library writes for web pages.
+// marshal encodes JSON without the escapes for HTML (`\u003c`) of the standard library.
 func marshal(value any) (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -7,54 +7,56 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Failure is an error with more to say than its text. Any other error that a tool returns is a failure with the error's text;
-// a Failure that it wraps still adds the rest.
+// Failure is an error with a suggestion and other details for the model and the host. Any other
+// error that a tool returns becomes a failure with the error's text; if it wraps a Failure, the
+// details of that are added.
 //
 //	return nil, &cofferdam.Failure{Message: "`text` is empty", Suggestion: "pass at least one word"}
 //
-// Write for a model: what was expected, what was found, and what to do instead. Do not put anything into it that a model
-// should not see.
+// Write for a model: what was expected, what was found, and what to do instead. Do not include
+// anything that a model should not see.
 type Failure struct {
-	// Message says what went wrong.
+	// Message is the reason.
 	Message string
-	// Suggestion is what the model could do instead, if there is something.
+	// Suggestion is advice for the model's next attempt; it may be empty.
 	Suggestion string
-	// Retry says whether trying again may help. The host may do so by itself. The model does not see it.
+	// Retry says whether a retry may help. The host may retry the call by itself. The model does
+	// not see it.
 	Retry Retry
-	// Value is an error value of the tool's own that the model sees instead of message and suggestion. It is written as JSON;
-	// one that cannot be is left out, so that the message is still there.
+	// Value is an error value that the model sees instead of message and suggestion. It is encoded
+	// as JSON; a value without a JSON form is dropped, so that the model sees the message.
 	Value any
 }
 
-// Retry says whether trying again may help.
+// Retry says whether a retry may help.
 type Retry uint8
 
 const (
-	// RetryUnknown says nothing.
+	// RetryUnknown is the default.
 	RetryUnknown Retry = iota
-	// RetryMayHelp is for what goes away by itself.
+	// RetryMayHelp is for temporary conditions.
 	RetryMayHelp
-	// RetryCannotHelp is for what stays as it is until somebody changes something.
+	// RetryCannotHelp is for conditions that last until something is changed.
 	RetryCannotHelp
 )
 
-// Failf makes a failure with a message in the way of [fmt.Sprintf].
+// Failf makes a failure whose message is formatted like [fmt.Sprintf].
 func Failf(format string, arguments ...any) *Failure {
 	return &Failure{Message: fmt.Sprintf(format, arguments...)}
 }
 
-// Suggest adds a suggestion in the way of [fmt.Sprintf], and gives the failure back.
+// Suggest sets a suggestion formatted like [fmt.Sprintf], and returns the failure.
 func (failure *Failure) Suggest(format string, arguments ...any) *Failure {
 	failure.Suggestion = fmt.Sprintf(format, arguments...)
 	return failure
 }
 
-// Error is the message.
+// Error returns the message.
 func (failure *Failure) Error() string {
 	return failure.Message
 }
 
-// failureOf is what the host gets for an error.
+// failureOf converts an error for the host.
 func failureOf(err error) *abi.Failure {
 	told := &abi.Failure{Message: err.Error()}
 	var failure *Failure

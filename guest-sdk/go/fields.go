@@ -11,11 +11,11 @@ import (
 type field struct {
 	reflect.StructField
 	name string
-	// Whether the tag says omitempty or omitzero.
+	// True if the tag contains omitempty or omitzero.
 	omitted bool
 }
 
-// fieldsOf are the fields in their order; those of embedded structs stand where the struct does.
+// fieldsOf returns the fields in order; those of an embedded struct are at its position.
 func fieldsOf(it reflect.Type) []field {
 	var fields []field
 	for i := range it.NumField() {

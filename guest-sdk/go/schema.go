@@ -12,25 +12,26 @@ import (
 	"unicode"
 )
 
-// Schemer is a type that says itself what its JSON looks like. It is asked of the zero value.
+// Schemer is a type that returns its own schema. The method is called on the zero value.
 type Schemer interface {
-	// JSONSchema is a JSON Schema 2020-12 as JSON text.
+	// JSONSchema returns a JSON Schema 2020-12 as JSON.
 	JSONSchema() string
 }
 
-// Schemas are written out in place: several model APIs mishandle `$ref`. Only a type that contains itself is left in `$defs`.
+// Schemas are inlined, because several model APIs mishandle `$ref`. Only recursive types stay in
+// `$defs`.
 type schemas struct {
 	tool string
-	// Whether these are of results: then every field that is always written is required.
+	// True for schemas of results, in which every field that is always written is required.
 	output bool
-	// The structs that the walk is in, to see when it comes back to one.
+	// The structs around the current type, for detecting recursion.
 	within []reflect.Type
-	// The structs that contain themselves, with their names.
+	// The recursive structs with their names.
 	recursive map[reflect.Type]string
 	defined   object
 }
 
-// object is a JSON object that keeps its order.
+// object is a JSON object that keeps the order of its properties.
 type object []property
 
 type property struct {
@@ -38,7 +39,7 @@ type property struct {
 	value any
 }
 
-// MarshalJSON writes the properties in their order.
+// MarshalJSON encodes the properties in order.
 func (it object) MarshalJSON() ([]byte, error) {
 	text := []byte{'{'}
 	for i, property := range it {
@@ -65,8 +66,8 @@ func inputSchema(tool string, input reflect.Type) string {
 	return (&schemas{tool: tool}).whole(input)
 }
 
-// outputSchema is that of what a pointer points to: a tool that returns one returns nil beside an error and not otherwise, and
-// clients want an object at the top.
+// outputSchema returns the schema of a result. For a pointer, it is the schema of its target: a
+// tool returns nil only with an error, and clients expect an object at the top.
 func outputSchema(tool string, output reflect.Type) string {
 	if output.Kind() == reflect.Pointer {
 		output = output.Elem()
@@ -78,7 +79,7 @@ func (s *schemas) whole(of reflect.Type) string {
 	s.recursive = map[reflect.Type]string{}
 	schema := s.of(of, "")
 	if len(s.recursive) > 0 {
-		// Once more, now that it is known which types cannot be written out in place.
+		// Runs again, now that the recursive types, which cannot be inlined, are known.
 		s.defined = nil
 		schema = append(s.of(of, ""), property{"$defs", s.defined})
 	}
@@ -98,7 +99,7 @@ var (
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// of is the schema of a type; where names the field for messages.
+// of returns the schema of a type; where names the field in messages.
 func (s *schemas) of(it reflect.Type, where string) object {
 	switch {
 	case it.Implements(schemerType) && it.Kind() != reflect.Pointer:
@@ -149,7 +150,7 @@ func (s *schemas) of(it reflect.Type, where string) object {
 	panic(s.complaint(where, fmt.Sprintf("its type %s has no form in JSON", it)))
 }
 
-// isText says whether a type writes itself as a text, or reads itself from one.
+// isText reports whether a type encodes itself as a string, or decodes itself from one.
 func (s *schemas) isText(it reflect.Type) bool {
 	if it.Kind() == reflect.Interface {
 		return false
@@ -175,7 +176,7 @@ func (s *schemas) list(it reflect.Type, where string) object {
 	return object{{"type", kind}, {"items", s.of(it.Elem(), where)}}
 }
 
-// maybeNil: a nil slice or map of a result is written as null.
+// maybeNil adds null in a result, because a nil slice or map is encoded as null.
 func (s *schemas) maybeNil(kind string) any {
 	if s.output {
 		return []string{kind, "null"}
@@ -197,7 +198,7 @@ func (s *schemas) structure(it reflect.Type, where string) object {
 	}
 	s.defined = s.defined.with(name, schema)
 	if len(s.within) == 0 {
-		// The outermost one stands there itself, beside its definition.
+		// The outermost type is inlined in addition to its definition.
 		return schema
 	}
 	return reference(name)
@@ -207,7 +208,7 @@ func reference(name string) object {
 	return object{{"$ref", "#/$defs/" + name}}
 }
 
-// nameOf is the name of a type, which has to be one of its own and needs no escapes in a reference.
+// nameOf returns a name for a type, which must be unique and need no escapes in a reference.
 func (s *schemas) nameOf(it reflect.Type) string {
 	if name, is := s.recursive[it]; is {
 		return name
@@ -252,7 +253,7 @@ func (s *schemas) isRequired(field field) bool {
 	return !field.omitted && !hasDefault && field.Type.Kind() != reflect.Pointer
 }
 
-// tagged adds what the tags of a field say.
+// tagged adds the tags of a field.
 func (s *schemas) tagged(schema object, field field, where string) object {
 	if words, is := field.Tag.Lookup("enum"); is {
 		schema = s.choice(schema, strings.Split(words, ","), where)
@@ -276,7 +277,7 @@ func (s *schemas) tagged(schema object, field field, where string) object {
 	return schema
 }
 
-// choice restricts a text, or the items of a list, to some words.
+// choice restricts a string, or the items of a list, to an enum.
 func (s *schemas) choice(schema object, words []string, where string) object {
 	for i, property := range schema {
 		switch {
@@ -296,7 +297,7 @@ func (s *schemas) choice(schema object, words []string, where string) object {
 	panic(s.complaint(where, "it has the tag `enum` and is no text"))
 }
 
-// fallback is the default as JSON.
+// fallback returns the default as JSON.
 func (s *schemas) fallback(text string, of reflect.Type, where string) any {
 	value := reflect.New(of)
 	if json.Unmarshal([]byte(text), value.Interface()) == nil {
@@ -329,7 +330,7 @@ func (s *schemas) complaint(where, what string) string {
 	return fmt.Sprintf("cofferdam: tool `%s`, field `%s`: %s", s.tool, where, what)
 }
 
-// with replaces a property or adds it.
+// with replaces or adds a property.
 func (it object) with(name string, value any) object {
 	for i := range it {
 		if it[i].name == name {
@@ -340,7 +341,7 @@ func (it object) with(name string, value any) object {
 	return append(it, property{name, value})
 }
 
-// nullable lets null in as well. A schema without a type lets it in already, or is a reference.
+// nullable also allows null. A schema without a type already allows it, or is a reference.
 func nullable(schema object) object {
 	for i, property := range schema {
 		switch {

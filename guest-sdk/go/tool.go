@@ -9,10 +9,10 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// None is the input of a tool without parameters, or the output of a tool whose answer is null.
+// None is the input of a tool without parameters, or the output of a tool whose result is null.
 type None struct{}
 
-// Function is a tool of a plugin. [Tool] makes one.
+// Function is a tool of a plugin, made by [Tool].
 type Function struct {
 	name        string
 	title       string
@@ -24,46 +24,50 @@ type Function struct {
 	run         func(arguments string) ([]abi.Content, error)
 }
 
-// Option says more about a tool.
+// Option is an option of a tool.
 type Option func(*Function)
 
-// Tool makes a tool of a function. The name has 1 to 128 characters out of `A-Z a-z 0-9 _ . -` and is unique within the plugin.
-// The description is for the model, which knows nothing else of the tool: what it does and when to use it, in at most 4096
-// bytes.
+// Tool makes a tool of a function. The name has 1 to 128 characters from `A-Z a-z 0-9 _ . -` and is
+// unique within the plugin. The description tells the model what the tool does and when to use it,
+// in at most 4096 bytes; the model knows nothing else about the tool.
 //
 // # Parameters
 //
-// The exported fields of the struct Input are the parameters, named by their json tags as in [encoding/json].
+// The exported fields of the struct Input are the parameters, named by their json tags as in
+// [encoding/json].
 //
-//	field                                the model may
-//	Name T                               not leave it out
-//	Name T `default:"…"`                 leave it out or send null: the default
-//	Name *T                              leave it out or send null: nil
-//	Name T `json:"name,omitempty"`       leave it out: the zero value (omitzero is the same)
+//	field                                the model
+//	Name T                               must send it
+//	Name T `default:"…"`                 may omit it or send null: the default
+//	Name *T                              may omit it or send null: nil
+//	Name T `json:"name,omitempty"`       may omit it: the zero value (omitzero is the same)
 //
-// Further tags are part of what the model sees and of what the host checks before the tool runs:
+// Other tags are part of the schema that the model sees and that the host checks before the tool
+// runs:
 //
 //	description:"What it is."            the more exact, the better the calls
-//	default:"3"                          JSON, or the text itself where the field is one
-//	enum:"open,paid"                     the texts that are allowed; of a slice, for its items
+//	default:"3"                          JSON, or a plain string for a field that is one
+//	enum:"open,paid"                     the allowed strings; of a slice, for its items
 //	minimum:"1" maximum:"100"            for numbers
 //
-// T is a bool, a number, a string, a slice, an array, a map with string keys, or a struct of those. []byte is text in base64,
-// [encoding/json.RawMessage] and any take every value (any loses digits of large integers), [time.Time] is a text as in RFC
-// 3339, a type that implements [encoding.TextUnmarshaler] is a text, and a type that implements [Schemer] says itself what it
-// is. What has no form in JSON ends the program with a panic that names the field when the plugin is installed or tested.
+// T is a bool, a number, a string, a slice, an array, a map with string keys, or a struct of those.
+// []byte is a base64 string, [encoding/json.RawMessage] and any accept every value (any loses
+// digits of large integers), [time.Time] is an RFC 3339 string, a type that implements
+// [encoding.TextUnmarshaler] is a string, and a type that implements [Schemer] returns its own
+// schema. For a type without a JSON form, the program panics with the name of the field when the
+// plugin is installed or tested.
 //
 // # Results
 //
 //	Output                               result
-//	string                               a text
+//	string                               a string
 //	None                                 null
-//	Content and what implements it       just that
-//	[]Content                            all of these
+//	Content and its implementations      exactly this item
+//	[]Content                            all of these items
 //	any other type, or a pointer to it   a JSON value; a nil slice is null in JSON
 //
-// An error is a failure with the error's text: see [Failure]. A panic ends the program, and all that the model learns is that
-// it has ended: return errors for what can go wrong.
+// An error becomes a failure with the error's text: see [Failure]. A panic ends the program, and
+// the model sees only that it has ended: return errors for expected failures.
 func Tool[Input, Output any](
 	name, description string, function func(*Call, Input) (Output, error), options ...Option,
 ) *Function {
@@ -90,44 +94,44 @@ func Tool[Input, Output any](
 	return tool
 }
 
-// Title is a short name for people.
+// Title sets a display name for users.
 func Title(title string) Option {
 	return func(tool *Function) { tool.title = title }
 }
 
-// ReadOnly says whether the tool changes nothing. This and the options below are hints for whoever decides about a call; they
-// grant nothing, and what is not said is unknown.
+// ReadOnly sets whether the tool changes nothing. This and the options below are hints for
+// approvals. They grant nothing, and a missing hint means unknown.
 func ReadOnly(is bool) Option {
 	return func(tool *Function) { tool.annotations.ReadOnly = &is }
 }
 
-// Destructive says whether the tool may destroy something: delete, overwrite, send.
+// Destructive sets whether the tool may destroy something: delete, overwrite, send.
 func Destructive(is bool) Option {
 	return func(tool *Function) { tool.annotations.Destructive = &is }
 }
 
-// Idempotent says whether calling twice with the same arguments changes nothing more.
+// Idempotent sets whether a second call with the same arguments has no further effect.
 func Idempotent(is bool) Option {
 	return func(tool *Function) { tool.annotations.Idempotent = &is }
 }
 
-// OpenWorld says whether the tool reaches things outside the host, such as the network.
+// OpenWorld sets whether the tool accesses systems outside the host, such as the network.
 func OpenWorld(is bool) Option {
 	return func(tool *Function) { tool.annotations.OpenWorld = &is }
 }
 
-// LongRunning says whether the tool may take minutes.
+// LongRunning sets whether the tool may take minutes.
 func LongRunning(is bool) Option {
 	return func(tool *Function) { tool.annotations.LongRunning = &is }
 }
 
-// OutputSchema publishes the schema of the output type. The host checks each result against it: slices and maps may be null
-// there, a pointer that is returned may not.
+// OutputSchema publishes the schema of the output type. The host checks each result against it:
+// slices and maps may be null, a returned pointer may not.
 func OutputSchema() Option {
 	return func(tool *Function) { tool.hasOutput = true }
 }
 
-// registered are the tools in the order of their registration.
+// registered contains the tools in the order of their registration.
 var registered []*Function
 
 // Register adds tools to the plugin: at most 128, with unique names. Call it in an init function.
@@ -136,7 +140,7 @@ func Register(tools ...*Function) {
 	abi.List, abi.Serve, abi.Outcome = definitions, serve, outcome
 }
 
-// definitions makes the schemas. Nothing of that happens before a call.
+// definitions makes the schemas. They are not made for calls.
 func definitions() []abi.Definition {
 	all := make([]abi.Definition, len(registered))
 	for i, tool := range registered {
@@ -145,7 +149,8 @@ func definitions() []abi.Definition {
 	return all
 }
 
-// InputSchema is the JSON Schema of the tool's arguments. It panics if a type has no form in JSON.
+// InputSchema returns the JSON Schema of the tool's arguments. It panics if a type has no form in
+// JSON.
 func (tool *Function) InputSchema() string {
 	return inputSchema(tool.name, tool.input)
 }
@@ -178,7 +183,7 @@ func serve(name, arguments string) ([]abi.Content, *abi.Failure) {
 	return nil, failureOf(Failf("there is no tool `%s`", name))
 }
 
-// outcome is what the host gets for what a function returned.
+// outcome converts the result of a function for the host.
 func outcome(output any, err error) ([]abi.Content, *abi.Failure) {
 	var contents []abi.Content
 	if err == nil {
@@ -190,8 +195,8 @@ func outcome(output any, err error) ([]abi.Content, *abi.Failure) {
 	return contents, nil
 }
 
-// decode fills in what the model sent. The host has checked it and filled in the defaults, so nothing here should fail. A host
-// that breaks its word gets a failure in words.
+// decode decodes the model's arguments. The host has already checked them and filled in the
+// defaults, so errors are not expected here. An incorrect host gets a failure with a message.
 func (tool *Function) decode(arguments string, input any) error {
 	err := json.Unmarshal([]byte(arguments), input)
 	var wrongType *json.UnmarshalTypeError

@@ -1,23 +1,26 @@
 /**
- * The call that is being served. In a test it is what the test says: see `cofferdam/testing`.
+ * The current call. In a test, the test defines it: see `cofferdam/testing`.
  *
  * @module cofferdam/call
  */
 
-/** The id of the call, unique within its session; empty if there is none. */
+/** Returns the id of the call, unique within its session. Empty outside a call. */
 export function id(): string;
 
-/** The session that the call belongs to, if it belongs to one. */
+/** Returns the session of the call, if there is one. */
 export function session(): string | undefined;
 
-/** Milliseconds until the host ends the call as timed out. */
+/** Returns the milliseconds until the host stops the call with a timeout. */
 export function timeLeftMs(): number;
 
-/** Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner. */
+/**
+ * Returns whether the caller has canceled the call. The host soon stops a canceled call by itself;
+ * a tool that checks can stop sooner.
+ */
 export function cancelled(): boolean;
 
 /**
- * Says how far the call has come, in a unit of the tool's own. `done` should not fall. The host may leave reports out when they
- * come too fast.
+ * Reports progress in a unit that the tool chooses. `done` should not decrease. The host may drop
+ * reports that come too fast.
  */
 export function progress(done: number, total?: number, message?: string): void;

@@ -1,4 +1,4 @@
-/** The call that is being served. Documented in `call.d.ts`. */
+/** The current call. Documented in `call.d.ts`. */
 
 import host from "#host/call";
 import { finite, optionalString } from "./checked.js";

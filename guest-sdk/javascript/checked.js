@@ -1,15 +1,15 @@
 /**
- * Values on their way to the host. One of a wrong type would end the call without a word for the model; here it is a TypeError with
- * the place in the author's code.
+ * Checks values that are passed to the host. A value of a wrong type would end the call without a
+ * message for the model; these functions throw a TypeError with the position in the author's code.
  */
 
 export function string(value, what) {
-  // Half of a character is none, and cannot be handed over.
+  // Lone surrogates cannot be passed on.
   if (typeof value === "string") return value.toWellFormed();
   throw wrong(value, what, "a string");
 }
 
-/** WIT has null for what is not there. */
+/** Returns null for a missing value, as WIT requires. */
 export function optionalString(value, what) {
   return value === undefined || value === null ? null : string(value, what);
 }
@@ -19,7 +19,7 @@ export function finite(value, what) {
   throw wrong(value, what, "a finite number");
 }
 
-/** An offset or a length. */
+/** Checks an offset or a length. */
 export function count(value, what) {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw wrong(value, what, "an integer of 0 or more");

@@ -1,4 +1,4 @@
-/** The one who made the call. Documented in `client.d.ts`. */
+/** The caller. Documented in `client.d.ts`. */
 
 import host from "#host/client";
 import { choice, optionalString, string } from "./checked.js";

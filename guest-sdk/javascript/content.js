@@ -1,12 +1,12 @@
 /**
- * What a tool answers with, item by item: a `Content` is what WIT calls a `content`, and `returned` makes them of whatever a
- * function has returned.
+ * Items of a tool's result. `Content` is the `content` of WIT, and `returned` converts the return
+ * value of a function.
  */
 
 import { bytes, optionalString, string } from "./checked.js";
 import { writeJson } from "./numbers.js";
 
-/** One item of a result. The functions below make them. */
+/** One item of a result, made by the functions below. */
 export class Content {
   constructor(tag, val) {
     this.tag = tag;
@@ -41,7 +41,7 @@ function address(uri, mediaType) {
   return { uri: string(uri, "the URI"), mediaType: optionalString(mediaType, "the media type") };
 }
 
-/** The items of what a function has returned. */
+/** Converts the return value of a function to items. */
 export function returned(value) {
   if (value === undefined || value === null) return [];
   if (typeof value === "string") return [text(value)];
@@ -53,7 +53,10 @@ export function returned(value) {
   return [json(value)];
 }
 
-/** The value that a model sees: null, a text or a JSON value; several items as an array. `read` reads JSON. */
+/**
+ * Returns the value that a model sees: null, a string or a JSON value; for several items, an array.
+ * `read` parses JSON.
+ */
 export function visible(contents, read = JSON.parse) {
   const values = contents.map((content) => visibleItem(content, read));
   return values.length > 1 ? values : (values[0] ?? null);

@@ -1,4 +1,4 @@
-/** A failure that the tool reports in words, so that the model can correct itself. */
+/** Failure that a tool reports with a message, so that the model can correct itself. */
 export class ToolFailure extends Error {
   constructor(message, { suggestion, transient, value, cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
@@ -8,5 +8,5 @@ export class ToolFailure extends Error {
   }
 }
 
-// On the prototype, so that it is not one more thing that a test has to compare.
+// Set on the prototype, so that tests do not compare it.
 ToolFailure.prototype.name = "ToolFailure";

@@ -1,8 +1,10 @@
 /**
- * The file stores that were granted to the plugin. There is no `node:fs` in a component: this is the way to files.
+ * The file stores that are granted to the plugin. A component has no `node:fs`, so use this module
+ * for files.
  *
- * A path is relative to its store, with `/` between segments and without `.`, `..` or a leading `/`. The changes of a call become
- * visible to others together when the tool has succeeded; if it fails, none remain.
+ * A path is relative to its store, with `/` between segments and without `.`, `..` or a leading
+ * `/`. The changes of a call become visible to others together when the tool has succeeded; if it
+ * fails, the host drops them all.
  *
  * ```ts
  * import { store } from "cofferdam/files";
@@ -17,49 +19,60 @@
 
 import { ToolFailure } from "./index.js";
 
-/** The stores that were granted, by name. */
+/** Returns the granted stores, sorted by name. */
 export function granted(): { name: string; writable: boolean }[];
 
-/** The store of that name. Naming one asks for nothing: whether it was granted shows when it is used. */
+/** Returns the store of this name. The name is not checked until the store is used. */
 export function store(name: string): Store;
 
 /**
- * The store and the path in it of a place as models and people write it: `/data/reports/may.csv` is `reports/may.csv` in the
- * store `data`. The same places are the paths of files for tools in languages with a file API.
+ * Returns the store and the path in it for a path as models and users write it:
+ * `/data/reports/may.csv` is `reports/may.csv` in the store `data`. Tools in languages with a file
+ * API use the same paths.
  *
- * @throws {ToolFailure} if it is in no store that was granted. It says which there are.
+ * @throws {ToolFailure} if it is in no granted store. The message lists the granted stores.
  */
 export function locate(place: string): { store: Store; path: string };
 
-/** Every method throws a `FileError` for what it refuses, and has changed nothing then. */
+/**
+ * A store with a given name. Methods throw a `FileError`; a failed operation has changed nothing.
+ */
 export class Store {
   private constructor();
   readonly name: string;
 
-  /** What is at a path; `""` is the root. */
+  /** Returns the metadata of the entry at a path; `""` is the root. */
   stat(path: string): Stat;
-  /** Whether there is a file or directory. */
+  /** Returns whether a file or directory exists. */
   exists(path: string): boolean;
-  /** The bytes of a file: all of them, or at most `length` from `offset` on. Fewer come back only at its end. */
+  /** Reads a file: all of it, or at most `length` bytes from `offset`; fewer only at its end. */
   read(path: string, offset?: number, length?: number): Uint8Array;
-  /** The text of a file in UTF-8; a mark of byte order stays. `not-text` if it is something else. */
+  /** Reads a UTF-8 file as a string, including a byte order mark. `not-text` if it is not UTF-8. */
   readText(path: string): string;
-  /** Writes a new file in one step, and directories above it. Of several that create it exactly one succeeds. */
+  /**
+   * Writes a new file atomically and creates missing parent directories. Of several concurrent
+   * creators exactly one succeeds.
+   */
   create(path: string, content: string | Uint8Array): void;
-  /** Writes a whole file in one step, whether it is there or not, and directories above it. */
+  /**
+   * Writes a whole file atomically, whether it exists or not, and creates missing parent
+   * directories.
+   */
   replace(path: string, content: string | Uint8Array): void;
-  /** Deletes a file. A directory is `not-found`. */
+  /** Deletes a file. `not-found` for a directory. */
   delete(path: string): void;
-  /** Creates a directory and those above it. One that is there is `already-exists`. */
+  /** Creates a directory and its missing parents. `already-exists` if it exists. */
   createDirectory(path: string): void;
   /**
-   * The children of a directory: directories first, then files, each bytewise by name; with `recursive` all below, by their path
-   * from it. A missing directory has none. Only what matches `glob` (`*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored) is listed.
+   * Lists a directory: directories first, then files, each sorted bytewise by name; with
+   * `recursive`, all entries below, with their path relative to it. A missing directory has none.
+   * `glob` (`*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored) selects the entries to list.
    */
   list(directory?: string, options?: { glob?: string; recursive?: boolean }): Entry[];
   /**
-   * Searches the text files below a directory, at the speed of the host: read what was found, not everything. `pattern` is in
-   * the syntax of the Rust `regex` crate, at most 256 characters, matched per line. `recursive` is true unless it says otherwise.
+   * Searches the text files below a directory. The host runs the search, which is faster than
+   * reading all files. `pattern` is in the syntax of the Rust `regex` crate, at most 256
+   * characters, matched per line. `recursive` is true by default.
    */
   search(
     directory: string,
@@ -77,28 +90,28 @@ export interface Stat {
 }
 
 export interface Entry {
-  /** The name; in a recursive listing the path from the listed directory. */
+  /** Name. In a recursive listing, the path relative to the listed directory. */
   name: string;
   type: EntryType;
 }
 
 export interface Found {
-  /** The matching files, bytewise by path. */
+  /** The matching files, sorted bytewise by path. */
   matches: Match[];
-  /** Whether something was left out because there was too much. */
+  /** True if matches were dropped because there were too many. */
   truncated: boolean;
 }
 
 export interface Match {
-  /** The path in the store. */
+  /** Path in the store. */
   path: string;
   /** The text around the first match. */
   snippet: string;
-  /** The lines that match, counted from 1. */
+  /** The matching lines, with numbers from 1. */
   lines: { number: number; text: string }[];
 }
 
-/** Why an operation was refused. */
+/** Reason of a `FileError`. */
 export type FileErrorCode =
   | "unknown-store"
   | "not-found"
@@ -112,9 +125,9 @@ export type FileErrorCode =
   | "not-text"
   | "unavailable";
 
-/** An operation was refused. One that nobody catches is reported to the model, with the path. */
+/** Error of an operation. If it is not caught, it is reported to the model, with the path. */
 export class FileError extends ToolFailure {
-  /** `code` says what happened, `detail` what the host says of it, `place` where. */
+  /** Creates an error from its reason, the host's message and the path. */
   constructor(code: FileErrorCode, detail?: string, place?: string);
   readonly code: FileErrorCode;
 }

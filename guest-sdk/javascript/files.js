@@ -1,4 +1,4 @@
-/** The file stores that were granted to the plugin. Documented in `files.d.ts`. */
+/** The granted file stores. Documented in `files.d.ts`. */
 
 import host from "#host/files";
 import { bytes, count, optionalString, string } from "./checked.js";

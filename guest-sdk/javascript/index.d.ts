@@ -1,5 +1,6 @@
 /**
- * Write tools for Cofferdam in JavaScript or TypeScript: objects with a function in, one WebAssembly component out.
+ * Write tools for Cofferdam in JavaScript or TypeScript: objects with a function in, one
+ * WebAssembly component out.
  *
  * ```ts
  * import { ToolFailure, plugin, s, tool } from "cofferdam";
@@ -21,60 +22,66 @@
  * export default plugin(repeat);
  * ```
  *
- * The default export of the entry file is the plugin. A component imports what its tools use and nothing else: one that never
- * imports `cofferdam/call` could not report progress. The other modules are `cofferdam/call`, `/client`, `/files`, `/secrets`,
- * `/toolbox`, and for tests `/testing`.
+ * The default export of the entry file is the plugin. A component imports only what its tools use:
+ * without an import of `cofferdam/call`, it cannot report progress. The other modules are
+ * `cofferdam/call`, `/client`, `/files`, `/secrets`, `/toolbox`, and for tests `/testing`.
  *
  * @module cofferdam
  */
 
-/** A JSON Schema 2020-12, as it is written in JSON. */
+/** A JSON Schema 2020-12 as a JavaScript object. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Hints about what a call does, as in MCP. They grant nothing; one that is left out is unknown. */
+/**
+ * Hints about the effects of a call, as in MCP. They grant nothing; a missing hint means unknown.
+ */
 export interface Annotations {
-  /** The tool changes nothing. */
+  /** True if the tool changes nothing. */
   readOnly?: boolean;
-  /** The tool may destroy something: delete, overwrite, send. */
+  /** True if the tool may destroy something: delete, overwrite, send. */
   destructive?: boolean;
-  /** Calling twice with the same arguments changes nothing more. */
+  /** True if a second call with the same arguments has no further effect. */
   idempotent?: boolean;
-  /** The tool reaches things outside the host, such as the network. */
+  /** True if the tool accesses systems outside the host, such as the network. */
   openWorld?: boolean;
-  /** The tool may take minutes. */
+  /** True if the tool may take minutes. */
   longRunning?: boolean;
 }
 
-/** What a tool is made of, besides its parameters. */
+/** Definition of a tool, without its parameters. */
 export interface ToolOptions<Args> {
-  /** 1 to 128 characters out of `A-Z a-z 0-9 _ . -`, unique within the plugin. */
+  /** Name: 1 to 128 characters from `A-Z a-z 0-9 _ . -`, unique within the plugin. */
   name: string;
-  /** A short name for people. */
+  /** Display name for users. */
   title?: string;
-  /** What the tool does and when to use it, for the model, which knows nothing else of it. At most 4096 bytes. */
+  /**
+   * Purpose of the tool and when to use it. The model knows nothing else about the tool. At most
+   * 4096 bytes.
+   */
   description: string;
   /** The schema of the value of a success. The host checks each result against it. */
   output?: Schema<unknown, boolean> | JsonSchema;
   annotations?: Annotations;
   /**
-   * Runs the tool. The host has decoded and checked the arguments: defaults are filled in, undeclared keys are gone, and what
-   * is null without being allowed to is gone too.
+   * Runs the tool. The host has decoded and checked the arguments: defaults are filled in, and
+   * undeclared keys and null values that are not allowed are removed.
    *
    * | it returns | the model sees |
    * |---|---|
-   * | a string | a text |
+   * | a string | text |
    * | nothing, or null | null |
-   * | a `Content`, or an array of these | just that |
-   * | anything else | what `JSON.stringify` makes of it; a BigInt becomes an integer |
+   * | a `Content`, or an array of these | exactly these items |
+   * | anything else | the output of `JSON.stringify`; a BigInt becomes an integer |
    * | a promise of one of these | the same |
    *
-   * A `ToolFailure` that is thrown is reported as it is. Any other error is one too, with the message `<name>: <message>`; its
-   * stack goes to standard error, which the host keeps in the record of the call.
+   * A thrown `ToolFailure` is reported as it is. Any other error becomes a failure with the message
+   * `<name>: <message>`; its stack goes to standard error, which the host stores in the record of
+   * the call.
    */
   run(args: Args): unknown;
 }
 
-/** A tool, checked. It never changes. */
+/** A checked tool. Immutable. */
 export class Tool<Args = any> {
   private constructor();
   readonly name: string;
@@ -84,47 +91,60 @@ export class Tool<Args = any> {
   readonly parameters: JsonSchema;
   readonly output: JsonSchema | undefined;
   readonly annotations: Annotations;
-  /** What was given to `tool`. */
+  /** The function that was passed to `tool`. */
   readonly run: (args: Args) => unknown;
 }
 
 /**
- * Makes a tool whose parameters are described with `s`; TypeScript knows the types of the arguments.
+ * Makes a tool whose parameters are described with `s`, so that TypeScript knows the types of the
+ * arguments.
  *
- * @throws {TypeError} if the host would refuse it, or a model could not use it. That ends the build.
+ * @throws {TypeError} if the host would reject the tool, or a model could not use it. That ends the
+ *   build.
  */
 export function tool<Args>(options: ToolOptions<Args> & { parameters: ObjectSchema<Args> }): Tool<Args>;
-/** Makes a tool whose parameters are a JSON Schema of an object, or that has none. */
+/** Makes a tool whose parameters are a JSON Schema of an object, or a tool without parameters. */
 export function tool(options: ToolOptions<any> & { parameters?: JsonSchema }): Tool;
 
 /** The tools of a component. */
 export class Plugin {
   private constructor();
   readonly tools: readonly Tool[];
-  /** @throws {ToolFailure} if the plugin has no tool of that name. */
+  /**
+   * Returns the tool of this name.
+   *
+   * @throws {ToolFailure} if the plugin has no such tool.
+   */
   tool(name: string): Tool;
 }
 
 /**
  * Exports tools as a component: `export default plugin(…)` in the entry file.
  *
- * @throws {TypeError} if there is none, if there are more than 128, or if two have the same name but for case.
+ * @throws {TypeError} for no tools, for more than 128, or for two names that are equal apart from
+ *   case.
  */
 export function plugin(...tools: Tool[]): Plugin;
 
-/** What a `ToolFailure` says besides its message. */
+/** Details of a `ToolFailure` besides its message. */
 export interface FailureOptions {
-  /** What the model could do instead. */
+  /** Advice for the model's next attempt. */
   suggestion?: string;
-  /** Whether trying again may help: with `true` the host may do so by itself. Left out, it is unknown. */
+  /**
+   * True if a retry may help: then the host may retry the call by itself. If missing, it is
+   * unknown.
+   */
   transient?: boolean;
   /** An error value that the model sees instead of message and suggestion. */
   value?: unknown;
-  /** What led to it. It stays with the tool. */
+  /** The cause, which only the tool sees. */
   cause?: unknown;
 }
 
-/** A failure that the tool reports in words, so that the model can correct itself: what was expected and what was found. */
+/**
+ * Failure that the tool reports with a message, so that the model can correct itself: what was
+ * expected and what was found.
+ */
 export class ToolFailure extends Error {
   constructor(message: string, options?: FailureOptions);
   readonly suggestion: string | undefined;
@@ -132,62 +152,65 @@ export class ToolFailure extends Error {
   readonly value: unknown;
 }
 
-/** One item of a result. Made by `text`, `json`, `blob`, `resource` and `link`. */
+/** One item of a result, made by `text`, `json`, `blob`, `resource` and `link`. */
 export class Content {
   private constructor();
   readonly tag: "text" | "json" | "blob" | "resource" | "link";
-  /** As in `wit/types.wit`. */
+  /** The value as in `wit/types.wit`. */
   readonly val: unknown;
 }
 
-/** Text for the model. */
+/** Makes text for the model. */
 export function text(text: string): Content;
 
 /**
- * A JSON value.
+ * Makes a JSON value.
  *
- * @throws {TypeError} if it has no JSON form: a function, a symbol, something that contains itself.
+ * @throws {TypeError} if it has no JSON form: a function, a symbol, a circular structure.
  */
 export function json(value: unknown): Content;
 
-/** Bytes with a media type, such as `image/png`. */
+/** Makes bytes with a media type, such as `image/png`. */
 export function blob(mediaType: string, data: Uint8Array | ArrayBuffer): Content;
 
-/** Something that has an address, together with what it holds. */
+/** Makes a resource with its content. */
 export function resource(uri: string, body: string | Uint8Array | ArrayBuffer, mediaType?: string): Content;
 
-/** The address of something that can be read on its own. */
+/** Makes the address of a resource that can be read separately. */
 export function link(uri: string, name: string, mediaType?: string): Content;
 
 /**
- * A JSON Schema whose values have the type `T`. It never changes: each method returns another one. `Given` says whether an
- * object has the property at all.
+ * A JSON Schema whose values have the type `T`. Immutable: each method returns a changed copy.
+ * `Given` says whether an object always has the property.
  */
 export class Schema<T, Given extends boolean = true> {
   private constructor();
-  /** Only for TypeScript; there is no such property. */
+  /** Only for TypeScript; the property does not exist. */
   readonly _type?: [T, Given];
 
-  /** The JSON Schema. */
+  /** Returns the JSON Schema. */
   toJSON(): JsonSchema;
-  /** Whether a model has to supply it. */
+  /** True if a model must supply the value. */
   readonly isRequired: boolean;
 
-  /** Says what it is, for the model. */
+  /** Sets the description for the model. */
   describe(description: string): Schema<T, Given>;
-  /** It may be left out or null, and is this value then. */
+  /** Sets a default for a missing or null value. */
   default(value: T): Schema<T>;
-  /** It may be left out or null, and is not there then. */
+  /** Makes the value optional: if it is missing or null, the property is absent. */
   optional(): Schema<T, false>;
-  /** It may be left out or null, and is null then. */
+  /** Makes the value optional: if it is missing or null, it is null. */
   nullable(): Schema<T | null>;
-  /** The least number, length of a string in characters, or length of an array. */
+  /**
+   * Sets the minimum of a number, of the length of a string in characters, or of the length of an
+   * array.
+   */
   min(least: number): Schema<T, Given>;
-  /** The most. */
+  /** Sets the maximum, like `min`. */
   max(most: number): Schema<T, Given>;
-  /** A regular expression that a string has to match somewhere. Flags do not count. */
+  /** Sets a regular expression that must match somewhere in a string. Flags are ignored. */
   pattern(pattern: RegExp | string): Schema<T, Given>;
-  /** Examples for the model. */
+  /** Sets examples for the model. */
   examples(...examples: T[]): Schema<T, Given>;
 }
 
@@ -211,9 +234,9 @@ type Shown<T> = { [Name in keyof T]: T[Name] };
 export const s: {
   string(description?: string): Schema<string>;
   number(description?: string): Schema<number>;
-  /** An integer that a `number` holds. A larger one is refused, with words for the model. */
+  /** An integer that fits in a `number`. A larger one is rejected with a message for the model. */
   integer(description?: string): Schema<number>;
-  /** An integer with all its digits: a BigInt beyond 2^53 - 1. */
+  /** An exact integer: a BigInt beyond 2^53 - 1. */
   int64(description?: string): Schema<number | bigint>;
   boolean(description?: string): Schema<boolean>;
   /** One of several strings. */
@@ -222,7 +245,7 @@ export const s: {
   /** An object with any keys. */
   map<T>(values: Schema<T, boolean>, description?: string): Schema<Record<string, T>>;
   object<const P extends Properties>(properties: P, description?: string): Schema<Shown<ObjectOf<P>>>;
-  /** Any JSON value, and so null where it is left out, even if it is `optional`. */
+  /** Any JSON value. If it is missing it is null, even if it is `optional`. */
   any(description?: string): Schema<any>;
   /** A JSON Schema that is written by hand. */
   json<T = unknown>(schema: JsonSchema): Schema<T>;

@@ -1,7 +1,8 @@
 /**
- * Write tools for Cofferdam in JavaScript: objects with a function in, one WebAssembly component out.
+ * Write tools for Cofferdam in JavaScript: objects with a function in, one WebAssembly component
+ * out.
  *
- * The types and the documentation of everything public are in `index.d.ts`.
+ * `index.d.ts` contains the types and the documentation of all public items.
  */
 
 export { Content, blob, json, link, resource, text } from "./content.js";

@@ -1,31 +1,34 @@
 /**
- * JSON whose integers keep all their digits.
+ * JSON with exact integers.
  *
- * `JSON` reads every number as a double, which holds integers up to 2^53 - 1. Here one that is larger becomes a BigInt where
- * the schema says `integer`, and stays what `JSON` makes of it everywhere else; a BigInt is written as an integer. Both cost
- * nothing unless such a number is there.
+ * `JSON` parses every number as a double, which holds integers up to 2^53 - 1. This module parses a
+ * larger integer as a BigInt if the schema says `integer`, and like `JSON` otherwise. It serializes
+ * a BigInt as an integer. Without such numbers, this has no cost.
  */
 
 import { ToolFailure } from "./failure.js";
 
-/** On a schema of `integer`: the author has asked for a `number`, so a larger one is refused. JSON never shows it. */
+/**
+ * Marks a schema of `integer` for which the author wants a `number`, so that a larger integer is
+ * rejected. Not part of the JSON.
+ */
 export const SAFE = Symbol("safe");
 
-/** Digits that a double may not hold: 2^53 has 16. */
+/** Matches numbers that may exceed a double: 2^53 has 16 digits. */
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
-/** An escaped backslash, or a lone surrogate, as `JSON.stringify` writes them. */
+/** Matches an escaped backslash or a lone surrogate in the output of `JSON.stringify`. */
 const LONE_SURROGATE = /\\\\|\\ud[89a-f][0-9a-f]{2}/g;
-/** Deeper than a host sends anything. */
+/** Maximum depth, larger than the limit of a host. */
 const DEPTH_MAX = 200;
 
-/** Reads the arguments of a tool by its input schema. */
+/** Parses the arguments of a tool by its input schema. */
 export function readArguments(text, schema) {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text);
   return settle(readJson(text), schema, { root: schema, path: "", depth: 0 });
 }
 
-/** Reads JSON; every integer that a double does not hold is a BigInt. */
+/** Parses JSON. Every integer that does not fit in a double becomes a BigInt. */
 export function readJson(text) {
   return JSON.parse(text, (_, value, context) => {
     const isLarge = typeof value === "number" && !Number.isSafeInteger(value);
@@ -33,11 +36,11 @@ export function readJson(text) {
   });
 }
 
-/** Writes JSON. What has no JSON form is a TypeError. */
+/** Serializes a value as JSON. Throws a TypeError for values without a JSON form. */
 export function writeJson(value) {
   const written = stringify(value);
   if (written === undefined) throw new TypeError(`a ${typeof value} has no JSON form`);
-  // A surrogate without its other half is no character, and no JSON reader takes it.
+  // JSON parsers reject lone surrogates.
   return written.includes("\\ud") ? written.replace(LONE_SURROGATE, (found) => (found === "\\\\" ? found : "\\ufffd")) : written;
 }
 
@@ -45,13 +48,13 @@ function stringify(value) {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    // A replacer is called for every value, so it is kept for those that need it.
+    // A replacer is called for every value, so it is used only for values that need it.
     if (!(error instanceof TypeError) || !JSON.rawJSON) throw error;
     return JSON.stringify(value, (_, item) => (typeof item === "bigint" ? JSON.rawJSON(String(item)) : item));
   }
 }
 
-/** Leaves BigInts where the schema has an integer, and makes doubles of the others. */
+/** Keeps BigInts where the schema has an integer, and converts the others to doubles. */
 function settle(value, schema, at) {
   const found = resolve(schema, at.root);
   if (typeof value === "bigint") return settleInteger(value, found, at);
@@ -84,7 +87,7 @@ function propertySchema(schema, key) {
   return within(schema, (one) => (Object.hasOwn(one.properties ?? {}, key) ? one.properties[key] : one.additionalProperties));
 }
 
-/** The first that a schema, or one of its alternatives, has. */
+/** Returns the first result of `pick` for a schema and its alternatives. */
 function within(schema, pick) {
   const alternatives = [schema, ...(schema?.anyOf ?? []), ...(schema?.oneOf ?? []), ...(schema?.allOf ?? [])];
   for (const one of alternatives) {

@@ -1,4 +1,4 @@
-/** Several tools as one plugin. */
+/** Combines several tools into one plugin. */
 
 import { returned } from "./content.js";
 import { ToolFailure } from "./failure.js";
@@ -6,7 +6,7 @@ import { Tool } from "./tool.js";
 
 const TOOLS_MAX = 128;
 
-/** The tools of a plugin, checked. `plugin` makes it. */
+/** The checked tools of a plugin, made by `plugin`. */
 export class Plugin {
   #tools;
 
@@ -19,7 +19,7 @@ export class Plugin {
     return [...this.#tools.values()];
   }
 
-  /** The tool of that name. */
+  /** Returns the tool called `name`. */
   tool(name) {
     const found = this.#tools.get(name);
     if (found === undefined) throw new ToolFailure(`this plugin has no tool \`${name}\``, { transient: false });
@@ -33,7 +33,7 @@ export function plugin(...tools) {
   const names = new Set();
   for (const tool of tools) {
     if (!(tool instanceof Tool)) throw new TypeError("`plugin` takes what `tool({…})` returns");
-    // Models and people mix up names that differ by case alone.
+    // Models and users confuse names that differ only by case.
     const name = tool.name.toLowerCase();
     if (names.has(name)) throw new TypeError(`two tools of this plugin have the name \`${tool.name}\``);
     names.add(name);
@@ -41,7 +41,7 @@ export function plugin(...tools) {
   return new Plugin(tools);
 }
 
-/** Runs a tool: its contents, or a promise of them if `run` has returned a promise. */
+/** Runs a tool. Returns its contents, or a promise of them if `run` has returned a promise. */
 export function run(tool, args) {
   const value = tool.run(args);
   return typeof value?.then === "function" ? value.then(returned) : returned(value);

@@ -1,8 +1,14 @@
-/** Schemas in code: each `Schema` holds a JSON Schema, and TypeScript knows the type of the values that it describes. */
+/**
+ * Schemas in code: each `Schema` contains a JSON Schema, and TypeScript knows the type of its
+ * values.
+ */
 
 import { SAFE } from "./numbers.js";
 
-/** A JSON Schema, and whether an object must have the property that it describes. It never changes: methods make others. */
+/**
+ * A JSON Schema, and whether the property that it describes is required. Immutable: methods return
+ * a changed copy.
+ */
 export class Schema {
   #json;
   #isRequired;
@@ -77,7 +83,7 @@ export const s = Object.freeze({
   json: (schema) => new Schema(schema),
 });
 
-/** The JSON Schema of a `Schema`, or of what is one already. */
+/** Returns the JSON Schema of a `Schema`, or a JSON Schema as it is. */
 export function plain(schema) {
   return schema instanceof Schema ? schema.toJSON() : schema;
 }
@@ -97,12 +103,12 @@ function described(description) {
   return description === undefined ? {} : { description };
 }
 
-/** What spreading leaves behind when single keys are taken out first. */
+/** Returns the symbol properties that spreading loses if single keys are removed first. */
 function marks(json) {
   return json[SAFE] ? { [SAFE]: true } : {};
 }
 
-/** What JSON Schema calls the bound of values of a type. */
+/** Returns the keyword for the bound of values of a type. */
 function bound({ type }, side) {
   const kind = [type].flat()[0];
   const names = { string: "Length", array: "Items", number: "imum", integer: "imum" };

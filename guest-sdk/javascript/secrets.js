@@ -1,4 +1,4 @@
-/** Secrets that a person has granted by name. Documented in `secrets.d.ts`. */
+/** Secrets that are granted by name. Documented in `secrets.d.ts`. */
 
 import host from "#host/secrets";
 import { string } from "./checked.js";

@@ -1,5 +1,6 @@
 /**
- * Calls tools as the host does, without a host and without a component, from any test runner on Node 20 or newer.
+ * Calls tools as the host does, without a host and without a component, from any test runner on
+ * Node 20 or newer.
  *
  * ```ts
  * import assert from "node:assert/strict";
@@ -13,9 +14,10 @@
  * });
  * ```
  *
- * Arguments get their defaults, undeclared ones are dropped, and a required one that is missing is a failure, as in the host.
- * What else the host does with what a model sends (converting `"2"` to 2, checking it against the schema) does not happen.
- * A test runs in Node: it has globals that a component has not. `cofferdam test` calls the component itself.
+ * As in the host, arguments get their defaults, undeclared ones are dropped, and a missing required
+ * one is a failure. Other steps of the host do not happen: converting `"2"` to 2, checking against
+ * the schema. Tests run in Node, which has globals that a component lacks. `cofferdam test` calls
+ * the component itself.
  *
  * @module cofferdam/testing
  */
@@ -24,16 +26,17 @@ import { Annotations, Content, JsonSchema, Tool } from "./index.js";
 import { Level, Question } from "./client.js";
 
 /**
- * Calls a tool and gives the value that the model would see: null, a text, or a JSON value; several items come as an array, a
- * blob as `{"media_type", "bytes"}` with its length, a resource as `{"uri", "media_type", "text"}`, a link as `{"uri", "name",
- * "media_type"}`. It rejects with what the tool throws.
+ * Calls a tool and returns the value that the model would see: null, a string, or a JSON value; for
+ * several items, an array. A blob is shown as `{"media_type", "bytes"}` with its length, a resource
+ * as `{"uri", "media_type", "text"}`, a link as `{"uri", "name", "media_type"}`. Rejects with the
+ * tool's exception.
  */
 export function call<Args>(tool: Tool<Args>, args?: Partial<Args>, host?: TestHost): Promise<any>;
 
-/** Calls a tool and gives the items of its result. */
+/** Calls a tool and returns the items of its result. */
 export function contents<Args>(tool: Tool<Args>, args?: Partial<Args>, host?: TestHost): Promise<Content[]>;
 
-/** What the tool publishes. */
+/** Returns the definition that the tool publishes. */
 export function definition(tool: Tool): {
   name: string;
   title: string | undefined;
@@ -43,30 +46,33 @@ export function definition(tool: Tool): {
   annotations: Annotations;
 };
 
-/** What a host grants, and what it answers. Everything may be left out: then nothing is granted. */
+/** Grants and answers of a host. All are optional; by default nothing is granted. */
 export interface TestHostOptions {
   /** Files by path, in stores by name. */
   stores?: Record<string, Record<string, string | Uint8Array>>;
-  /** The names of stores that may only be read. */
+  /** The names of read-only stores. */
   readOnly?: string[];
   secrets?: Record<string, string>;
-  /** Other tools: those of a plugin, or functions, none of them asynchronous. */
+  /** Other tools: those of a plugin, or functions. None may be asynchronous. */
   tools?: Record<string, Tool | ((args: any) => unknown)>;
   id?: string;
   session?: string;
   timeLeftMs?: number;
   cancelled?: () => boolean;
-  /** Answers questions: a `Reply` for a form, a message, or roots. Without it nobody can be asked. */
+  /**
+   * Answers questions: returns a `Reply` for a form, a message, or roots. If it is missing,
+   * questions are unsupported.
+   */
   answer?: (question: Question) => unknown;
 }
 
-/** A host for the calls of a test. Its stores keep what tools write, also when a call fails. */
+/** A host for the calls of a test. Its stores keep the changes of tools, also of failed calls. */
 export interface TestHost {
-  /** The text of a file, or undefined. */
+  /** Returns the content of a file as a string, or undefined. */
   file(store: string, path: string): string | undefined;
-  /** What was reported: done, total, message. */
+  /** The progress reports: done, total, message. */
   readonly progress: [number, number | undefined, string | undefined][];
-  /** What was said to the client. */
+  /** The log lines for the client. */
   readonly logged: [Level, string][];
 }
 

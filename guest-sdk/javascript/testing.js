@@ -1,4 +1,4 @@
-/** Calls tools the way the host does, without one. Documented in `testing.d.ts`. */
+/** Calls tools as the host does, without a host. Documented in `testing.d.ts`. */
 
 import { visible } from "./content.js";
 import { ToolFailure } from "./failure.js";
@@ -13,7 +13,8 @@ export async function call(tool, args = {}, host = testHost()) {
 }
 
 export async function contents(tool, args = {}, host = testHost()) {
-  // Through JSON: a tool never shares an object with its caller, and a test that relies on it would say nothing.
+  // Converted to JSON and back: a tool never shares an object with its caller, so a test must not
+  // either.
   const supplied = decoded(tool, readJson(writeJson(args)));
   return within(host, async () => run(tool, supplied));
 }

@@ -1,14 +1,14 @@
-/** One tool: what it is called, what it takes, and what it does. */
+/** Definition of one tool. */
 
 import { plain } from "./schema.js";
 
-/** Names that the host and the clients of models take. */
+/** Names that the host and the clients of models accept. */
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 const DESCRIPTION_BYTES_MAX = 4096;
 const OPTIONS = ["name", "title", "description", "parameters", "output", "annotations", "run"];
 const HINTS = ["readOnly", "destructive", "idempotent", "openWorld", "longRunning"];
 
-/** A tool, checked. `tool` makes it. */
+/** A checked tool, made by `tool`. */
 export class Tool {
   constructor({ name, title, description, parameters, output, annotations = {}, run }) {
     this.name = name;
@@ -27,7 +27,10 @@ export function tool(options) {
   return new Tool(options);
 }
 
-/** What would refuse the plugin, or make a tool that no model can use, is an error of the author: it ends the build. */
+/**
+ * Checks the options. An error that would make the host reject the plugin, or the tool unusable for
+ * models, ends the build.
+ */
 function check(options) {
   const { name, title = "", description, parameters, annotations = {}, run } = options;
   if (typeof name !== "string" || !NAME.test(name)) {

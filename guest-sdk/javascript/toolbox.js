@@ -1,4 +1,4 @@
-/** Other tools that were granted to the plugin. Documented in `toolbox.d.ts`. */
+/** Other granted tools. Documented in `toolbox.d.ts`. */
 
 import host from "#host/toolbox";
 import { string } from "./checked.js";

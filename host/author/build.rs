@@ -1,15 +1,15 @@
-//! Packs the SDKs, the templates of new projects and the plugin interface into the crate: an author
-//! needs nothing but the binary.
+//! Packs the SDKs, the templates of new projects and the plugin interface into the crate, so that
+//! an author needs only the binary.
 //!
-//! Writes one table of `(path, bytes)` per tree. Paths have `/` and are sorted, so that the binary
-//! does not depend on the file system.
+//! Writes one table of `(path, bytes)` per directory tree. Paths use `/` and are sorted, so that
+//! the binary does not depend on the file system.
 
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Names in a checkout that are not sources: build results, and tests that only this repository
+/// Names in a checkout that are not packed: build results, and tests that only this repository
 /// runs.
 const LEFT_OUT: [&str; 11] = [
     "tests",

@@ -1,4 +1,5 @@
-// The tools that both conformance plugins have, natively. The cases of ../../conformance go through the host.
+// Native tests of the tools that both conformance plugins have. The cases of ../../conformance go
+// through the host.
 
 #include "../cofferdam_test.h"
 

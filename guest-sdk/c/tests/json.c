@@ -1,4 +1,4 @@
-// JSON, texts and memory. Run by `make` in this folder.
+// Tests of JSON, strings and memory. Run by `make` in this directory.
 
 #include "../cofferdam_test.h"
 
@@ -7,7 +7,7 @@
 
 static bool reads(const char *json) { return cofferdam_parse(cofferdam_string_of(json), NULL); }
 
-// What is read and written again.
+// Parses JSON and writes it again.
 static const char *again(const char *json) {
     const cofferdam_value *value = cofferdam_parse(cofferdam_string_of(json), NULL);
     if (!value) return "(not JSON)";
@@ -101,7 +101,8 @@ static void members_are_found(void) {
     COFFERDAM_CHECK(cofferdam_count(value) == 3 && !cofferdam_text_of(value).data);
 }
 
-// Every way to cut and to change a text is read without an access out of bounds: run with -fsanitize=address.
+// Cuts and changes a string in every way. Run with -fsanitize=address to detect accesses out of
+// bounds.
 static void nothing_breaks_the_reader(void) {
     static const char TEXT[] = "{\"a\":[1,-2.5e3,\"\\u00e9\\ud83e\\udd80\\n\",{\"b\":null}],\"c\":true}";
     for (size_t length = 0; length < sizeof TEXT; length++) {

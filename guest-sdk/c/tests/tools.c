@@ -1,4 +1,4 @@
-// What the macros publish, and what becomes of arguments that do not fit.
+// Tests of the published schemas, and of arguments that do not match.
 
 #include "../cofferdam_test.h"
 

@@ -1,4 +1,4 @@
-// Types of C++ as schemas and as JSON.
+// Tests of C++ types as schemas and as JSON.
 
 #include "cofferdam.hpp"
 #include "cofferdam_test.h"

@@ -192,7 +192,7 @@ struct looked_at {
     }
 };
 
-// The first byte of a scalar value is none that goes on with one.
+// Continuation bytes of UTF-8 begin with the bits 10.
 bool begins(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 looked_at unicode(const one_text &given) {

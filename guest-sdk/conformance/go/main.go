@@ -1,4 +1,4 @@
-// The conformance plugin in Go: every tool of the README one folder up.
+// The conformance plugin in Go. See ../README.md for its tools.
 package main
 
 import "cofferdam"

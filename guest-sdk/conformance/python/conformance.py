@@ -1,4 +1,4 @@
-"""The conformance plugin in Python. ../README.md says what each tool does."""
+"""The conformance plugin in Python. See ../README.md for its tools."""
 
 import sys
 from dataclasses import dataclass

@@ -1,11 +1,14 @@
-// Package client talks to the one who made the call: an MCP client with its person and its model, or a person at a terminal.
+// Package client talks to the caller: an MCP client with its user and its model, or a user at a
+// terminal.
 //
-// Each kind of question needs a grant, which the manifest of the plugin asks for: `ask = ["form", "sample", "roots"]`. Logging
-// needs none. Many clients can be asked nothing: look first with [CanAsk], and do without.
+// Each kind of question needs a grant, which the manifest of the plugin requests:
+// `ask = ["form", "sample", "roots"]`. Logging needs none. Many clients cannot answer questions:
+// check [CanAsk] first, and work without an answer if it returns false.
 //
-// Some clients cannot be asked in the middle of a call. For those the host ends the call when it asks, and runs it again from
-// its beginning when the answers are there; earlier questions are then answered at once. So do the same up to the last
-// question each time, and act afterwards.
+// Some clients cannot be asked in the middle of a call. For those, the host ends the call when it
+// asks, and runs it again from its beginning when it has the answers; earlier questions are then
+// answered at once. Therefore do the same each time up to the last question, and cause side effects
+// only after it.
 //
 //	reply, err := client.AskForm("Delete all 12 notes?", client.JSON(`{"type": "object",
 //		"properties": {"really": {"type": "boolean"}}, "required": ["really"]}`))
@@ -26,65 +29,67 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// JSON is JSON text.
+// JSON is encoded JSON.
 type JSON = json.RawMessage
 
-// Kind says what can be asked for.
+// Kind is a kind of question.
 type Kind uint8
 
 const (
-	// Form is data from a person.
+	// Form asks for data from the user.
 	Form Kind = Kind(abi.AskForm)
-	// Sample is a message of the client's model.
+	// Sample asks for a message of the client's model.
 	Sample Kind = Kind(abi.AskSample)
-	// Roots are the places that the client works in.
+	// Roots asks for the locations in which the client works.
 	Roots Kind = Kind(abi.AskRoots)
 )
 
-// Question is one for [Ask].
+// Question is a question for [Ask].
 type Question struct {
-	// Name has 1 to 64 characters out of `A-Z a-z 0-9 _ -` and is unique within the call. Some clients show it. The host finds
-	// one where it is empty.
+	// Name has 1 to 64 characters from `A-Z a-z 0-9 _ -` and is unique within the call. Some
+	// clients show it. The host chooses one if it is empty.
 	Name string
 	Kind Kind
-	// Message says to the person why a form is asked for. Never ask for a password or a key: the client shows and may keep what
-	// is typed.
+	// Message tells the user the reason for a form. Never ask for a password or a key: the client
+	// shows the input and may store it.
 	Message string
-	// Schema is that of a form: an object whose properties are texts, numbers, truth values, or choices of texts.
+	// Schema describes a form: an object whose properties are strings, numbers, booleans, or enums
+	// of strings.
 	Schema JSON
 	// Parameters are those of MCP's `sampling/createMessage`, for a sample.
 	Parameters JSON
 }
 
-// Reply is what a person made of a form.
+// Reply is the user's reply to a form.
 type Reply struct {
-	// Outcome says whether it was filled in.
+	// Outcome is Accepted if the form was filled in.
 	Outcome Outcome
-	// Form is what was filled in. Nothing has checked it: a client may send anything.
+	// Form is the filled-in form. Check it, because a client may send anything.
 	Form JSON
 }
 
-// Outcome of a form.
+// Outcome is the outcome of a form.
 type Outcome uint8
 
 const (
-	// Accepted: it was filled in.
+	// Accepted means that the user filled in the form.
 	Accepted Outcome = Outcome(abi.Accepted)
-	// Declined: the person said no.
+	// Declined means that the user declined.
 	Declined Outcome = Outcome(abi.Declined)
-	// Cancelled: the person closed the form.
+	// Cancelled means that the user closed the form.
 	Cancelled Outcome = Outcome(abi.Cancelled)
 )
 
-// Root is a place that the client works in. It is a name, and grants nothing.
+// Root is a location in which the client works. It is only a name and grants nothing.
 type Root struct {
 	// URI is for example `file:///home/user/project`.
 	URI string
-	// Name is what to call it; it may be empty.
+	// Name is the display name; it may be empty.
 	Name string
 }
 
-// Answer is one to a [Question]: what belongs to its kind is set. It comes from outside and nothing has checked it.
+// Answer is the answer to a [Question]. The fields for its kind are set. It is untrusted input that
+// the host has not checked.
 type Answer struct {
 	Kind  Kind
 	Reply Reply
@@ -93,17 +98,20 @@ type Answer struct {
 	Roots   []Root
 }
 
-// Why there are no answers. The text of the error says more where the host did.
+// Errors of questions. The error's text contains the host's message, if there is one.
 var (
-	// ErrUnsupported: nobody can be asked this: the client has no such thing, there is no client, or the caller is another tool.
+	// ErrUnsupported means that the question cannot be asked: the client does not support it, there
+	// is no client, or the caller is another tool.
 	ErrUnsupported = errors.New("the client cannot be asked this")
-	// ErrDenied: the plugin has no grant for it. The text names the permission and says how to grant it.
+	// ErrDenied means that the plugin has no grant for it. The text names the permission and says
+	// how to grant it.
 	ErrDenied = errors.New("the plugin may not ask this")
-	// ErrInvalid: the question is not one.
+	// ErrInvalid means that the question is invalid.
 	ErrInvalid = errors.New("the question is not valid")
-	// ErrLimit: a limit of the host. A call may ask 64 questions in all.
+	// ErrLimit means that a limit of the host is reached. A call may ask 64 questions in total.
 	ErrLimit = errors.New("a limit is met")
-	// ErrFailed: the client was asked and did not answer, or not with an answer to the question.
+	// ErrFailed means that the client did not answer, or that its answer does not match the
+	// question.
 	ErrFailed = errors.New("the client did not answer")
 )
 
@@ -115,7 +123,7 @@ var reasons = [...]error{
 	abi.ClientFailed:      ErrFailed,
 }
 
-// refusal is one of the errors above with the host's words.
+// refusal is one of the errors above with the host's message.
 type refusal struct {
 	reason error
 	text   string
@@ -126,18 +134,18 @@ func (err *refusal) Unwrap() error { return err.reason }
 
 var errMismatch = &refusal{ErrFailed, "the client's answer is none to the question"}
 
-// CanAsk says whether questions of this kind are granted and the client can answer them.
+// CanAsk reports whether questions of this kind are granted and the client can answer them.
 func CanAsk(kind Kind) bool {
 	return abi.CanAsk(uint8(kind))
 }
 
-// AskForm asks a person to fill in a form; see [Question] for message and schema.
+// AskForm asks the user to fill in a form; see [Question] for message and schema.
 func AskForm(message string, schema JSON) (Reply, error) {
 	answer, err := one(Question{Kind: Form, Message: message, Schema: schema})
 	return answer.Reply, err
 }
 
-// AskModel asks the client's model one thing and gives the text of its answer.
+// AskModel asks the client's model with one prompt and returns the text of its answer.
 func AskModel(prompt string, tokensMax int) (string, error) {
 	type content struct {
 		Type string `json:"type"`
@@ -165,7 +173,7 @@ func AskModel(prompt string, tokensMax int) (string, error) {
 	return text, nil
 }
 
-// AskRoots asks where the client works.
+// AskRoots asks for the locations in which the client works.
 func AskRoots() ([]Root, error) {
 	answer, err := one(Question{Kind: Roots})
 	return answer.Roots, err
@@ -179,7 +187,8 @@ func one(question Question) (Answer, error) {
 	return answers[0], nil
 }
 
-// Ask asks several questions at once and gives the answers in the same order. With an error none of them is there.
+// Ask asks several questions at once and returns the answers in the same order. With an error it
+// returns no answers.
 func Ask(questions ...Question) ([]Answer, error) {
 	asked := make([]abi.Question, len(questions))
 	for i, question := range questions {
@@ -234,7 +243,8 @@ func errorOf(refused *abi.Error) error {
 	return &refusal{reason, refused.Text}
 }
 
-// Read reads what was filled in, as [json.Unmarshal] does. It is false if the person did not fill the form in.
+// Read decodes the filled-in form as [json.Unmarshal] does. It returns false if the user did not
+// fill in the form.
 func (reply Reply) Read(form any) (accepted bool, err error) {
 	if reply.Outcome != Accepted {
 		return false, nil
@@ -245,7 +255,8 @@ func (reply Reply) Read(form any) (accepted bool, err error) {
 	return true, nil
 }
 
-// TextOf is the text of a model's message: of its one item, or of several items together. It is false if there is no text.
+// TextOf returns the text of a model's message: of its only item, or of several items joined by
+// line breaks. It returns false if there is no text.
 func TextOf(message JSON) (string, bool) {
 	type item struct {
 		Text *string `json:"text"`

@@ -6,10 +6,10 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Level says how much a line matters, as in MCP and syslog.
+// Level is the severity of a log line, as in MCP and syslog.
 type Level uint8
 
-// The words of RFC 5424.
+// The severities of RFC 5424.
 const (
 	LevelDebug Level = iota
 	LevelInfo
@@ -21,20 +21,21 @@ const (
 	LevelEmergency
 )
 
-// Log says a line to the client, which may show it to a person; what is printed to standard error stays in the host's record of
-// the call. The host leaves out lines of more than 8 KiB, and what is too much.
+// Log sends a log line to the client, which may show it to the user. Output on standard error stays
+// in the host's record of the call. The host drops lines of more than 8 KiB, and lines that are too
+// many.
 func Log(level Level, message string) {
 	abi.Log(uint8(level), message)
 }
 
-// Debugf is for whoever looks for the cause of something.
+// Debugf logs a line for debugging.
 func Debugf(format string, arguments ...any) { Log(LevelDebug, fmt.Sprintf(format, arguments...)) }
 
-// Infof says what goes on.
+// Infof logs a normal event.
 func Infof(format string, arguments ...any) { Log(LevelInfo, fmt.Sprintf(format, arguments...)) }
 
-// Warningf says that something may be wrong.
+// Warningf logs something that may be wrong.
 func Warningf(format string, arguments ...any) { Log(LevelWarning, fmt.Sprintf(format, arguments...)) }
 
-// Errorf says that something went wrong, although the tool goes on. What ends it is an error that it returns.
+// Errorf logs an error after which the tool continues. To end the tool, return an error.
 func Errorf(format string, arguments ...any) { Log(LevelError, fmt.Sprintf(format, arguments...)) }

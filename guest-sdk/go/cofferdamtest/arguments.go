@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// schema is what is read of a schema here.
+// schema contains the parts of a schema that this package uses.
 type schema struct {
 	Properties map[string]schema          `json:"properties"`
 	Required   []string                   `json:"required"`
@@ -21,7 +21,7 @@ type schema struct {
 	Defs       map[string]json.RawMessage `json:"$defs"`
 }
 
-// decoder fills in arguments by a schema, as the host does.
+// decoder decodes arguments by a schema, as the host does.
 type decoder struct {
 	tool string
 }

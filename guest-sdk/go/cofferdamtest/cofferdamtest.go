@@ -1,6 +1,6 @@
 //go:build !wasip1
 
-// Package cofferdamtest calls tools the way the host does, through their JSON face and without a host.
+// Package cofferdamtest calls tools as the host does, with JSON, but without a host.
 //
 //	func TestRepeat(t *testing.T) {
 //		value, err := cofferdamtest.Call("repeat", `{"text": "ab"}`)
@@ -9,14 +9,14 @@
 //		}
 //	}
 //
-// Arguments go through the published schema: defaults are filled in, null and absent are alike, keys that are not declared are
-// dropped, and what is missing or no member of an enum is refused. What else the host does with what a model sends (converting
-// "2" to 2, checking bounds and patterns) does not happen.
+// Arguments are decoded by the published schema: defaults are filled in, null and absent are alike,
+// undeclared keys are dropped, and missing arguments and values outside an enum are errors. Other
+// steps of the host do not happen: converting "2" to 2, checking bounds and patterns.
 //
-// A tool sees what [Host] grants: stores in memory, secrets, other tools, answers to questions. Files that a tool opens with
-// package os are those of the machine: pass it the path of a [testing.T.TempDir].
+// [Host] grants stores in memory, secrets, other tools, and answers to questions. Files that a tool
+// opens with package os are those of the machine: pass it the path of a [testing.T.TempDir].
 //
-// One call at a time: tests that run in parallel would share the host.
+// Calls run one at a time, because parallel tests would share the host.
 package cofferdamtest
 
 import (
@@ -33,54 +33,56 @@ import (
 	"cofferdam/internal/answer"
 )
 
-// Host is what a tool is granted, and what it has said. The zero value grants nothing.
+// Host contains the grants of a tool and records its reports. The zero value grants nothing.
 type Host struct {
-	// Files are the stores by name, each with its files by path. They may be changed. As with the host, changes of a call that
-	// fails are forgotten.
+	// Files contains the stores by name, each with its files by path. Stores are writable. As in
+	// the host, the changes of a failed call are dropped.
 	Files map[string]map[string]string
-	// ReadOnly names stores that may only be read.
+	// ReadOnly names stores that are read-only.
 	ReadOnly []string
-	// Secrets by name.
+	// Secrets contains the granted secrets by name.
 	Secrets map[string]string
-	// Tools are other tools. What a function returns is treated like what a tool returns.
+	// Tools contains other tools. The result of a function is treated like the result of a tool.
 	Tools map[string]func(arguments json.RawMessage) (any, error)
-	// Answer is asked what a tool asks. Without it nobody can be asked. Its error should be one of package client.
+	// Answer answers the tool's questions. If it is nil, questions are unsupported. Its error
+	// should be one of package client.
 	Answer func(client.Question) (client.Answer, error)
-	// Session of the call.
+	// Session is the session of the call.
 	Session string
-	// TimeLeft of the call; without end if it is 0.
+	// TimeLeft is the time left for the call; 0 means unlimited.
 	TimeLeft time.Duration
-	// Cancelled says whether the caller has given up.
+	// Cancelled is true if the caller has canceled the call.
 	Cancelled bool
 
-	// Progress is what calls have reported.
+	// Progress contains the reports of calls.
 	Progress []Progress
-	// Log is what calls have said to the client.
+	// Log contains the log lines of calls.
 	Log []Line
 }
 
-// Progress is a report.
+// Progress is a progress report.
 type Progress struct {
 	Done, Total float64
 	Message     string
 }
 
-// Line is something said to the client.
+// Line is a log line.
 type Line struct {
 	Level   client.Level
 	Message string
 }
 
-// Call calls a tool that is granted nothing. See [Host.Call].
+// Call calls a tool without grants. See [Host.Call].
 func Call(tool string, arguments any) (string, error) {
 	return new(Host).Call(tool, arguments)
 }
 
-// Call calls a registered tool and gives the value that a model would see, as JSON text: null, a text, or a JSON value; several
-// items come as an array, a blob as its media type and its length.
+// Call calls a registered tool and returns the value that a model would see, as JSON: null, a
+// string, or a JSON value; several items as an array, a blob as its media type and its length.
 //
-// The arguments are JSON text (a string, []byte or [json.RawMessage]), or what [json.Marshal] makes an object of. The error is
-// the failure that the tool reports, always a [*cofferdam.Failure], or says what is wrong with the arguments.
+// The arguments are JSON (a string, []byte or [json.RawMessage]), or a value that [json.Marshal]
+// turns into an object. The error is a failure of the tool, always a [*cofferdam.Failure], or
+// describes invalid arguments.
 func (host *Host) Call(tool string, arguments any) (string, error) {
 	contents, err := host.serve(tool, arguments)
 	if err != nil {
@@ -90,7 +92,7 @@ func (host *Host) Call(tool string, arguments any) (string, error) {
 	return string(value), err
 }
 
-// Contents calls a registered tool and gives the items of its result. See [Host.Call].
+// Contents calls a registered tool and returns the items of its result. See [Host.Call].
 func (host *Host) Contents(tool string, arguments any) ([]cofferdam.Content, error) {
 	contents, err := host.serve(tool, arguments)
 	if err != nil {
@@ -99,7 +101,7 @@ func (host *Host) Contents(tool string, arguments any) ([]cofferdam.Content, err
 	return answer.Contents(contents), nil
 }
 
-// Definition is what a tool publishes.
+// Definition is the published definition of a tool.
 type Definition struct {
 	Name         string
 	Title        string
@@ -108,8 +110,8 @@ type Definition struct {
 	OutputSchema string
 }
 
-// Definitions gives what the plugin publishes. It panics where the host would refuse to install the plugin because of a type
-// that has no form in JSON, so call it in a test.
+// Definitions returns the definitions that the plugin publishes. It panics if a type has no form in
+// JSON, in which case the host would not install the plugin, so call it in a test.
 func Definitions() []Definition {
 	var all []Definition
 	for _, it := range definitions() {
@@ -125,7 +127,7 @@ func definitions() []abi.Definition {
 	return abi.List()
 }
 
-// serving: the SDK has one host at a time.
+// serving is locked during a call, because the SDK has one host at a time.
 var serving sync.Mutex
 
 func (host *Host) serve(tool string, arguments any) ([]abi.Content, error) {

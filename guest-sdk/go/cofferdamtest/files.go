@@ -13,7 +13,8 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// A store in memory has files; a directory is there as long as a file is in it, or as a path that ends with `/`.
+// A store in memory contains files. A directory exists if it contains a file, or if there is a path
+// that ends with `/`.
 
 func (it *native) Stores() []abi.Store {
 	var all []abi.Store
@@ -24,7 +25,7 @@ func (it *native) Stores() []abi.Store {
 	return all
 }
 
-// at finds a store and checks a path in it.
+// at returns the files of a store and checks a path in it.
 func (it *native) at(store, name string) (map[string]string, *abi.Error) {
 	files, is := it.Files[store]
 	switch {
@@ -38,7 +39,7 @@ func (it *native) at(store, name string) (map[string]string, *abi.Error) {
 	}
 }
 
-// toChange is at, for what changes something.
+// toChange does the same as at, for a change.
 func (it *native) toChange(store, name string) (map[string]string, *abi.Error) {
 	files, err := it.at(store, name)
 	if err == nil && slices.Contains(it.ReadOnly, store) {
@@ -203,7 +204,7 @@ func search(pattern *regexp.Regexp, content string) []abi.Line {
 	return lines
 }
 
-// below is the path of a file from a directory.
+// below returns the path of a file relative to a directory.
 func below(directory, file string) (string, bool) {
 	if directory == "" {
 		return file, true
@@ -211,7 +212,8 @@ func below(directory, file string) (string, bool) {
 	return strings.CutPrefix(file, directory+"/")
 }
 
-// matches knows `*`, `?` and `**`; a glob without `/` is compared with the last part of the path.
+// matches supports `*`, `?` and `**`. A glob without `/` is matched against the last segment of the
+// path.
 func matches(glob, name string) bool {
 	if glob == "" {
 		return true

@@ -11,7 +11,7 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// native answers the imports of a call. What it does not have is that of nobody.
+// native implements the imports of a call. Its other methods are those of abi.Nobody.
 type native struct {
 	abi.Nobody
 	*Host

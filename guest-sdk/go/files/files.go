@@ -1,14 +1,16 @@
-// Package files works on the file stores that were granted to the plugin, without a file system between.
+// Package files gives access to the file stores that are granted to the plugin, without a file
+// system in between.
 //
-// The standard library sees the same stores: one called `data` is the directory `/data`, and package os is the way to go for
-// most tools. This package adds what a file system has not: search at the host's speed, globs, exclusive creation and
-// replacement of whole files in one step, and errors that say which limit was met.
+// The standard library sees the same stores: the store `data` is the directory `/data`. For most
+// tools package os is the better choice. This package adds a search that the host runs, globs,
+// atomic creation and replacement of whole files, and errors that name the limit that was reached.
 //
-// A path is relative to its store, with `/` between segments, without `.` and `..`. The changes of a call become visible to
-// others together when the tool has succeeded. If it fails, none remain.
+// A path is relative to its store, with `/` between segments, without `.` and `..`. The changes of
+// a call become visible to others together when the tool has succeeded. If it fails, the host drops
+// them all.
 //
-// Errors are [*Error]. They fit [fs.ErrNotExist], [fs.ErrExist], [fs.ErrPermission] and [fs.ErrInvalid] of io/fs where these
-// say the same, so that [errors.Is] finds out:
+// Errors are [*Error]. With [errors.Is], they match [fs.ErrNotExist], [fs.ErrExist],
+// [fs.ErrPermission] and [fs.ErrInvalid] of io/fs where these have the same meaning:
 //
 //	content, err := files.Open("data").Read("note.txt")
 //	if errors.Is(err, fs.ErrNotExist) { … }
@@ -21,49 +23,50 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Store is a store by its name. Naming one asks for nothing: whether it was granted shows when it is used.
+// Store is a store with a given name. The name is not checked until the store is used.
 type Store struct {
 	name string
 }
 
-// Granted is a store that was granted.
+// Granted is a granted store.
 type Granted struct {
 	Name string
-	// Writable says whether something can be changed in it.
+	// Writable is true if the plugin may change files.
 	Writable bool
 }
 
-// Stat is what is known of a file or directory without reading it.
+// Stat is the metadata of a file or directory.
 type Stat struct {
 	IsDirectory bool
 	// Size is the length in bytes; 0 for a directory.
 	Size uint64
 }
 
-// Entry is a line of a listing.
+// Entry is an entry of a listing.
 type Entry struct {
-	// Name is the name; below the listed directory a path from there.
+	// Name is the name; below the listed directory, it is the path relative to it.
 	Name        string
 	IsDirectory bool
 }
 
-// Query says what to search for. The zero value of what is not the pattern ignores case and searches directories below.
+// Query contains the parameters of a search. By default it ignores case and includes
+// subdirectories.
 type Query struct {
-	// Pattern is a regular expression in the syntax of the Rust crate regex, matched per line; at most 256 characters. What Go
-	// understands is nearly the same.
+	// Pattern is a regular expression in the syntax of the Rust crate regex, matched per line; at
+	// most 256 characters. Go's syntax is nearly the same.
 	Pattern string
-	// Glob takes only files whose path matches; all if it is empty. See [Store.Find].
+	// Glob selects files by their path; if it is empty, all files are searched. See [Store.Find].
 	Glob          string
 	CaseSensitive bool
-	// Flat leaves out the directories below.
+	// Flat excludes subdirectories.
 	Flat bool
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
-	// Matches are the matching files, bytewise by path.
+	// Matches are the matching files, sorted bytewise by path.
 	Matches []Match
-	// Truncated says whether something was left out because there was too much.
+	// Truncated is true if matches were dropped because there were too many.
 	Truncated bool
 }
 
@@ -75,15 +78,15 @@ type Match struct {
 	Lines   []Line
 }
 
-// Line is a line that matches.
+// Line is a matching line.
 type Line struct {
-	// Number counts from 1.
+	// Number is the number of the line, from 1.
 	Number uint64
-	// Text has no terminator.
+	// Text is the line without its terminator.
 	Text string
 }
 
-// Stores gives the stores that were granted, by name.
+// Stores returns the granted stores, sorted by name.
 func Stores() []Granted {
 	stores := abi.Stores()
 	granted := make([]Granted, len(stores))
@@ -93,56 +96,61 @@ func Stores() []Granted {
 	return granted
 }
 
-// Open names a store. It cannot fail, and there is nothing to close.
+// Open returns the store of this name. It cannot fail, and there is nothing to close.
 func Open(store string) Store {
 	return Store{store}
 }
 
-// Stat says what is at a path; `""` is the root.
+// Stat returns the metadata of the entry at a path; `""` is the root.
 func (store Store) Stat(path string) (Stat, error) {
 	stat, err := abi.StatFile(store.name, path)
 	return Stat{stat.Directory, stat.Size}, store.err("stat", path, err)
 }
 
-// Read gives the whole content of a file. A directory is [NotFound], a file that is larger than a call may hold is [Limit].
+// Read returns the whole content of a file. The error is [NotFound] for a directory, and [Limit]
+// for a file that is larger than a call may hold.
 func (store Store) Read(path string) ([]byte, error) {
 	return store.ReadRange(path, 0, math.MaxUint64)
 }
 
-// ReadRange gives at most `length` bytes from `offset` on; fewer where the file ends.
+// ReadRange returns at most `length` bytes from `offset`; fewer at the end of the file.
 func (store Store) ReadRange(path string, offset, length uint64) ([]byte, error) {
 	content, err := abi.ReadFile(store.name, path, offset, length)
 	return content, store.err("read", path, err)
 }
 
-// Create writes a new file in one step and creates missing directories above it. A file that is there is [AlreadyExists]; of
-// several that create it at the same time exactly one succeeds.
+// Create writes a new file atomically and creates missing parent directories. The error is
+// [AlreadyExists] if the file exists; of several concurrent creators exactly one succeeds.
 func (store Store) Create(path string, content []byte) error {
 	return store.err("create", path, abi.WriteFile(store.name, path, content, false))
 }
 
-// Replace writes a whole file in one step, whether it is there or not, and creates missing directories above it.
+// Replace writes a whole file atomically, whether it exists or not, and creates missing parent
+// directories.
 func (store Store) Replace(path string, content []byte) error {
 	return store.err("replace", path, abi.WriteFile(store.name, path, content, true))
 }
 
-// Delete deletes a file. A directory is [NotFound].
+// Delete deletes a file. The error is [NotFound] for a directory.
 func (store Store) Delete(path string) error {
 	return store.err("delete", path, abi.DeleteFile(store.name, path))
 }
 
-// CreateDirectory creates a directory and missing ones above it. One that is there is [AlreadyExists].
+// CreateDirectory creates a directory and its missing parents. The error is [AlreadyExists] if it
+// exists.
 func (store Store) CreateDirectory(path string) error {
 	return store.err("create directory", path, abi.CreateDirectory(store.name, path))
 }
 
-// List gives the children of a directory: directories first, then files, each bytewise by name. A missing directory has none.
+// List returns the entries of a directory: directories first, then files, each sorted bytewise by
+// name. A missing directory has none.
 func (store Store) List(directory string) ([]Entry, error) {
 	return store.list(directory, "", false)
 }
 
-// Find gives everything below a directory whose path matches the glob: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored. A pattern
-// without `/` is compared with the last part of the path; an empty one matches everything.
+// Find returns all entries below a directory whose path matches the glob: `*`, `?`, `**`, `[ab]`,
+// `{a,b}`, case ignored. A pattern without `/` is matched against the last segment of the path; an
+// empty one matches everything.
 func (store Store) Find(directory, glob string) ([]Entry, error) {
 	return store.list(directory, glob, true)
 }
@@ -159,7 +167,7 @@ func (store Store) list(directory, glob string, recursive bool) ([]Entry, error)
 	return entries, nil
 }
 
-// Search searches the files below a directory. Files that are not UTF-8 are passed over.
+// Search searches the files below a directory. Files that are not UTF-8 are skipped.
 func (store Store) Search(directory string, query Query) (Found, error) {
 	asked := abi.Query{
 		Pattern: query.Pattern, CaseSensitive: query.CaseSensitive, Glob: query.Glob, Recursive: !query.Flat,
@@ -179,30 +187,31 @@ func (store Store) Search(directory string, query Query) (Found, error) {
 	return found, nil
 }
 
-// Reason says why an operation was refused. A refused operation has changed nothing.
+// Reason is the reason of an [Error]. A failed operation has changed nothing.
 type Reason uint8
 
 // In the order of `wit/files.wit`.
 const (
-	// UnknownStore: no store of that name was granted.
+	// UnknownStore means that no store of this name is granted.
 	UnknownStore Reason = iota
-	// NotFound: no regular file, or no directory, at that path.
+	// NotFound means that there is no regular file, or no directory, at the path.
 	NotFound
-	// AlreadyExists: the path is taken.
+	// AlreadyExists means that the path exists already.
 	AlreadyExists
-	// WrongType: the path, or one above it, is taken by something of another kind.
+	// WrongType means that the path, or one of its parents, is an entry of another type.
 	WrongType
-	// InvalidPath: the path breaks a rule.
+	// InvalidPath means that the path breaks a rule.
 	InvalidPath
-	// ReadOnly: the store may only be read.
+	// ReadOnly means that the store is read-only.
 	ReadOnly
-	// Denied: the grant does not reach that far.
+	// Denied means that the grant does not allow the operation.
 	Denied
-	// Limit of the store or of the call.
+	// Limit means that a limit of the store or of the call is reached.
 	Limit
-	// InvalidPattern: a glob or regular expression is not valid.
+	// InvalidPattern means that a glob or a regular expression is invalid.
 	InvalidPattern
-	// Unavailable: the store cannot be reached, or somebody else has changed the file meanwhile. Trying again may help.
+	// Unavailable means that the store cannot be reached, or that another writer has changed the
+	// file in the meantime. A retry may help.
 	Unavailable
 )
 
@@ -219,7 +228,7 @@ var reasons = [...]string{
 	Unavailable:    "the store cannot be reached at the moment",
 }
 
-// String says the reason in words.
+// String describes the reason.
 func (reason Reason) String() string {
 	if int(reason) < len(reasons) {
 		return reasons[reason]
@@ -227,18 +236,18 @@ func (reason Reason) String() string {
 	return "refused"
 }
 
-// Error is a refused operation.
+// Error is the error of an operation.
 type Error struct {
 	// Operation is for example `read`.
 	Operation string
 	Store     string
 	Path      string
 	Reason    Reason
-	// Detail is what the host said about it; empty if the reason says all.
+	// Detail is the host's message; it may be empty.
 	Detail string
 }
 
-// Error names the path and the reason.
+// Error returns a message with the path and the reason.
 func (err *Error) Error() string {
 	what := err.Detail
 	if what == "" {

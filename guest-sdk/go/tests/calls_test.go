@@ -45,7 +45,7 @@ func fail(_ *cofferdam.Call, in failing) (string, error) {
 	}
 }
 
-// run is a tool made of a function that needs a host.
+// run is the function of a tool that needs a host.
 var run func(*cofferdam.Call) (any, error)
 
 func init() {

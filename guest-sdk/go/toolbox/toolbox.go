@@ -1,8 +1,8 @@
-// Package toolbox calls other tools that were granted to the plugin.
+// Package toolbox calls other tools that are granted to the plugin.
 //
-// A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the
-// call that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called. The manifest
-// of the plugin has to ask for each: `tools = ["word_count"]`.
+// A called tool runs with its own grants and limits, in its own sandbox. Its file changes belong to
+// the call that made it: if that fails, the host drops them. Tools that need the user's approval
+// cannot be called. The manifest of the plugin must request each tool: `tools = ["word_count"]`.
 //
 //	var counts struct{ Words int }
 //	if err := toolbox.Call("word_count", map[string]any{"text": "to be or not to be"}, &counts); err != nil {
@@ -20,15 +20,18 @@ import (
 	"cofferdam/internal/answer"
 )
 
-// How a call can fail, beside a failure that the tool reports: that is a [*cofferdam.Failure]. Find out with [errors.Is].
+// Errors of a call, besides a failure that the tool reports, which is a [*cofferdam.Failure]. Use
+// [errors.Is].
 var (
-	// ErrUnknown: no such tool was granted.
+	// ErrUnknown means that no tool of this name is granted.
 	ErrUnknown = errors.New("no tool of that name was granted")
-	// ErrInvalidArguments: the arguments do not fit the tool's schema. The text of the error names every problem.
+	// ErrInvalidArguments means that the arguments do not match the tool's schema. The text of the
+	// error names every problem.
 	ErrInvalidArguments = errors.New("invalid arguments")
-	// ErrEnded: the tool ended without an answer: a trap, a limit, a denial. See [EndedError].
+	// ErrEnded means that the tool ended with an error: a trap, a limit, a denial. See
+	// [EndedError].
 	ErrEnded = errors.New("the tool that was called has ended")
-	// ErrTooDeep: calls are nested too deeply.
+	// ErrTooDeep means that calls are nested too deeply.
 	ErrTooDeep = errors.New("tools call each other too deeply")
 )
 
@@ -50,7 +53,7 @@ type EndedError struct {
 func (err *EndedError) Error() string        { return "the tool that was called ended as " + err.Type }
 func (err *EndedError) Is(target error) bool { return target == ErrEnded }
 
-// Granted is a tool that was granted.
+// Granted is a granted tool.
 type Granted struct {
 	Name         string
 	Title        string
@@ -59,7 +62,7 @@ type Granted struct {
 	OutputSchema json.RawMessage
 }
 
-// List gives the tools that were granted.
+// List returns the granted tools.
 func List() []Granted {
 	definitions := abi.Tools()
 	tools := make([]Granted, len(definitions))
@@ -73,8 +76,9 @@ func List() []Granted {
 	return tools
 }
 
-// Call calls a tool and reads its value into `result` as [json.Unmarshal] does; a text is a JSON string, nothing is null, and
-// several items come as an array. The arguments are what [json.Marshal] makes an object of.
+// Call calls a tool and decodes its value into `result` as [json.Unmarshal] does: text is a JSON
+// string, no items are null, and several items are an array. The arguments are a value that
+// [json.Marshal] turns into an object.
 func Call(name string, arguments, result any) error {
 	contents, err := call(name, arguments)
 	if err != nil {
@@ -90,7 +94,7 @@ func Call(name string, arguments, result any) error {
 	return nil
 }
 
-// Contents calls a tool and gives the items of its result.
+// Contents calls a tool and returns the items of its result.
 func Contents(name string, arguments any) ([]cofferdam.Content, error) {
 	contents, err := call(name, arguments)
 	if err != nil {

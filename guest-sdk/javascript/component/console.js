@@ -1,14 +1,16 @@
-/** `console` over standard error, which the host keeps with the record of the call. */
+/**
+ * `console`, which prints to standard error. The host stores the output in the record of the call.
+ */
 
 import stderr from "wasi:cli/stderr@0.2.12";
 
-/** What WASI takes at once. */
+/** Maximum bytes that WASI accepts in one write. */
 const WRITE_BYTES_MAX = 4096;
 
 const print = (...values) => write(`${values.map(shown).join(" ")}\n`);
 const nothing = () => {};
 
-/** All of it goes to the same place; a debugger that counts, groups or measures is not there. */
+/** All methods print to the same stream. Counting, grouping and timing are not supported. */
 export const console = {
   debug: print,
   error: print,
@@ -28,14 +30,15 @@ export const console = {
 
 function write(text) {
   const bytes = new TextEncoder().encode(text);
-  // Borrowed anew for each line: a handle from the time when the component was built would mean nothing in a call.
+  // Requested anew for each line, because a handle from the build of the component is invalid in a
+  // call.
   const stream = stderr.getStderr();
   try {
     for (let start = 0; start < bytes.length; start += WRITE_BYTES_MAX) {
       stream.blockingWriteAndFlush(bytes.subarray(start, start + WRITE_BYTES_MAX));
     }
   } catch {
-    // Nobody reads it, and a tool does not fail for that.
+    // A tool does not fail because its output is not read.
   } finally {
     stream[Symbol.dispose]?.();
   }

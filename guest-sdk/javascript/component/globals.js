@@ -1,4 +1,7 @@
-/** Globals that every JavaScript programmer expects and the engine does not have. Runs before anything else in a component. */
+/**
+ * Globals that JavaScript programmers expect and the engine does not have. Runs before all other
+ * code of a component.
+ */
 
 import { console } from "./console.js";
 import { JobPromise, later } from "./promise.js";

@@ -1,15 +1,18 @@
 /**
  * Promises that settle before a call returns.
  *
- * The engine runs the jobs of its own promises when the host asks it to, and a component without asynchronous exports is
- * never asked. So `cofferdam build` turns `async` functions into ones that use `Promise` by name, and this one keeps its jobs
- * in a list that is worked off at the end of each call. There is nothing to wait for but other promises: every import of a
- * plugin answers before it returns.
+ * The engine runs the jobs of its own promises only when the host asks for it, which does not
+ * happen for a component without asynchronous exports. Therefore `cofferdam build` compiles `async`
+ * functions to functions that use `Promise` by name. This implementation of it stores its jobs in a
+ * list and runs them at the end of each call. A promise can only wait for other promises, because
+ * every import of a plugin returns synchronously.
  */
 
 const jobs = [];
 
-/** What a call comes to: the value, or the value of the promise once all jobs are done. */
+/**
+ * Returns the outcome of a call: `value`, or if it is a promise, its value after all jobs have run.
+ */
 export function settled(value) {
   if (typeof value?.then !== "function") return value;
   let outcome;
@@ -25,27 +28,27 @@ export function settled(value) {
   return outcome();
 }
 
-/** `queueMicrotask` */
+/** Implements `queueMicrotask`. */
 export function later(job) {
   jobs.push(job);
 }
 
 function runJobs() {
-  // Jobs add jobs. A list that is walked costs less than one that loses its first item each time.
+  // Jobs can add jobs. Iterating over the list is cheaper than removing its first item each time.
   for (let next = 0; next < jobs.length; next++) {
     const job = jobs[next];
     jobs[next] = undefined;
     try {
       job();
     } catch (error) {
-      // As in every engine a microtask that throws does not stop the others.
+      // As in every engine, a microtask that throws does not stop the others.
       console.error(error);
     }
   }
   jobs.length = 0;
 }
 
-/** `Promise` */
+/** Implements `Promise`. */
 export class JobPromise {
   #state = "pending";
   #value;
@@ -140,7 +143,7 @@ export class JobPromise {
     });
   }
 
-  /** Functions of which the first call counts. */
+  /** Returns functions of which only the first call has an effect. */
   #settlers() {
     let isDone = false;
     const once = (act) => (value) => {
@@ -181,7 +184,7 @@ export class JobPromise {
   }
 }
 
-/** A promise of a list that is full when `keep` was called for each item. */
+/** Returns a promise of a list that is complete when `keep` has been called for each item. */
 function collect(items, follow) {
   return new JobPromise((resolve, reject) => {
     const values = [];

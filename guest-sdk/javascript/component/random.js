@@ -1,26 +1,30 @@
 /**
  * Random numbers of the host.
  *
- * The engine's own generator is a part of what the component was built from: its numbers would be the same in every call.
+ * The state of the engine's own generator is part of the component, so its numbers would be the
+ * same in every call.
  */
 
 import host from "wasi:random/random@0.2.12";
 
-/** Bytes that are taken from the host at once, for `Math.random`. */
+/** Number of bytes that are requested from the host at once, for `Math.random`. */
 const POOL_BYTES = 512;
-/** What `getRandomValues` gives at most, in every engine. */
+/** Maximum bytes of one `getRandomValues`, as in every engine. */
 const VALUES_BYTES_MAX = 65_536;
 
 let pool = new Uint32Array();
 let next = 0;
 
-/** Throws away what was drawn before: while the component was built, or in an earlier call. */
+/**
+ * Drops the pool, which may contain numbers from the build of the component or from an earlier
+ * call.
+ */
 export function forget() {
   pool = new Uint32Array();
   next = 0;
 }
 
-/** `Math.random`: 53 bits. */
+/** Implements `Math.random`, with 53 bits. */
 export function random() {
   if (next + 2 > pool.length) {
     pool = new Uint32Array(bytes(POOL_BYTES).buffer);
@@ -31,7 +35,7 @@ export function random() {
   return (high * 2 ** 26 + low) / 2 ** 53;
 }
 
-/** `crypto`, as far as it is about random numbers. */
+/** Implements the random numbers of `crypto`. */
 export const crypto = {
   getRandomValues(target) {
     if (target.byteLength > VALUES_BYTES_MAX) throw new RangeError(`at most ${VALUES_BYTES_MAX} bytes at once`);
@@ -48,6 +52,6 @@ export const crypto = {
 };
 
 function bytes(length) {
-  // A copy: what the host gives need not begin where its buffer does.
+  // Copied, because the host's array can begin inside a larger buffer.
   return Uint8Array.from(host.getRandomBytes(length));
 }

@@ -1,4 +1,4 @@
-/** What the component exports: `cofferdam:plugin/tools` over a plugin. */
+/** The export of the component: `cofferdam:plugin/tools` for a plugin. */
 
 import { ToolFailure } from "../failure.js";
 import { readArguments, writeJson } from "../numbers.js";
@@ -6,8 +6,8 @@ import { Plugin, run } from "../plugin.js";
 import { settled } from "./promise.js";
 
 /**
- * Makes the export. Definitions are made here, while the component is built: asking for them runs no code of the author's. What
- * must not be left over from then is thrown away by `begin` before each call.
+ * Makes the export. Definitions are made here, while the component is built, so that listing tools
+ * runs no code of the author. `begin` runs before each call and resets state from the build.
  */
 export function serve(plugin, begin = () => {}) {
   if (!(plugin instanceof Plugin)) {
@@ -28,7 +28,7 @@ export function serve(plugin, begin = () => {}) {
   };
 }
 
-/** A tool as WIT has it, which wants every field. */
+/** Converts a tool to WIT, which requires every field. */
 export function definition({ name, title, description, parameters, output, annotations }) {
   const { readOnly, destructive, idempotent, openWorld, longRunning } = annotations;
   return {
@@ -41,7 +41,10 @@ export function definition({ name, title, description, parameters, output, annot
   };
 }
 
-/** A reported failure as it is; anything else by its type and text, with the stack for the call record alone. */
+/**
+ * Converts an exception to a failure: a `ToolFailure` as it is, any other error by its type and
+ * text. The stack goes only to the record of the call.
+ */
 function failure(error) {
   if (error instanceof ToolFailure) {
     const { message, suggestion, transient, value } = error;
@@ -52,7 +55,7 @@ function failure(error) {
       value: value === undefined ? undefined : writeJson(value),
     };
   }
-  // The engine throws null where not even an error fits into the memory.
+  // The engine throws null if there is not enough memory for an error.
   if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));
   console.error(error);
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

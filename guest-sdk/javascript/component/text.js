@@ -1,10 +1,14 @@
 /**
  * `TextEncoder` and `TextDecoder` for UTF-8, which the engine does not have.
  *
- * Written with functions of the engine, in pieces: a loop over the bytes takes ten times as long where most of them are ASCII.
+ * Uses built-in functions of the engine on pieces of the input: for mostly ASCII input, a loop over
+ * the bytes takes ten times as long.
  */
 
-/** Bytes or characters that are turned into the other at once. On the way there they take up to nine times the room. */
+/**
+ * Number of bytes or characters per piece. The conversion temporarily needs up to nine times this
+ * size.
+ */
 const PIECE = 65_536;
 const NOT_ASCII = /[^\0-\x7f]/;
 
@@ -75,7 +79,7 @@ function encodePiece(text) {
   return fromLatin1(NOT_ASCII.test(text) ? unescape(encodeURIComponent(text)) : text);
 }
 
-/** Where a piece of a text ends that splits no character. */
+/** Returns the end of a piece of a string that splits no character. */
 function textEnd(text, start) {
   const end = start + PIECE;
   const last = text.charCodeAt(end - 1);
@@ -102,7 +106,7 @@ function decode(bytes, fatal) {
   return pieces.length === 1 ? pieces[0] : pieces.join("");
 }
 
-/** Where a piece of bytes ends that splits no character. */
+/** Returns the end of a piece of bytes that splits no character. */
 function bytesEnd(bytes, start) {
   let end = Math.min(start + PIECE, bytes.length);
   for (let back = 0; back < 3 && end < bytes.length && (bytes[end] & 0xc0) === 0x80; back++) end--;
@@ -120,7 +124,10 @@ function decodePiece(bytes, fatal) {
   }
 }
 
-/** Each longest beginning of a character that does not go on becomes U+FFFD, as the standard has it. */
+/**
+ * Decodes invalid UTF-8. Replaces each longest incomplete sequence by U+FFFD, as the standard
+ * requires.
+ */
 function decodeLeniently(bytes) {
   let text = "";
   for (let at = 0; at < bytes.length; ) {
@@ -140,7 +147,10 @@ function decodeLeniently(bytes) {
   return text;
 }
 
-/** How long a sequence is that begins with a byte, and what its second byte may be; 0 if none begins with it. */
+/**
+ * Returns the length of a sequence by its first byte, and the range of its second byte. The length
+ * is 0 for an invalid first byte.
+ */
 function sequence(first) {
   const of = (length, lowest = 0x80, highest = 0xbf) => ({ length, lowest, highest });
   if (first <= 0x7f) return of(1);

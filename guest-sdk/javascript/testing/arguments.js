@@ -1,8 +1,8 @@
-/** What the host does with arguments before a tool runs, as far as it is cheap. */
+/** The inexpensive steps of the host's decoding of arguments. */
 
 import { ToolFailure } from "../failure.js";
 
-/** Fills in defaults, drops what is not declared or null, and misses what is required. */
+/** Fills in defaults, drops undeclared and null properties, and reports missing required ones. */
 export function decoded(tool, args) {
   return decode(tool.parameters, args, (name) => {
     throw new ToolFailure(`Required argument '${name}' was not supplied to '${tool.name}'.`, { transient: false });
@@ -27,7 +27,7 @@ function property(schema, name, value, miss) {
   return isNullable(declared) ? null : undefined;
 }
 
-/** A schema that says nothing of the type takes null as well. */
+/** Returns whether null is valid, which includes schemas without a type. */
 function isNullable(schema) {
   const { description, examples, ...keywords } = schema;
   if (Object.keys(keywords).length === 0) return true;

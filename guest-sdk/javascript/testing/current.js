@@ -1,15 +1,15 @@
-/** Which host the code of a test talks to. Calls that run at the same time each have their own. */
+/** The host of the current test. Concurrent calls each have their own. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 const hosts = new AsyncLocalStorage();
 
-/** Runs something with a host. */
+/** Calls `act` with a host. */
 export function within(host, act) {
   return hosts.run(host, act);
 }
 
-/** An interface of the host that is there when one of its functions is called. */
+/** Returns an interface of the host, which is looked up when one of its functions is called. */
 export function delegate(name) {
   return new Proxy(Object.freeze({}), {
     get: (_, key) => (...args) => {

@@ -1,4 +1,4 @@
-/** A host for tests: the interfaces of `wit/`, with what a test grants. */
+/** A host for tests: the interfaces of `wit/` with the grants of a test. */
 
 import { returned } from "../content.js";
 import { ToolFailure } from "../failure.js";

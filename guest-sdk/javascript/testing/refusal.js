@@ -1,4 +1,4 @@
-/** What an import that fails throws: an error with the error value of WIT. */
+/** Returns the exception of a failed import: an error with the error value of WIT. */
 export function refusal(payload) {
   return Object.assign(new Error(`the host refused: ${JSON.stringify(payload)}`), { payload });
 }

@@ -1,4 +1,7 @@
-/** File stores in memory, as `wit/files.wit` describes them. Globs and patterns are those of JavaScript, not of the host. */
+/**
+ * File stores in memory, as described in `wit/files.wit`. Globs and patterns are those of
+ * JavaScript, not of the host.
+ */
 
 import { refusal } from "./refusal.js";
 
@@ -56,7 +59,7 @@ export class MemoryStores {
   createDirectory(store, path) {
     const files = this.#writable(store, path);
     if (path === "" || files.has(path) || isDirectory(files, path)) throw refusal({ tag: "already-exists" });
-    // A directory that holds nothing has a key and no content.
+    // An empty directory has a key without content.
     files.set(path, null);
   }
 

@@ -8,7 +8,7 @@ import { Decoder, Encoder } from "cofferdam/component/text.js";
 
 import { readArguments, readJson, writeJson } from "../numbers.js";
 
-// What the engine has and Node 20 has not.
+// Functions that the engine has and Node 20 lacks.
 Uint8Array.fromBase64 ??= (text) => new Uint8Array(Buffer.from(text, "base64"));
 Uint8Array.prototype.toBase64 ??= function toBase64() {
   return Buffer.from(this.buffer, this.byteOffset, this.byteLength).toString("base64");

@@ -1,4 +1,5 @@
-// Checked by `tsc -p tests`, never run: what TypeScript has to know of a tool, and what it has to refuse.
+// Only checked by `tsc -p tests`, never run: types of tools that TypeScript must know, and errors
+// that it must report.
 import { type Infer, ToolFailure, plugin, s, tool } from "cofferdam";
 import { askForm } from "cofferdam/client";
 import { store } from "cofferdam/files";

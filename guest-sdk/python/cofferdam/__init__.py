@@ -14,14 +14,16 @@
             raise ToolFailure(f"{times} times is too often", suggestion="pass 100 or less")
         return text * times
 
-`tool` says what can be a parameter and a result. `cofferdam build` makes the component; a plugin's tools are all that its main
-module and what that imports have decorated, in that order. `cofferdam.testing` calls a tool as the host does, without a host.
+`tool` documents parameters and results. `cofferdam build` makes the component. A plugin's tools are
+all functions that its main module and the modules that it imports have decorated, in that order.
+`cofferdam.testing` calls a tool as the host does, without a host.
 
-A component can do what its source mentions and nothing else: one that never says `call`, `client`, `files`, `secrets` or
-`toolbox` does not import them. They are modules of this package: `from cofferdam import files`.
+A component can do only what its source mentions: if the source does not mention `call`, `client`,
+`files`, `secrets` or `toolbox`, the component does not import them. They are modules of this
+package: `from cofferdam import files`.
 
-The interpreter is started, and the main module imported, while the component is made. What a module does at its top level
-costs no call anything, sees no files of a mount, and happens once.
+The interpreter is started, and the main module imported, while the component is made. Code at the
+top level of a module runs once at that time, costs nothing in calls, and sees no files of a mount.
 """
 
 from cofferdam import call, client, files, secrets, testing, toolbox

@@ -1,10 +1,11 @@
-"""Asked by `cofferdam build`: which interfaces of the host a plugin's source uses.
+"""Tells `cofferdam build` which interfaces of the host a plugin's source uses.
 
     python -m cofferdam._build <folder>
 
-prints their names, one a line. A component imports these and no others, because people read its imports as what it can do. The
-source is read and not run. What counts is that a module is mentioned: `from cofferdam import files`, `import cofferdam.files`,
-`cofferdam.files.Store`, and the text `"cofferdam.files"` for whoever imports by name.
+prints their names, one per line. A component imports only these, because users read its imports as
+its capabilities. The source is parsed, not run. A module is used if it is mentioned:
+`from cofferdam import files`, `import cofferdam.files`, `cofferdam.files.Store`, or the string
+`"cofferdam.files"` for imports by name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ INTERFACES = ("call", "client", "files", "secrets", "toolbox")
 
 
 def main(folder: Path) -> int:
-    """Prints what the files below the folder use, or what is wrong with one of them."""
+    """Prints the interfaces that the files below the folder use, or the syntax error of a file."""
     found: set[str] = set()
     for path in sorted(folder.rglob("*.py")):
         try:
@@ -33,7 +34,7 @@ def main(folder: Path) -> int:
 
 
 def uses(source: bytes | str) -> set[str]:
-    """The interfaces that a module mentions.
+    """Returns the interfaces that a module mentions.
 
     Raises:
         SyntaxError: If it is not Python.
@@ -71,7 +72,7 @@ def _mentions(node: ast.AST, aliases: set[str], everything: bool) -> Iterator[st
 
 
 def _interface(module: str) -> str:
-    """`cofferdam.files.x` is of `files`."""
+    """Returns the module of this package in a dotted name: `files` for `cofferdam.files.x`."""
     package, _, rest = module.partition(".")
     return rest.partition(".")[0] if package == "cofferdam" else ""
 

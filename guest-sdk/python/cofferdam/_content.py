@@ -1,4 +1,4 @@
-"""What a tool answers with, item by item."""
+"""Content items of a tool's result."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from cofferdam._json import dumps
 
 @dataclass(frozen=True)
 class Text:
-    """Text for the model. A tool that returns a `str` returns this."""
+    """Text for the model. A returned `str` becomes this."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON value. A tool that returns anything but text and contents returns this."""
+    """A JSON value. A returned value that is neither `str` nor content becomes this."""
 
     value: Any
 
 
 @dataclass(frozen=True)
 class Blob:
-    """Bytes with a media type: an image, an archive."""
+    """Bytes with a media type, such as an image or an archive."""
 
     media_type: str
-    """For example `image/png`."""
+    """Media type, for example `image/png`."""
     data: bytes
 
 
 @dataclass(frozen=True)
 class Resource:
-    """Something that has an address, together with what it holds: `Resource("memo:1", "hello", "text/plain")`."""
+    """A resource with its content: `Resource("memo:1", "hello", "text/plain")`."""
 
     uri: str
-    """Where it is from."""
+    """Address of the resource."""
     body: str | bytes
     """Text for the model, or bytes."""
     media_type: str | None = None
-    """For example `text/markdown`."""
+    """Media type, for example `text/markdown`."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """The address of something that can be read on its own."""
+    """The address of a resource that can be read separately."""
 
     uri: str
-    """Where it is."""
+    """Address of the resource."""
     name: str
-    """What to call it."""
+    """Display name."""
     media_type: str | None = None
-    """For example `text/csv`."""
+    """Media type, for example `text/csv`."""
 
 
 Content = Union[Text, Json, Blob, Resource, Link]
@@ -63,9 +63,10 @@ _CONTENTS = (Text, Json, Blob, Resource, Link)
 
 
 def of_returned(returned: Any) -> list[Content]:
-    """The items of what a tool has returned.
+    """Converts the return value of a tool to content items.
 
-    A list or tuple in which anything is a content is taken item by item. Any other is a JSON array.
+    A list or tuple that contains any content item is converted item by item. Any other is a JSON
+    array.
     """
     if returned is None:
         return []
@@ -77,7 +78,7 @@ def of_returned(returned: Any) -> list[Content]:
 def _of_item(item: Any) -> Content:
     if isinstance(item, _CONTENTS):
         return item
-    # An enum whose members are texts is a value of a choice, and as JSON in any case.
+    # A member of an enum of strings is a JSON value, not text.
     if type(item) is str:
         return Text(item)
     if isinstance(item, (bytes, bytearray, memoryview)):
@@ -86,7 +87,9 @@ def _of_item(item: Any) -> Content:
 
 
 def value_of(contents: list[Content]) -> Any:
-    """The value that a model sees of a result: null, a text, or a JSON value; several items as a list of such values."""
+    """Returns the value that a model sees for a result: null, a string, or a JSON value; for
+    several items, a list of such values.
+    """
     values = [_value_of_item(content) for content in contents]
     if not values:
         return None
@@ -97,7 +100,7 @@ def _value_of_item(content: Content) -> Any:
     if isinstance(content, Text):
         return content.text
     if isinstance(content, Json):
-        # As the model gets it: tuples are lists, dataclasses are objects.
+        # Converted as for the model: tuples become lists, dataclasses become objects.
         return json.loads(dumps(content.value))
     if isinstance(content, Blob):
         return {"media_type": content.media_type, "bytes": len(content.data)}

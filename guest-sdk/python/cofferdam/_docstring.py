@@ -1,7 +1,7 @@
-"""Reads docstrings: what stands before the sections, and what a section says about each name.
+"""Reads docstrings: the text before the sections, and the description of each name in a section.
 
-Sections are those of Google's style guide. `Args:` and `Attributes:` are read; the rest is for people and is left out, as
-the model has no use for it.
+Sections are those of Google's style guide. `Args:` and `Attributes:` are read. Other sections are
+not for the model and are skipped.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 
 @dataclass
 class Docs:
-    """What a docstring says."""
+    """Content of a docstring."""
 
     text: str = ""
-    """Everything before the first section."""
+    """Text before the first section."""
     names: dict[str, str] = field(default_factory=dict)
-    """What is said about each parameter or attribute, on one line."""
+    """Description of each parameter or attribute, on one line."""
 
 
 def read(docstring: str | None) -> Docs:
-    """Reads a docstring."""
+    """Parses a docstring."""
     if not docstring:
         return Docs()
     lines = inspect.cleandoc(docstring).splitlines()
@@ -48,7 +48,9 @@ def read(docstring: str | None) -> Docs:
 
 
 def _items(lines: list[str]) -> dict[str, str]:
-    """The items of a section. A line that is indented further than the first one goes on with the item before it."""
+    """Parses the items of a section. A line that is indented further than the first one continues
+    the item before it.
+    """
     items: dict[str, str] = {}
     indent, name = None, ""
     for line in lines:

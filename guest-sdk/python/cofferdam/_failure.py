@@ -1,4 +1,4 @@
-"""How a tool says that it could not do what was asked."""
+"""Failures of tools."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class ToolFailure(Exception):
-    """A failure that the tool reports in words, so that the model can correct itself.
+    """Failure that the tool reports with a message, so that the model can correct itself.
 
-    Any other exception is a failure too, with the message `<Type>: <text>`; its traceback goes to standard error, which the
-    model does not see. A `ToolFailure` is meant, and leaves no traceback.
+    Any other exception becomes a failure too, with the message `<Type>: <text>`; its traceback goes
+    to standard error, which the model does not see. A `ToolFailure` leaves no traceback.
     """
 
     def __init__(
@@ -20,13 +20,16 @@ class ToolFailure(Exception):
         transient: bool | None = None,
         value: Any = None,
     ) -> None:
-        """
+        """Creates a failure.
+
         Args:
-            message: What went wrong: what was expected and what was found.
-            suggestion: What the model could do instead: "pass …", "call … first".
-            transient: Whether trying again may help. The host may then do so by itself. The model does not see it.
-            value: An error value that the model sees instead of message and suggestion; anything that a tool can return as
-                JSON. One that cannot be written as JSON is left out, so that the message is still there.
+            message: The reason: what was expected and what was found.
+            suggestion: Advice for the model's next attempt: "pass …", "call … first".
+            transient: Whether a retry may help. The host may then retry the call by itself. The
+                model does not see it.
+            value: An error value that the model sees instead of message and suggestion; anything
+                that a tool can return as JSON. A value that cannot be serialized is dropped, so
+                that the model sees the message.
         """
         super().__init__(message)
         self.message = message

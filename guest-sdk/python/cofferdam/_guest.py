@@ -1,7 +1,7 @@
-"""The component's side: what it exports, and how each end of a tool is told to the host.
+"""Exports of the component, and conversion of results and exceptions for the host.
 
-Everything that does not depend on a call is done while the component is made: `load` runs last, and what is in memory then is
-in memory when a call begins.
+All work that does not depend on a call happens while the component is made: `load` runs last, and a
+call begins with the memory as it is then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tools:
     """The export `cofferdam:plugin/tools`."""
 
     def list_tools(self) -> list[Any]:
-        """The definitions."""
+        """Returns the definitions of the tools."""
         return _definitions
 
     def call_tool(self, name: str, arguments_json: str) -> list[Any]:
@@ -48,7 +48,7 @@ class Tools:
             return [_content(each) for each in tool.call(arguments_json)]
         except ToolFailure as failure:
             raise Err(_failure(failure)) from None
-        # `sys.exit` in a tool ends the tool and is nothing that the host could act on.
+        # `sys.exit` in a tool ends only the tool.
         except BaseException as error:
             print(_traceback(error), end="", file=sys.stderr)
             raise Err(types.Failure(_words(error), None, None, None)) from None
@@ -58,14 +58,14 @@ class Tools:
 
 
 def load(main: str, beside: str) -> None:
-    """Imports the main module and takes over the tools that it and what it imports have decorated.
+    """Imports the main module and collects the tools that it and its imports have decorated.
 
     Args:
-        main: Its name.
-        beside: A file in the folder that all modules of the plugin are below.
+        main: Name of the main module.
+        beside: A file in the directory that contains all modules of the plugin.
 
     Raises:
-        NotLoaded: If that fails, or a host would refuse the tools.
+        NotLoaded: If that fails, or a host would reject the tools.
     """
     global _source
     _source = os.path.dirname(beside) + "/"
@@ -75,13 +75,15 @@ def load(main: str, beside: str) -> None:
     except BaseException as error:
         raise NotLoaded(f"{_LOADING}\n{_traceback(error)}") from None
     _keep_lines()
-    # A call seldom makes enough garbage to be collected, and must not touch all of the image for it.
+    # A call seldom creates enough garbage for a collection, which would touch the whole image.
     gc.collect()
     gc.freeze()
 
 
 class NotLoaded(Exception):
-    """There is no component. The text is for its author, and `cofferdam build` looks for how it begins."""
+    """The component cannot be made. The message is for its author; `cofferdam build` searches for
+    its first words.
+    """
 
 
 def _take_over(main: str) -> None:
@@ -100,17 +102,19 @@ def _take_over(main: str) -> None:
 
 
 def _keep_lines() -> None:
-    """Keeps the plugin's source lines for tracebacks: the files are not there when a tool runs."""
+    """Caches the plugin's source lines for tracebacks, because the files do not exist when a tool
+    runs.
+    """
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
         if path and path.startswith(_source):
             lines = linecache.getlines(path)
-            # Without a time it is never compared with the file.
+            # Without a modification time, the entry is never compared with the file.
             linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
 
 
 def _traceback(error: BaseException) -> str:
-    """The traceback of the plugin's own code, with paths from its folder."""
+    """Returns the traceback of the plugin's own code, with paths relative to its directory."""
     told = traceback.TracebackException.from_exception(error)
     each: traceback.TracebackException | None = told
     while each is not None:

@@ -1,7 +1,7 @@
-"""Where the host is: in a component the bindings that were generated for it, natively nobody.
+"""Access to the host: through the generated bindings in a component, through stand-ins outside one.
 
-Natively each module has a stand-in that answers as a host does that grants nothing; `cofferdam.testing.host` puts one there that
-grants what a test says.
+By default the stand-in of a module grants nothing. `cofferdam.testing.host` replaces it with one
+that grants what a test defines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _NativeErr(Exception):
-    """How a stand-in fails, as a function of the host does."""
+    """Exception of a stand-in, like that of a function of the host."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -22,11 +22,11 @@ class _NativeErr(Exception):
 IS_COMPONENT = sys.platform == "wasi"
 
 Err: Any = importlib.import_module("componentize_py_types").Err if IS_COMPONENT else _NativeErr
-"""How a function of the host fails; `value` says why."""
+"""Exception of a function of the host; `value` contains the error."""
 
 
 def interface(name: str, nobody: Any) -> Any:
-    """The functions of `cofferdam:plugin/<name>`; natively `nobody`."""
+    """Returns the functions of `cofferdam:plugin/<name>`, or `nobody` outside a component."""
     if not IS_COMPONENT:
         return nobody
     try:
@@ -36,7 +36,9 @@ def interface(name: str, nobody: Any) -> Any:
 
 
 class _NotImported:
-    """In place of an interface that the component does not import, because its source did not seem to use it."""
+    """Replaces an interface that the component does not import, because its source did not seem to
+    use it.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -49,11 +51,11 @@ class _NotImported:
 
 
 def case(value: Any) -> str:
-    """The name of a case of a variant: `Error_NotFound` is `NotFound`."""
+    """Returns the name of a case of a variant: `NotFound` for `Error_NotFound`."""
     return type(value).__name__.rpartition("_")[2]
 
 
 def text(value: Any) -> str:
-    """What a case of a variant carries, if it is text."""
+    """Returns the payload of a case of a variant if it is a string."""
     carried = getattr(value, "value", "")
     return carried if isinstance(carried, str) else ""

@@ -1,4 +1,4 @@
-"""From Python's values to JSON text."""
+"""Serializes Python values as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from uuid import UUID
 
 
 def dumps(value: Any) -> str:
-    """A value as JSON text.
+    """Serializes a value as JSON.
 
-    Beside what `json` knows: dataclasses and mappings are objects, sets are arrays (sorted if they can be), enums are their
-    values, dates and times are ISO 8601, bytes are base64.
+    In addition to the types of `json`: dataclasses and mappings are objects, sets are arrays
+    (sorted if possible), enums are their values, dates and times are ISO 8601, bytes are base64.
 
     Raises:
         TypeError: For a value of any other type.
-        ValueError: For a float that is not finite, and for a value that contains itself.
+        ValueError: For a float that is not finite, and for a circular value.
     """
     return whole(json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain))
 
 
 def whole(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates, which have no form outside of Python."""
+    """Replaces lone surrogates, which cannot be encoded, by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

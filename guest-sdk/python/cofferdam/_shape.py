@@ -1,8 +1,8 @@
-"""Types of parameters and results: the JSON Schema of each, and how its values are read.
+"""Types of parameters and results: the JSON Schema of each, and decoding of its values.
 
-Schemas are written out in place, because several model APIs mishandle `$ref`. Only a class that contains itself is left in
-`$defs`. The host has checked and converted what the model sent before a tool runs, so nothing here should fail in a component.
-It still checks: a unit test has no host before it.
+Schemas are inlined, because several model APIs mishandle `$ref`. Only recursive classes stay in
+`$defs`. In a component the host has checked and converted the arguments before a tool runs, so
+errors are not expected here. The checks are for unit tests, which run without a host.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 Schema = dict[str, Any]
 
 MISSING = object()
-"""Stands for the default of what has none."""
+"""Marks the default of a field that has none."""
 
 
 class Mismatch(Exception):
-    """A value is not of a type. The text says what was expected where."""
+    """Exception for a value of a wrong type. The message says what was expected, and where."""
 
 
 class Definitions:
-    """Collects the schemas of the classes that contain themselves while one schema is written."""
+    """Collects the schemas of recursive classes while one schema is made."""
 
     def __init__(self) -> None:
         self.open: list[Object] = []
@@ -33,7 +33,7 @@ class Definitions:
         self.schemas: dict[str, Schema] = {}
 
     def name(self, shape: Object) -> str:
-        """The name of a class that contains itself; two classes may be called alike."""
+        """Returns a unique name for a recursive class; two classes can have the same name."""
         if id(shape) not in self.names:
             taken = set(self.names.values())
             name, number = shape.name, 2
@@ -47,14 +47,14 @@ class Shape:
     """A type that has a JSON form."""
 
     accepts_null = False
-    """Whether null is a value of it. Then it may be left out."""
+    """True if null is a valid value. Then the value may be omitted."""
 
     def schema(self, definitions: Definitions) -> Schema:
-        """The JSON Schema."""
+        """Returns the JSON Schema."""
         raise NotImplementedError
 
     def read(self, value: Any, at: str) -> Any:
-        """The Python value of a JSON value. `at` says where it stands, for the error."""
+        """Decodes a JSON value. `at` is its position for error messages."""
         raise NotImplementedError
 
 
@@ -73,7 +73,7 @@ class Anything(Shape):
 
 @dataclass
 class Null(Shape):
-    """Null alone."""
+    """Only null."""
 
     accepts_null = True
 
@@ -88,7 +88,7 @@ class Null(Shape):
 
 @dataclass
 class Scalar(Shape):
-    """Text, a number, a truth value."""
+    """A string, a number or a boolean."""
 
     word: str
     types: tuple[type, ...]
@@ -98,7 +98,7 @@ class Scalar(Shape):
         return {"type": self.word}
 
     def read(self, value: Any, at: str) -> Any:
-        # A truth value is an `int` in Python and none in JSON.
+        # In Python, a boolean is an `int`; in JSON it is not a number.
         if not isinstance(value, self.types) or (isinstance(value, bool) and bool not in self.types):
             raise Mismatch(f"{at} is not of the type {self.word}")
         return self.convert(value) if self.convert else value
@@ -106,7 +106,7 @@ class Scalar(Shape):
 
 @dataclass
 class Written(Shape):
-    """Something that is written as text in JSON: bytes, a date."""
+    """A value that is a string in JSON: bytes, a date."""
 
     keywords: Schema
     parse: Callable[[str], Any]
@@ -125,7 +125,7 @@ class Written(Shape):
 
 
 def base64_bytes(text: str) -> bytes:
-    """The bytes of base64, without room for anything else in it."""
+    """Decodes base64, without whitespace or other characters."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -137,7 +137,7 @@ class Choice(Shape):
     """One of several values: `Literal`, `Enum`."""
 
     members: list[tuple[Any, Any]]
-    """JSON value and Python value of each."""
+    """JSON value and Python value of each member."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ class Array(Shape):
 
     def schema(self, definitions: Definitions) -> Schema:
         schema: Schema = {"type": "array"}
-        # Some model APIs want to be told that anything goes.
+        # Some model APIs require `items` even if it allows everything.
         schema["items"] = self.items.schema(definitions)
         if self.unique:
             schema["uniqueItems"] = True
@@ -222,9 +222,9 @@ class Property:
     description: str = ""
     keywords: Schema = field(default_factory=dict)
     default: Any = MISSING
-    """As JSON."""
+    """The default as JSON."""
     may_be_absent: bool = False
-    """Whether nothing takes its place where it is left out."""
+    """True if a missing value has no default and is left out."""
 
     @property
     def required(self) -> bool:
@@ -282,7 +282,7 @@ class Object(Shape):
             if item is not None:
                 values[each.name] = each.shape.read(item, place)
             elif each.default is not MISSING:
-                # Read anew each time: a default list must not be shared.
+                # Decoded each time, because a default list must not be shared.
                 values[each.name] = None if each.default is None else each.shape.read(each.default, place)
             elif each.shape.accepts_null and not each.may_be_absent:
                 values[each.name] = None
@@ -293,7 +293,7 @@ class Object(Shape):
 
 @dataclass
 class Union(Shape):
-    """`A | B`. The first that fits is taken."""
+    """`A | B`. The first matching branch is used."""
 
     branches: list[Shape]
 
@@ -304,7 +304,7 @@ class Union(Shape):
         schemas = [branch.schema(definitions) for branch in self.branches]
         if {} in schemas:
             return {}
-        # `{"type": ["string", "null"]}` is understood by more models than `anyOf`.
+        # More models understand `{"type": ["string", "null"]}` than `anyOf`.
         if all(set(schema) == {"type"} for schema in schemas):
             types = [schema["type"] for schema in schemas]
             return {"type": [word for each in types for word in ([each] if isinstance(each, str) else each)]}
@@ -333,7 +333,7 @@ def _with_null(choice: Schema) -> Schema:
 
 
 def complete(shape: Shape) -> Schema:
-    """A schema that stands alone."""
+    """Returns the complete schema of a type."""
     definitions = Definitions()
     schema = shape.schema(definitions)
     if definitions.schemas:
@@ -342,12 +342,12 @@ def complete(shape: Shape) -> Schema:
 
 
 def enum_members(kind: type[Enum]) -> list[tuple[Any, Any]]:
-    """The members of an enum: the model says the value."""
+    """Returns the members of an enum with their values, which the model sends."""
     return [(_plain(member.value), member) for member in kind]
 
 
 def _plain(value: Any) -> Any:
-    """A member of a class that is both text and enum is text in JSON."""
+    """Converts a member of a class that is both string and enum to a string."""
     return str.__str__(value) if isinstance(value, str) else value
 
 

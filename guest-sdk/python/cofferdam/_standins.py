@@ -1,6 +1,8 @@
-"""What `cofferdam.testing.host` puts in the place of the host: the interfaces of `wit/`, in memory.
+"""Stand-ins for the host that `cofferdam.testing.host` installs: the interfaces of `wit/`, in
+memory.
 
-Close enough for a unit test and no more: quotas, grants and the finer rules of paths are the host's.
+They are only good enough for unit tests: quotas, grants and the detailed rules for paths exist only
+in the host.
 """
 
 from __future__ import annotations
@@ -19,22 +21,22 @@ from cofferdam._failure import ToolFailure
 
 @dataclass
 class Host:
-    """What tools have said and changed."""
+    """Reports and changes of tools."""
 
     stores: dict[str, dict[str, bytes]] = field(default_factory=dict)
     """The files of each store, by path."""
     answers: list[client.Answer] = field(default_factory=list)
-    """Those that are left."""
+    """The remaining answers."""
     questions: list[client.Question] = field(default_factory=list)
-    """What the client was asked."""
+    """The questions that the client was asked."""
     progress: list[tuple[float, float | None, str | None]] = field(default_factory=list)
     """Done, total and message of each report."""
     log: list[tuple[str, str]] = field(default_factory=list)
-    """Level and text of each line to the client."""
+    """Severity and message of each log line."""
 
 
 def content(given: Mapping[str, bytes | str]) -> dict[str, bytes]:
-    """Files, all of them as bytes."""
+    """Converts the content of files to bytes."""
     return {path: text.encode() if isinstance(text, str) else bytes(text) for path, text in given.items()}
 
 
@@ -140,7 +142,7 @@ class _EntryInfo:
 
 
 class Files:
-    """`cofferdam:plugin/files`. A directory is there as long as a file is in it, or when it was created."""
+    """`cofferdam:plugin/files`. A directory exists if it contains a file, or if it was created."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -236,7 +238,7 @@ def _fits(path: str, glob: str | None) -> bool:
 
 
 def _alternatives(glob: str) -> list[str]:
-    """`{a,b}` written out; `**/` is also nothing."""
+    """Expands `{a,b}`, and `**/` also to nothing."""
     braces = re.search(r"\{([^{}]*)\}", glob)
     if braces:
         before, after = glob[: braces.start()], glob[braces.end() :]

@@ -16,14 +16,14 @@ from cofferdam._failure import ToolFailure
 F = TypeVar("F", bound=Callable[..., Any])
 
 TOOLS: list[Tool] = []
-"""All that were decorated, in order."""
+"""All decorated functions, in order."""
 
 _ATTRIBUTE = "__cofferdam_tool__"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
-    """A function as a model sees it."""
+    """A function as a tool."""
 
     def __init__(self, function: Callable[..., Any], definition: Definition, parameters: _shape.Object) -> None:
         self.function = function
@@ -34,8 +34,8 @@ class Tool:
         """Calls the function with the arguments of a JSON object.
 
         Raises:
-            ToolFailure: For arguments that do not fit.
-            Exception: What the function raises, and a result that has no JSON form.
+            ToolFailure: For arguments that do not match.
+            Exception: If the function raises it, or its result has no JSON form.
         """
         return _content.of_returned(self.function(**self._read(arguments_json)))
 
@@ -86,34 +86,39 @@ def tool(
     long_running: bool | None = None,
     output_schema: bool = False,
 ) -> Any:
-    """Makes a tool of a function. The function stays what it is, and can be called and tested like any other.
+    """Makes a tool of a function. The function stays as it is, and can be called and tested like
+    any other.
 
-    The docstring up to its first section is the description, and is required: a model knows nothing else of the tool. The
-    description of a parameter comes from an `Args:` section in Google's style, or from `Annotated[int, "How often."]`. A
-    `dict` there adds keywords of JSON Schema: `Annotated[int, "How often.", {"minimum": 1}]`; the host holds the model to them.
+    The docstring up to its first section is the description. It is required, because a model knows
+    nothing else about the tool. The description of a parameter comes from an `Args:` section in
+    Google's style, or from `Annotated[int, "How often."]`. A `dict` there adds keywords of JSON
+    Schema, which the host enforces: `Annotated[int, "How often.", {"minimum": 1}]`.
 
-    A parameter without a default has to be there, unless its type allows `None`: then it is `None`. With a default it may be
-    left out or null.
+    A parameter without a default is required, unless its type allows `None`: then it is `None` if
+    it is missing. A parameter with a default may be omitted or null.
 
-    What can be a parameter: `str`, `int`, `float`, `bool`, `None`, `Any`; `list`, `tuple`, `set`, `dict[str, T]` and their
-    abstract classes; `Literal`, `Enum` (its values), unions; dataclasses and `TypedDict`, nested and also within themselves;
-    `bytes` (base64), `datetime`, `date`, `time`, `UUID` (texts). Anything else is refused when the module is imported.
+    Types of parameters: `str`, `int`, `float`, `bool`, `None`, `Any`; `list`, `tuple`, `set`,
+    `dict[str, T]` and their abstract classes; `Literal`, `Enum` (its values), unions; dataclasses
+    and `TypedDict`, also nested and recursive; `bytes` (base64), `datetime`, `date`, `time`, `UUID`
+    (strings). Other types raise an error when the module is imported.
 
-    What a tool may return: `None`, a `str` (text), `Text`, `Json`, `Blob`, `Resource`, `Link`, a list of these, or anything
-    that the types above describe, as a JSON value.
+    A tool may return `None`, a `str` (text), `Text`, `Json`, `Blob`, `Resource`, `Link`, a list of
+    these, or a value of any type above, which becomes a JSON value.
 
     Args:
-        name: Instead of the function's name: 1 to 128 characters out of `A-Z a-z 0-9 _ . -`.
-        title: A short name for people.
+        name: Replaces the function's name: 1 to 128 characters from `A-Z a-z 0-9 _ . -`.
+        title: A display name for users.
         read_only: The tool changes nothing. This and the next four are hints; `None` means unknown.
         destructive: The tool may destroy something: delete, overwrite, send.
-        idempotent: Calling twice with the same arguments changes nothing more.
-        open_world: The tool reaches things outside the host, such as the network.
+        idempotent: A second call with the same arguments has no further effect.
+        open_world: The tool accesses systems outside the host, such as the network.
         long_running: The tool may take minutes.
-        output_schema: Publishes the schema of the return type. The host checks each result against it.
+        output_schema: Publishes the schema of the return type. The host checks each result against
+            it.
 
     Raises:
-        TypeError: If the function cannot be a tool. The text names the function and the parameter.
+        TypeError: If the function cannot be a tool. The message names the function and the
+            parameter.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,10 +133,10 @@ def tool(
 
 
 def of(function: Callable[..., Any]) -> Tool:
-    """The tool that a function was made.
+    """Returns the tool of a decorated function.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is not decorated.
     """
     found = getattr(function, _ATTRIBUTE, None)
     if not isinstance(found, Tool):

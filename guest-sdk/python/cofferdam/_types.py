@@ -1,4 +1,6 @@
-"""From annotations to shapes. What has no JSON form is refused while the module is imported, with the place that it stands at."""
+"""Converts annotations to shapes. A type without a JSON form raises an error while the module is
+imported, with its position.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
 class Reader:
-    """Reads the annotations of one function. A class is read once, so that it can contain itself."""
+    """Reads the annotations of one function. Each class is read once, so that it can be recursive.
+    """
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -63,7 +66,9 @@ class Reader:
         default: Any = MISSING,
         may_be_absent: bool = False,
     ) -> Property:
-        """A parameter or a field with what its annotation and its docstring say."""
+        """Returns a parameter or a field, with the description and keywords from its annotation and
+        its docstring.
+        """
         keywords: dict[str, Any] = {}
         annotation, extras = _unwrapped(annotation)
         for extra in extras:
@@ -94,7 +99,7 @@ class Reader:
         return written
 
     def shape(self, annotation: Any) -> Shape:
-        """The shape of a type."""
+        """Returns the shape of a type."""
         annotation, extras = _unwrapped(annotation)
         shape = self._bare(annotation)
         described = [extra for extra in extras if isinstance(extra, (str, dict))]
@@ -105,7 +110,7 @@ class Reader:
             if annotation in _SCALARS:
                 return _SCALARS[annotation]
         except TypeError:
-            # What cannot be hashed is no type.
+            # Types are hashable.
             raise self.refuse(f"`{annotation!r}` is not a type") from None
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin in (typing.Union, types.UnionType):
@@ -166,13 +171,13 @@ class Reader:
         if not members:
             raise self.refuse(f"`{kind.__qualname__}` has no members")
         own = kind.__dict__.get("__doc__")
-        # Written by Python 3.10 where the author wrote none.
+        # Default docstring of Python 3.10.
         own = "" if own == "An enumeration." else own
         return _shape.Choice(members, _docstring.read(own).text)
 
     def _dataclass(self, kind: type) -> Shape:
         docstring = kind.__doc__ or ""
-        # Written by `dataclass` where the author wrote none.
+        # Default docstring of `dataclass`.
         if docstring.startswith(f"{kind.__name__}("):
             docstring = ""
         docs = _docstring.read(docstring)
@@ -203,7 +208,7 @@ class Reader:
         return shape
 
     def hints(self, of: Any) -> dict[str, Any]:
-        """The annotations of a function or class, with those that are texts evaluated."""
+        """Returns the annotations of a function or class. Strings are evaluated."""
         try:
             return typing.get_type_hints(of, include_extras=True)
         except NameError as error:
@@ -215,7 +220,7 @@ class Reader:
 
 @dataclasses.dataclass
 class _Described(Shape):
-    """A type with a description or keywords of its own: an item of a list, a branch of a union."""
+    """A type with its own description or keywords: an item of a list, a branch of a union."""
 
     shape: Shape
     extras: list[Any]
@@ -234,7 +239,9 @@ class _Described(Shape):
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
-    """Without `Annotated`, `NewType` and aliases; the innermost words come first, so that the outermost count."""
+    """Removes `Annotated`, `NewType` and aliases. Their extras are returned innermost first, so
+    that the outermost have priority.
+    """
     extras: list[Any] = []
     while True:
         if typing.get_origin(annotation) is Annotated:
@@ -249,7 +256,9 @@ def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
 
 
 def _required(annotation: Any, absent: bool) -> tuple[Any, bool]:
-    """Without `Required` and `NotRequired`. Where annotations are texts, the class does not know of them."""
+    """Removes `Required` and `NotRequired`. A class does not evaluate them if its annotations are
+    strings.
+    """
     word = getattr(typing.get_origin(annotation), "_name", "")
     if word in ("Required", "NotRequired"):
         return typing.get_args(annotation)[0], word == "NotRequired"

@@ -1,7 +1,7 @@
-"""The call that is being served.
+"""The current call.
 
-In a unit test nobody calls and nobody listens: there is no id, no session, no end to the time, and progress goes nowhere, unless
-`cofferdam.testing.host` says otherwise.
+In a unit test there is no id, no session and no deadline, and progress is dropped, unless
+`cofferdam.testing.host` defines them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cofferdam._json import whole
 
 
 class _Nobody:
-    """Answers like the host outside of a call."""
+    """Returns what the host returns outside a call."""
 
     def id(self) -> str:
         return ""
@@ -36,33 +36,36 @@ _bindings: Any = _host.interface("call", _Nobody())
 
 
 def id() -> str:
-    """The id of the call, unique within its session; empty if there is none."""
+    """Returns the id of the call, unique within its session. Empty outside a call."""
     return str(_bindings.id())
 
 
 def session() -> str | None:
-    """The session that the call belongs to, if it belongs to one."""
+    """Returns the session of the call, if there is one."""
     found: str | None = _bindings.session()
     return found
 
 
 def time_left() -> float:
-    """Seconds until the host ends the call as timed out; infinite in a unit test."""
+    """Returns the seconds until the host stops the call with a timeout; infinite in a unit test."""
     return float(_bindings.time_left_ms()) / 1000
 
 
 def cancelled() -> bool:
-    """Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner."""
+    """Returns whether the caller has canceled the call. The host soon stops a canceled call by
+    itself; a tool that checks can stop sooner.
+    """
     return bool(_bindings.cancelled())
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Says how far the call has come: `progress(row, rows, "reading rows")`.
+    """Reports progress: `progress(row, rows, "reading rows")`. The host may drop reports that come
+    too fast.
 
     Args:
-        done: In a unit of the tool's own. It should not fall.
-        total: In the same unit, if it is known.
-        message: What is being done. The host may leave reports out when they come too fast.
+        done: Work done so far, in a unit that the tool chooses. It should not decrease.
+        total: Total work in the same unit, if it is known.
+        message: Description of the current work.
     """
     total = None if total is None else float(total)
     _bindings.progress(float(done), total, None if message is None else whole(message))

@@ -1,11 +1,13 @@
-"""The one who made the call: an MCP client with its person and its model, or a person at a terminal.
+"""The caller: an MCP client with its user and its model, or a user at a terminal.
 
-Each kind of question needs a grant, which the manifest of the plugin asks for: `ask = ["form", "sample", "roots"]`. Logging needs
-none. Many clients can be asked nothing: look first with `can_ask`, and do without.
+Each kind of question needs a grant, which the manifest of the plugin requests:
+`ask = ["form", "sample", "roots"]`. Logging needs none. Many clients cannot answer questions: check
+`can_ask` first, and work without an answer if it returns false.
 
-Some clients cannot be asked in the middle of a call. For those the host ends the call when it asks, and **runs it again from its
-beginning** when the answers are there; earlier questions are then answered at once. So do the same up to the last question each
-time, and act afterwards.
+Some clients cannot be asked in the middle of a call. For those, the host ends the call when it
+asks, and **runs it again from its beginning** when it has the answers; earlier questions are then
+answered at once. Therefore do the same each time up to the last question, and cause side effects
+only after it.
 
     schema = {"type": "object", "properties": {"really": {"type": "boolean"}}, "required": ["really"]}
     match client.ask_form("Delete all 12 notes?", schema):
@@ -14,7 +16,8 @@ time, and act afterwards.
         case _:
             return "nothing was deleted"
 
-In a unit test nobody can be asked and nobody listens, unless `cofferdam.testing.host` says otherwise.
+In a unit test questions are unsupported and log lines are dropped, unless `cofferdam.testing.host`
+defines a client.
 """
 
 from __future__ import annotations
@@ -30,22 +33,30 @@ from cofferdam._failure import ToolFailure
 from cofferdam._json import dumps, whole
 
 Kind = Literal["form", "sample", "roots"]
-"""What can be asked for: data from a person, a message of the client's model, the places that the client works in."""
+"""Kind of question: data from the user, a message of the client's model, or the locations in which
+the client works.
+"""
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""How much a line matters, as in MCP and syslog."""
+"""Severity of a log line, as in MCP and syslog."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """Asks a person to fill in a form. Never ask for a password or a key: the client shows and may keep what is typed."""
+    """Asks the user to fill in a form. Never ask for a password or a key: the client shows the
+    input and may store it.
+    """
 
     message: str
-    """Why this is asked, for the person."""
+    """Reason for the question, for the user."""
     schema: dict[str, Any]
-    """A JSON Schema of an object whose properties are texts, numbers, truth values, or choices of texts."""
+    """JSON Schema of an object whose properties are strings, numbers, booleans, or enums of
+    strings.
+    """
     name: str | None = None
-    """1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. The host finds one where there is none."""
+    """Name: 1 to 64 characters from `A-Z a-z 0-9 _ -`, unique within the call. The host chooses one
+    if it is missing.
+    """
 
 
 @dataclass(frozen=True)
@@ -55,36 +66,36 @@ class Sample:
     parameters: dict[str, Any]
     """The parameters of MCP's `sampling/createMessage`."""
     name: str | None = None
-    """As for `Form`."""
+    """Name, as in `Form`."""
 
 
 @dataclass(frozen=True)
 class Roots:
-    """Asks where the client works."""
+    """Asks for the locations in which the client works."""
 
     name: str | None = None
-    """As for `Form`."""
+    """Name, as in `Form`."""
 
 
 Question = Union[Form, Sample, Roots]
-"""A question, for `ask`."""
+"""Question for `ask`."""
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """The person filled in the form. Check what is there: a client may send anything."""
+    """The user filled in the form. Check the value, because a client may send anything."""
 
     form: Any
 
 
 @dataclass(frozen=True)
 class Declined:
-    """The person said no."""
+    """The user declined."""
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The person closed the form."""
+    """The user closed the form."""
 
 
 @dataclass(frozen=True)
@@ -96,57 +107,59 @@ class Message:
 
 @dataclass(frozen=True)
 class Root:
-    """A place that the client works in. It is a name, and grants nothing."""
+    """Location in which the client works. It is only a name and grants nothing."""
 
     uri: str
-    """For example `file:///home/user/project`."""
+    """URI, for example `file:///home/user/project`."""
     name: str | None = None
-    """What to call it."""
+    """Display name."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the client works."""
+    """Locations in which the client works."""
 
     roots: list[Root]
 
 
 Reply = Union[Accepted, Declined, Cancelled]
-"""What a person made of a form."""
+"""Reply of the user to a form."""
 
 Answer = Union[Accepted, Declined, Cancelled, Message, Places]
-"""An answer. It comes from outside and nothing has checked it."""
+"""Answer to a question. It is untrusted input that the host has not checked."""
 
 
 class Error(ToolFailure):
-    """There are no answers. Uncaught it is a failure with this text."""
+    """Error of a question. If it is not caught, it becomes a failure with this message."""
 
 
 class Unsupported(Error):
-    """Nobody can be asked this: the client has no such thing, there is no client, or the caller is another tool."""
+    """The question cannot be asked: the client does not support it, there is no client, or the
+    caller is another tool.
+    """
 
 
 class Denied(Error):
-    """The plugin has no grant for it. The text names the permission and says how to grant it."""
+    """The plugin has no grant for it. The message names the permission and says how to grant it."""
 
 
 class Invalid(Error):
-    """The question is not one. The text says why."""
+    """The question is invalid. The message gives the reason."""
 
 
 class Limit(Error):
-    """A limit of the host. The text says which."""
+    """A limit of the host is reached. The message names it."""
 
 
 class Failed(Error):
-    """The client was asked and did not answer, or not with an answer to the question."""
+    """The client did not answer, or its answer does not match the question."""
 
 
 _ERRORS = {each.__name__: each for each in (Unsupported, Denied, Invalid, Limit, Failed)}
 
 
 class _Nobody:
-    """Cannot be asked and does not listen."""
+    """Supports no questions and drops log lines."""
 
     def can_ask(self, kind: Any) -> bool:
         return False
@@ -162,12 +175,12 @@ _bindings: Any = _host.interface("client", _Nobody())
 
 
 def can_ask(kind: Kind) -> bool:
-    """Whether questions of this kind are granted and the client can answer them."""
+    """Returns whether questions of this kind are granted and the client can answer them."""
     return bool(_bindings.can_ask(_member("Kind", kind)))
 
 
 def ask_form(message: str, schema: dict[str, Any]) -> Reply:
-    """Asks a person to fill in a form. The parameters are those of `Form`.
+    """Asks the user to fill in a form. The parameters are those of `Form`.
 
     Raises:
         Error: If there is no answer.
@@ -179,7 +192,7 @@ def ask_form(message: str, schema: dict[str, Any]) -> Reply:
 
 
 def sample(prompt: str, tokens_max: int) -> str:
-    """Asks the client's model one thing and gives the text of its answer.
+    """Asks the client's model with one prompt and returns the text of its answer.
 
     Raises:
         Error: If there is no answer, or no text in it.
@@ -192,7 +205,8 @@ def sample(prompt: str, tokens_max: int) -> str:
 
 
 def sample_with(parameters: dict[str, Any]) -> Any:
-    """Asks the client's model with all that MCP's `sampling/createMessage` has, and gives the whole result.
+    """Asks the client's model with the parameters of MCP's `sampling/createMessage`, and returns
+    its complete result.
 
     Raises:
         Error: If there is no answer.
@@ -204,7 +218,7 @@ def sample_with(parameters: dict[str, Any]) -> Any:
 
 
 def roots() -> list[Root]:
-    """The places that the client works in.
+    """Returns the locations in which the client works.
 
     Raises:
         Error: If there is no answer.
@@ -225,10 +239,11 @@ def ask(question: Question) -> Answer:
 
 
 def ask_all(questions: Sequence[Question]) -> list[Answer]:
-    """Asks several questions at once and gives the answers in the same order. A call may ask 64 questions in all.
+    """Asks several questions at once and returns the answers in the same order. A call may ask 64
+    questions in total.
 
     Raises:
-        Error: If one is not answered; then none of the answers is there.
+        Error: If any of the answers is missing.
     """
     try:
         answers = _bindings.ask([_question(each) for each in questions])
@@ -241,7 +256,9 @@ def ask_all(questions: Sequence[Question]) -> list[Answer]:
 
 
 def text(message: Any) -> str | None:
-    """The text of a model's message: of its one item, or of several items together. `None` if there is no text."""
+    """Returns the text of a model's message: of its only item, or of several items joined by line
+    breaks. Returns `None` if there is no text.
+    """
     content = message.get("content") if isinstance(message, dict) else None
     items = content if isinstance(content, list) else [content]
     texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
@@ -249,18 +266,22 @@ def text(message: Any) -> str | None:
 
 
 def log(level: Level, message: str) -> None:
-    """Says something to the client, which may show it to a person. The host leaves out what is too long or too much.
+    """Sends a log line to the client, which may show it to the user. The host drops lines that are
+    too long or too many.
 
-    What is printed stays with the host, in the record of the call.
+    Printed output stays with the host, in the record of the call.
     """
     _bindings.log(_member("LogLevel", level), whole(message))
 
 
 class LogHandler(logging.Handler):
-    """Sends records of `logging` to the client: `logging.getLogger().addHandler(client.LogHandler())`."""
+    """Sends records of `logging` to the client.
+
+    Install it with `logging.getLogger().addHandler(client.LogHandler())`.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Sends a record with the nearest level that the client knows."""
+        """Sends a record with the nearest severity that the client knows."""
         try:
             log(_level(record.levelno), self.format(record))
         except Exception:
@@ -276,7 +297,7 @@ def _level(number: int) -> Level:
 
 
 def _member(enum: str, name: str) -> Any:
-    """The member of an enum of the bindings; a stand-in takes the name itself."""
+    """Returns the member of an enum of the bindings. A stand-in takes the name itself."""
     return getattr(_bindings, enum)[name.upper()] if _host.IS_COMPONENT else name
 
 

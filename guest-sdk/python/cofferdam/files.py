@@ -1,16 +1,17 @@
-"""The file stores that were granted to the plugin, without a file system between.
+"""The file stores that are granted to the plugin, without a file system in between.
 
-Python sees the same stores: one called `data` is the directory `/data`, and `open` and `pathlib` are the way to go for most
-tools. This module adds what a file system has not: search at the host's speed, globs, exclusive creation and replacement of whole
-files in one step, and errors that say which limit was met.
+Python sees the same stores: the store `data` is the directory `/data`. For most tools `open` and
+`pathlib` are the better choice. This module adds a search that the host runs, globs, atomic
+creation and replacement of whole files, and errors that name the limit that was reached.
 
-The changes of a call become visible to others together when the tool has succeeded. If it fails, none remain.
+The changes of a call become visible to others together when the tool has succeeded. If it fails,
+the host drops them all.
 
     store = files.Store("data")
     found = store.search("TODO|FIXME", glob="*.py")
     store.create("todo.txt", f"{len(found.matches)} files")
 
-In a unit test no store is granted but those that `cofferdam.testing.host` gives.
+In a unit test only the stores of `cofferdam.testing.host` are granted.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from cofferdam._failure import ToolFailure
 _WHOLE = 2**64 - 1
 
 Kind = Literal["file", "directory"]
-"""The two kinds of entries."""
+"""Type of an entry in a store."""
 
 
 @dataclass(frozen=True)
 class Granted:
-    """A store that was granted."""
+    """Granted store."""
 
     name: str
     writable: bool
-    """Whether something can be changed in it."""
+    """True if the plugin may change files."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What is known of a file or directory without reading it."""
+    """Metadata of a file or directory."""
 
     kind: Kind
     size: int
@@ -48,10 +49,10 @@ class Stat:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a listing."""
+    """Entry of a listing."""
 
     name: str
-    """Below the listed directory a path from there."""
+    """Name. Below the listed directory, the path relative to it."""
     kind: Kind
 
 
@@ -60,7 +61,7 @@ class Line:
     """A line of a text file."""
 
     number: int
-    """Counted from 1."""
+    """Number of the line, from 1."""
     text: str
 
 
@@ -72,41 +73,43 @@ class Match:
     snippet: str
     """The text around the first match."""
     lines: list[Line]
-    """The lines that match."""
+    """The matching lines."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found."""
+    """Result of a search."""
 
     matches: list[Match]
-    """Bytewise by path."""
+    """The matching files, sorted bytewise by path."""
     truncated: bool
-    """Whether something was left out because there was too much."""
+    """True if matches were dropped because there were too many."""
 
 
-# The method of this name hides the type inside of `Store`.
+# Inside `Store`, the method of this name hides the type.
 _Entries = list[Entry]
 
 
 class Error(ToolFailure):
-    """An operation was refused. It has changed nothing. Uncaught it is a failure with this text."""
+    """Error of an operation. A failed operation has changed nothing. If it is not caught, it
+    becomes a failure with this message.
+    """
 
 
 class UnknownStore(Error):
-    """No store of that name was granted."""
+    """No store of this name is granted."""
 
 
 class NotFound(Error):
-    """No regular file, or no directory, at that path."""
+    """There is no regular file, or no directory, at the path."""
 
 
 class AlreadyExists(Error):
-    """The path is taken."""
+    """The path exists already."""
 
 
 class WrongType(Error):
-    """The path, or one above it, is taken by something of another kind."""
+    """The path, or one of its parents, is an entry of another type."""
 
 
 class InvalidPath(Error):
@@ -114,27 +117,29 @@ class InvalidPath(Error):
 
 
 class ReadOnly(Error):
-    """The store may only be read."""
+    """The store is read-only."""
 
 
 class Denied(Error):
-    """The grant does not reach that far."""
+    """The grant does not allow the operation."""
 
 
 class Limit(Error):
-    """A limit of the store or of the call."""
+    """A limit of the store or of the call is reached."""
 
 
 class InvalidPattern(Error):
-    """A pattern is not valid."""
+    """A glob or a regex is invalid."""
 
 
 class NotText(Error):
-    """Content that should be text is none."""
+    """The content is not UTF-8."""
 
 
 class Unavailable(Error):
-    """The store cannot be reached, or somebody else has changed the file meanwhile. Trying again may help."""
+    """The store cannot be reached, or another writer has changed the file in the meantime. A retry
+    may help.
+    """
 
 
 _ERRORS: dict[str, tuple[type[Error], str]] = {
@@ -153,7 +158,7 @@ _ERRORS: dict[str, tuple[type[Error], str]] = {
 
 
 class _Nobody:
-    """Grants nothing: every function but `stores` takes a store first."""
+    """Grants nothing. The first parameter of every function but `stores` is a store."""
 
     def stores(self) -> list[Any]:
         return []
@@ -169,39 +174,40 @@ _bindings: Any = _host.interface("files", _Nobody())
 
 
 def granted() -> list[Granted]:
-    """The stores that were granted, by name."""
+    """Returns the granted stores, sorted by name."""
     return [Granted(each.name, each.writable) for each in _bindings.stores()]
 
 
 @dataclass(frozen=True)
 class Store:
-    """A store. Naming one asks for nothing: whether it was granted shows when it is used.
+    """Store with a given name. The name is not checked until the store is used.
 
-    A path is relative to its store, with `/` between segments. It has no `.` or `..` segment, no leading `/`, no `:`.
+    A path is relative to its store, with `/` between segments. It has no `.` or `..` segment, no
+    leading `/`, no `:`.
     """
 
     name: str
 
     def stat(self, path: str) -> Stat:
-        """What is at `path`; `""` is the root.
+        """Returns the metadata of the entry at `path`; `""` is the root.
 
         Raises:
-            NotFound: If nothing is.
+            NotFound: If nothing is there.
         """
         found = self._do(_bindings.stat, path)
         return Stat(_kind(found.type), found.size)
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file.
+        """Returns the whole content of a file.
 
         Raises:
             NotFound: Also for a directory.
-            Limit: When it is larger than a call may hold.
+            Limit: If the content is larger than a call may hold.
         """
         return self.read_range(path, 0, _WHOLE)
 
     def read_text(self, path: str) -> str:
-        """The whole content of a text file in UTF-8, with its line ends as they are.
+        """Returns the whole content of a UTF-8 file, with its line ends as they are.
 
         Raises:
             NotFound: Also for a directory.
@@ -213,7 +219,7 @@ class Store:
             raise error("NotText", self.name, path) from None
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """At most `length` bytes from `offset` on; fewer where the file ends.
+        """Returns at most `length` bytes from `offset`; fewer at the end of the file.
 
         Raises:
             NotFound: Also for a directory.
@@ -221,20 +227,22 @@ class Store:
         return bytes(self._do(_bindings.read, path, offset, length))
 
     def create(self, path: str, content: bytes | str) -> None:
-        """Writes a new file in one step and creates missing directories above it. Text is written as UTF-8.
+        """Writes a new file atomically and creates missing parent directories. A string is written
+        as UTF-8.
 
         Raises:
-            AlreadyExists: Of several that create it at the same time exactly one succeeds.
+            AlreadyExists: If the file exists. Of several concurrent creators exactly one succeeds.
         """
         self._do(_bindings.write, path, _bytes(content), _mode("CREATE"))
 
     def replace(self, path: str, content: bytes | str) -> None:
-        """Writes a whole file in one step, whether it is there or not, and creates missing directories above it.
+        """Writes a whole file atomically, whether it exists or not, and creates missing parent
+        directories.
 
         Raises:
             WrongType: If it is a directory.
-            Limit: If there is no room.
-            ReadOnly: If the store may only be read.
+            Limit: If a quota is exceeded.
+            ReadOnly: If the store is read-only.
         """
         self._do(_bindings.write, path, _bytes(content), _mode("REPLACE"))
 
@@ -247,24 +255,25 @@ class Store:
         self._do(_bindings.delete, path)
 
     def create_directory(self, path: str) -> None:
-        """Creates a directory and missing ones above it.
+        """Creates a directory and its missing parents.
 
         Raises:
-            AlreadyExists: If it is there.
+            AlreadyExists: If it exists.
         """
         self._do(_bindings.create_directory, path)
 
     def list(self, directory: str = "", *, glob: str | None = None, recursive: bool = False) -> _Entries:
-        """The children of a directory: directories first, then files, each bytewise by name. A missing directory has none.
+        """Returns the entries of a directory: directories first, then files, each sorted bytewise
+        by name. A missing directory has none.
 
         Args:
             directory: `""` is the root.
-            glob: Leaves out what does not match: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; a pattern without `/` is compared
-                with the last part of the path.
-            recursive: Everything below.
+            glob: Selects entries: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; a pattern without
+                `/` is matched against the last segment of the path.
+            recursive: Whether to list everything below the directory.
 
         Raises:
-            InvalidPattern: If the glob is none.
+            InvalidPattern: If the glob is invalid.
         """
         return [Entry(each.name, _kind(each.type)) for each in self._do(_bindings.list, directory, glob, recursive)]
 
@@ -277,18 +286,18 @@ class Store:
         case_sensitive: bool = False,
         recursive: bool = True,
     ) -> Found:
-        """Searches the text files below a directory. Files that are not UTF-8 are passed over.
+        """Searches the text files below a directory. Files that are not UTF-8 are skipped.
 
         Args:
-            pattern: In the syntax of the Rust `regex` crate (no lookaround, no back references), at most 256 characters, matched
-                per line.
+            pattern: In the syntax of the Rust `regex` crate (no lookaround, no back references), at
+                most 256 characters, matched per line.
             directory: `""` is the root.
-            glob: Only in files whose path matches.
+            glob: Searches only files whose path matches.
             case_sensitive: Whether upper and lower case differ.
-            recursive: Whether files in directories below are searched too.
+            recursive: Whether files in subdirectories are searched too.
 
         Raises:
-            InvalidPattern: If the pattern or the glob is none.
+            InvalidPattern: If the pattern or the glob is invalid.
         """
         kind = _bindings.Query if _host.IS_COMPONENT else _Query
         query = kind(pattern, case_sensitive, glob, recursive)
@@ -305,7 +314,8 @@ class Store:
 
 
 def locate(place: str) -> tuple[Store, str]:
-    """The store of a place such as `/data/a/b.txt`, and the path in it. That is how models are told of files in all languages.
+    """Returns the store of an absolute path such as `/data/a/b.txt`, and the path in it. In all
+    languages, models use such absolute paths.
 
     Raises:
         InvalidPath: If it does not begin with `/` and the name of a store.
@@ -319,7 +329,7 @@ def locate(place: str) -> tuple[Store, str]:
 
 @dataclass(frozen=True)
 class _Query:
-    """What a stand-in gets in place of the record of the bindings."""
+    """Query for a stand-in, instead of the record of the bindings."""
 
     pattern: str
     case_sensitive: bool
@@ -328,7 +338,7 @@ class _Query:
 
 
 def error(case: str, store: str, path: str, text: str = "") -> Error:
-    """The exception for a case of `cofferdam:plugin/files.error`."""
+    """Returns the exception for a case of `cofferdam:plugin/files.error`."""
     kind, message = _ERRORS.get(case, (Unavailable, case))
     transient = True if kind is Unavailable else None
     return kind(text or message.format(store=store, path=path), transient=transient)

@@ -1,7 +1,8 @@
-"""Secrets that a person has granted by name.
+"""Secrets that are granted by name.
 
-A tool that only sends a secret in a request does not need this: a person can bind the secret to the request, and the tool never
-sees it. In a unit test there are none but those that `cofferdam.testing.host` gives.
+A tool that only sends a secret in a request does not need this module: the user can bind the secret
+to the request, and the tool never sees it. In a unit test only the secrets of
+`cofferdam.testing.host` are granted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cofferdam._failure import ToolFailure
 
 
 class AccessDenied(ToolFailure):
-    """No secret of that name was granted, whether there is one or not."""
+    """No secret of this name is granted, whether it exists or not."""
 
 
 class _Nobody:
@@ -27,10 +28,12 @@ _bindings: Any = _host.interface("secrets", _Nobody())
 
 
 def get(name: str) -> str:
-    """The value of a secret. The manifest of the plugin has to ask for it: `secrets = ["github"]`.
+    """Returns the value of a secret. The manifest of the plugin must request it:
+    `secrets = ["github"]`.
 
     Raises:
-        AccessDenied: If it was not granted. Uncaught it is a failure that says so.
+        AccessDenied: If it is not granted. If this is not caught, it becomes a failure that says
+            so.
     """
     try:
         return str(_bindings.get(name))

@@ -1,21 +1,23 @@
-"""Calls tools the way the host does, through their JSON face and without a host; for pytest, unittest and the like.
+"""Calls tools as the host does, with JSON, but without a host; for pytest, unittest and similar.
 
     def test_repeat() -> None:
         assert testing.call(repeat, {"text": "ab"}) == "abab"
         with pytest.raises(ToolFailure, match="too often"):
             testing.call(repeat, {"text": "ab", "times": 101})
 
-Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends (converting
-`"2"` to 2, checking it against keywords of the schema) does not happen, and what a tool raises comes out as it was raised.
+Missing arguments get their defaults as in the host. Other steps of the host do not happen:
+converting `"2"` to 2, checking keywords of the schema. Exceptions of the tool are passed on
+unchanged.
 
-`host` stands in for what a person grants:
+`host` replaces the host and its grants:
 
     with testing.host(stores={"data": {"a.txt": "hello"}}, secrets={"token": "t"}) as host:
         testing.call(summarize, {"path": "a.txt"})
         assert host.progress == [(1, 2, "reading")]
         assert host.stores["data"]["summary.txt"] == b"5 letters"
 
-Its stores are those of `cofferdam.files`. A tool that opens `/data/a.txt` itself opens it on your machine: pass it the folder.
+Only `cofferdam.files` uses its stores. A tool that opens `/data/a.txt` itself opens it on your
+machine: pass it the directory.
 """
 
 from __future__ import annotations
@@ -39,35 +41,37 @@ __all__ = ["Host", "call", "contents", "definition", "host"]
 
 
 def call(tool: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> Any:
-    """Calls a tool and gives the value that the model would see.
+    """Calls a tool and returns the value that the model would see.
 
     Args:
         tool: A function with `@tool`.
-        arguments: What a model would send; anything that has a JSON form.
+        arguments: The model's arguments; any value with a JSON form.
 
     Returns:
-        `None`, a text, or a JSON value; several items as a list; a blob as `{"media_type": …, "bytes": …}` with its length, a
-        resource with a text as `{"uri": …, "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
+        `None`, a string, or a JSON value; for several items, a list. A blob is shown as
+        `{"media_type": …, "bytes": …}` with its length, a resource with text as
+        `{"uri": …, "media_type": …, "text": …}`, a link as
+        `{"uri": …, "name": …, "media_type": …}`.
 
     Raises:
-        ToolFailure: For arguments that do not fit.
-        Exception: What the tool raises.
+        ToolFailure: For arguments that do not match.
+        Exception: If the tool raises it.
     """
     return _content.value_of(contents(tool, arguments))
 
 
 def contents(tool: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> list[Content]:
-    """Calls a tool and gives the items of its result.
+    """Calls a tool and returns the items of its result.
 
     Raises:
-        ToolFailure: For arguments that do not fit.
-        Exception: What the tool raises.
+        ToolFailure: For arguments that do not match.
+        Exception: If the tool raises it.
     """
     return _tool.of(tool).call(dumps(dict(arguments or {})))
 
 
 def definition(tool: Callable[..., Any]) -> Definition:
-    """What the tool publishes."""
+    """Returns the definition that the tool publishes."""
     return _tool.of(tool).definition
 
 
@@ -82,19 +86,20 @@ def host(
     time_left: float = 30.0,
     cancelled: bool = False,
 ) -> Iterator[Host]:
-    """Stands in for a host that grants what is passed, as long as the `with` lasts.
+    """Replaces the host inside the `with` statement.
 
     Args:
-        stores: File stores in memory: by name, then by path. All can be written to.
-        secrets: The secrets that are granted.
-        tools: The tools that are granted: functions with `@tool`, or any function that takes one `dict` of arguments.
-        answers: The client's answers, in order. A question for which none is left is `client.Unsupported`.
-        session: The session that the call belongs to.
-        time_left: Seconds until the call would end.
-        cancelled: Whether the caller has given up.
+        stores: File stores in memory: by name, then by path. All are writable.
+        secrets: The granted secrets.
+        tools: The granted tools: functions with `@tool`, or any function that takes one `dict` of
+            arguments.
+        answers: The client's answers, in order. Further questions raise `client.Unsupported`.
+        session: The session of the call.
+        time_left: Seconds until the deadline of the call.
+        cancelled: Whether the caller has canceled the call.
 
     Yields:
-        What the tools have said and changed.
+        The reports and changes of the tools.
     """
     made = Host(
         stores={name: _standins.content(files) for name, files in (stores or {}).items()},

@@ -1,8 +1,8 @@
-"""Other tools that were granted to the plugin.
+"""Other tools that are granted to the plugin.
 
-A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the call
-that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called. In a unit test there are
-no tools but those that `cofferdam.testing.host` gives.
+A called tool runs with its own grants and limits, in its own sandbox. Its file changes belong to
+the call that made it: if that fails, the host drops them. Tools that need the user's approval
+cannot be called. In a unit test only the tools of `cofferdam.testing.host` are granted.
 
     counts = toolbox.call("word_count", {"text": "to be or not to be"})
 """
@@ -21,15 +21,16 @@ from cofferdam._json import dumps
 
 
 class Error(ToolFailure):
-    """A call gave no value. Uncaught it is a failure with this text."""
+    """Error of a call without a value. If it is not caught, it becomes a failure with this message.
+    """
 
 
 class UnknownTool(Error):
-    """No such tool was granted."""
+    """No tool of this name is granted."""
 
 
 class InvalidArguments(Error):
-    """The arguments do not fit the tool's schema. The text names every problem."""
+    """The arguments do not match the tool's schema. The message names every problem."""
 
 
 class Failed(Error):
@@ -37,10 +38,10 @@ class Failed(Error):
 
 
 class Ended(Error):
-    """The tool ended without an answer: a trap, a limit, a denial."""
+    """The tool ended with an error: a trap, a limit, a denial."""
 
     error_type: str = ""
-    """The name of the error type, for example `Trap.Unreachable`."""
+    """Name of the error type, for example `Trap.Unreachable`."""
 
 
 class TooDeep(Error):
@@ -61,31 +62,31 @@ _bindings: Any = _host.interface("toolbox", _Nobody())
 
 
 def granted() -> list[Definition]:
-    """The tools that were granted."""
+    """Returns the granted tools."""
     return [_definition(each) for each in _bindings.list_tools()]
 
 
 def call(name: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """Calls a tool and gives its value as a model would see it.
+    """Calls a tool and returns its value as a model would see it.
 
     Args:
         name: As in `granted`.
-        arguments: As a model would send them; anything that has a JSON form.
+        arguments: The arguments as a model would send them; any value with a JSON form.
 
     Returns:
-        `None`, a text or a JSON value; several items as a list.
+        `None`, a string or a JSON value; for several items, a list.
 
     Raises:
-        Error: If there is no value. Its subclasses say why.
+        Error: If there is no value. Its subclasses give the reason.
     """
     return _content.value_of(contents(name, arguments))
 
 
 def contents(name: str, arguments: Mapping[str, Any] | None = None) -> list[Content]:
-    """Calls a tool and gives the items of its result.
+    """Calls a tool and returns the items of its result.
 
     Raises:
-        Error: If there is no result. Its subclasses say why.
+        Error: If there is no result. Its subclasses give the reason.
     """
     try:
         found = _bindings.call_tool(name, dumps(dict(arguments or {})))

@@ -1,4 +1,4 @@
-"""Which interfaces a source uses."""
+"""Tests which interfaces a source uses."""
 
 import unittest
 

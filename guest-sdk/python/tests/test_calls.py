@@ -1,4 +1,4 @@
-"""Calls through the JSON face of a tool."""
+"""Tests calls of tools with JSON."""
 
 import unittest
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a plugin uses of the host: nobody's answers, and those of `testing.host`."""
+"""Tests use of the host: with the default stand-ins, and with `testing.host`."""
 
 import logging
 import math

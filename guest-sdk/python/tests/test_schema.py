@@ -1,4 +1,4 @@
-"""What a model is told of a function, and what is refused while the module is imported."""
+"""Tests the definitions of functions, and the errors while the module is imported."""
 
 import sys
 import unittest
@@ -66,7 +66,7 @@ class Pair(NamedTuple):
 
 
 def schema_of(annotation: Any) -> Any:
-    """The schema of a parameter of that type."""
+    """Returns the schema of a parameter of this type."""
 
     def sample(value: Any) -> None:
         """Does something."""
@@ -246,7 +246,7 @@ class Refused(unittest.TestCase):
         def none(a: int = None) -> None:  # type: ignore[assignment]
             """Does something."""
 
-        # Python 3.10 takes the annotation for `int | None`.
+        # Python 3.10 reads the annotation as `int | None`.
         if sys.version_info >= (3, 11):
             self.check(none, "tool `none`, `a`: the default is `None` and the type does not allow it; write `… | None`")
 

@@ -1,7 +1,7 @@
-//! Arguments on their way from JSON to parameters.
+//! Decodes arguments from JSON to parameters.
 //!
-//! The host has decoded them by the published schema, so nothing here should fail. A host that
-//! breaks its word, and a unit test, get a failure in words and never a panic.
+//! The host has already decoded them by the published schema, so errors are not expected here. An
+//! incorrect host or a unit test gets a failure with a message, never a panic.
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde_json::{Deserializer, Map, Value};
 
 use crate::ToolFailure;
 
-/// The arguments of one call. Absent and null are the same.
+/// Arguments of one call. Absent and null are the same.
 #[derive(Debug)]
 pub struct Arguments {
     tool: &'static str,
@@ -17,14 +17,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads a JSON object.
+    /// Parses a JSON object.
     ///
     /// # Errors
-    ///
-    /// If the text is anything else.
+    /// [`ToolFailure`] if `text` is anything else.
     pub fn parse(tool: &'static str, text: &str) -> Result<Self, ToolFailure> {
         let mut deserializer = Deserializer::from_str(text);
-        // The host lets 128 levels through, one more than this reader would.
+        // The host allows 128 levels, one more than this parser does by default.
         deserializer.disable_recursion_limit();
         let values = Map::deserialize(&mut deserializer)
             .and_then(|values| deserializer.end().map(|()| values));
@@ -37,11 +36,10 @@ impl Arguments {
         }
     }
 
-    /// Takes an argument out.
+    /// Removes and returns an argument.
     ///
     /// # Errors
-    ///
-    /// If the value is not a `T`, or if it is missing and `T` does not accept null.
+    /// [`ToolFailure`] if the value is not a `T`, or if it is missing and `T` does not accept null.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolFailure> {
         let value = self.supplied(name);
         let missing = value.is_none();
@@ -49,11 +47,10 @@ impl Arguments {
             .map_err(|error| self.failure(name, missing, &error))
     }
 
-    /// Takes an argument out, or the default if it is not there.
+    /// Removes and returns an argument, or returns the default if it is missing.
     ///
     /// # Errors
-    ///
-    /// If the value is there and no `T`.
+    /// [`ToolFailure`] if the value is present and not a `T`.
     pub fn take_or<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -66,7 +63,7 @@ impl Arguments {
     }
 
     fn supplied(&mut self, name: &str) -> Option<Value> {
-        // Most tools read all of their arguments, so the order of the rest does not matter.
+        // Most tools read all of their arguments, so the order of the others does not matter.
         self.values.swap_remove(name).filter(|value| !value.is_null())
     }
 

@@ -1,38 +1,38 @@
-//! The call that is being served.
+//! The current call.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/call`. In a unit test
-//! progress goes to the [`testing::Host`](crate::testing::Host), and there is no session and no end
-//! to the time.
+//! A component that does not use this module does not import `cofferdam:plugin/call`. In a unit
+//! test, progress goes to the [`testing::Host`](crate::testing::Host), there is no session, and
+//! time is unlimited.
 
 use std::time::Duration;
 
-/// The id of the call, unique within its session; empty if there is none.
+/// Returns the id of the call, unique within its session. Empty outside a call.
 #[must_use]
 pub fn id() -> String {
     host::id()
 }
 
-/// The session that the call belongs to, if it belongs to one.
+/// Returns the session of the call, if there is one.
 #[must_use]
 pub fn session() -> Option<String> {
     host::session()
 }
 
-/// Returns the time until the host ends the call as timed out.
+/// Returns the time until the host stops the call with a timeout.
 #[must_use]
 pub fn time_left() -> Duration {
     Duration::from_millis(host::time_left_ms())
 }
 
-/// Returns whether the caller has given up. The host stops a cancelled call by itself, soon; a tool
-/// that asks can stop sooner.
+/// Returns whether the caller has canceled the call. The host soon stops a canceled call by itself;
+/// a tool that checks can stop sooner.
 #[must_use]
 pub fn cancelled() -> bool {
     host::cancelled()
 }
 
-/// Says how far the call has come, in a unit of the tool's own. `done` should not fall. The host
-/// may leave reports out when they come too fast.
+/// Reports progress in a unit that the tool chooses. `done` should not decrease. The host may drop
+/// reports that come too fast.
 ///
 /// ```
 /// # let (row, rows) = (3, 10);

@@ -1,13 +1,13 @@
-//! The one who made the call: an MCP client with its person and its model, or the user at a
-//! terminal.
+//! The caller: an MCP client with its user and its model, or a user at a terminal.
 //!
-//! Each kind of question needs a grant, which the manifest of the plugin asks for:
-//! `ask = ["form", "sample", "roots"]`. Logging needs none. Many clients can be asked nothing: look
-//! first with [`can_ask`], and do without.
+//! Each kind of question needs a grant, which the manifest of the plugin requests:
+//! `ask = ["form", "sample", "roots"]`. Logging needs none. Many clients cannot answer questions:
+//! check [`can_ask`] first, and work without an answer if it returns false.
 //!
-//! Some clients cannot be asked in the middle of a call. For those the host ends the call when it
-//! asks, and **runs it again from its beginning** when the answers are there; earlier questions are
-//! then answered at once. So do the same up to the last question each time, and act afterwards.
+//! Some clients cannot be asked in the middle of a call. For those, the host ends the call when it
+//! asks, and **runs it again from its beginning** when it has the answers; earlier questions are
+//! then answered at once. Therefore do the same each time up to the last question, and cause side
+//! effects only after it.
 //!
 //! ```
 //! # use cofferdam_sdk::ToolFailure;
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/client`. In a unit test
-//! the client is that of a [`testing::Host`](crate::testing::Host).
+//! A component that does not use this module does not import `cofferdam:plugin/client`. In a unit
+//! test the client is that of a [`testing::Host`](crate::testing::Host).
 
 pub mod log;
 
@@ -45,11 +45,11 @@ pub enum Kind {
     Form,
     /// A message of the client's model.
     Sample,
-    /// The places that the client works in.
+    /// The directories or other locations in which the client works.
     Roots,
 }
 
-/// A question, for [`ask_all`].
+/// Question for [`ask_all`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     name: Option<String>,
@@ -64,43 +64,44 @@ enum Request {
 }
 
 impl Question {
-    /// A form for the user: why this is asked, and a JSON Schema of an object whose properties are
-    /// texts, numbers, truth values, or choices of texts. Never a way to ask for a password or a
-    /// key: the client shows and may keep what is typed.
+    /// Creates a form for the user: the reason for the question, and a JSON Schema of an object
+    /// whose properties are strings, numbers, booleans, or enums of strings. Never use it to ask
+    /// for a password or a key: the client shows the input and may store it.
     #[must_use]
     pub fn form(message: impl Into<String>, schema: Value) -> Self {
         Self { name: None, request: Request::Form { message: message.into(), schema } }
     }
 
-    /// A question to the client's model: the parameters of MCP's `sampling/createMessage`.
+    /// Creates a question to the client's model from the parameters of MCP's
+    /// `sampling/createMessage`.
     #[must_use]
     pub fn sample(parameters: Value) -> Self {
         Self { name: None, request: Request::Sample(parameters) }
     }
 
-    /// Asks for the directories that the client works in.
+    /// Creates a question for the locations in which the client works.
     #[must_use]
     pub fn roots() -> Self {
         Self { name: None, request: Request::Roots }
     }
 
-    /// With a name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. Some
-    /// clients show it. The host finds one where there is none.
+    /// Sets the name: 1 to 64 characters from `A-Z a-z 0-9 _ -`, unique within the call. Some
+    /// clients show it. The host chooses a name if it is missing.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 }
 
-/// An answer. It comes from outside and nothing has checked it.
+/// Answer to a question. It is untrusted input that the host has not checked.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// To a form.
+    /// Reply to a form.
     Form(Reply),
     /// The model's message: the result of MCP's `sampling/createMessage`.
     Message(Value),
-    /// Directories that the client works in.
+    /// Locations in which the client works.
     Roots(Vec<Root>),
 }
 
@@ -108,38 +109,38 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// It was filled in. Check what is there: a client may send anything.
+    /// The user filled in the form. Check the value, because a client may send anything.
     Accepted(Value),
-    /// The user said no.
+    /// The user declined.
     Declined,
     /// The user closed the form.
     Cancelled,
 }
 
-/// A place that the client works in. It is a name, and grants nothing.
+/// Location in which the client works. It is only a name and grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
-    /// For example `file:///home/user/project`.
+    /// URI, for example `file:///home/user/project`.
     pub uri: String,
     /// Display name.
     pub name: Option<String>,
 }
 
-/// Error returned when there are no answers. Each becomes a [`ToolFailure`] with `?`.
+/// Error of a question. `?` turns it into a [`ToolFailure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are no answers: the client does not support the question, there is no client, or the
+    /// The question cannot be asked: the client does not support it, there is no client, or the
     /// caller is another tool.
     Unsupported,
-    /// The plugin has no grant for it. The text names the permission and says how to grant it.
+    /// The plugin has no grant for it. The message names the permission and says how to grant it.
     Denied(String),
-    /// The question is not one. The text says why.
+    /// The question is invalid. The message gives the reason.
     Invalid(String),
-    /// A limit of the host. The text says which.
+    /// A limit of the host is reached. The message names it.
     Limit(String),
-    /// The client was asked and did not answer, or not with an answer to the question.
+    /// The client did not answer, or its answer does not match the question.
     Failed(String),
 }
 
@@ -149,8 +150,8 @@ pub fn can_ask(kind: Kind) -> bool {
     host::can_ask(kind)
 }
 
-/// Asks the user to fill in a form. `schema` is a JSON Schema: an object whose properties are
-/// texts, numbers, truth values, or choices of texts.
+/// Asks the user to fill in a form. `schema` is a JSON Schema of an object whose properties are
+/// strings, numbers, booleans, or enums of strings.
 ///
 /// # Errors
 /// [`Error`].
@@ -161,7 +162,7 @@ pub fn ask_form(message: impl Into<String>, schema: Value) -> Result<Reply, Erro
     }
 }
 
-/// Asks the client's model one thing and gives the text of its answer.
+/// Asks the client's model with one prompt and returns the text of its answer.
 ///
 /// # Errors
 /// [`Error`].
@@ -171,8 +172,8 @@ pub fn sample(prompt: &str, tokens_max: u32) -> Result<String, Error> {
     text(&answer).ok_or_else(mismatch)
 }
 
-/// Asks the client's model with all that MCP's `sampling/createMessage` has, and gives the whole
-/// result.
+/// Asks the client's model with the parameters of MCP's `sampling/createMessage`, and returns its
+/// complete result.
 ///
 /// # Errors
 /// [`Error`].
@@ -183,7 +184,7 @@ pub fn sample_with(parameters: Value) -> Result<Value, Error> {
     }
 }
 
-/// The places that the client works in.
+/// Returns the locations in which the client works.
 ///
 /// # Errors
 /// [`Error`].
@@ -203,17 +204,17 @@ pub fn ask(question: Question) -> Result<Answer, Error> {
     answers.pop().ok_or_else(mismatch)
 }
 
-/// Asks several questions at once and gives the answers in the same order. A call may ask 64
-/// questions in all.
+/// Asks several questions at once and returns the answers in the same order. A call may ask 64
+/// questions in total.
 ///
 /// # Errors
-/// [`Error`]; then none of the answers is there.
+/// [`Error`] if any of the answers is missing.
 pub fn ask_all(questions: Vec<Question>) -> Result<Vec<Answer>, Error> {
     host::ask(questions)
 }
 
-/// The text of a model's message: of its one item, or of several items together. `None` if there is
-/// no text.
+/// Returns the text of a model's message: of its only item, or of several items joined by line
+/// breaks. Returns `None` if there is no text.
 #[must_use]
 pub fn text(message: &Value) -> Option<String> {
     let content = message.get("content")?;
@@ -230,10 +231,10 @@ fn mismatch() -> Error {
 }
 
 impl Reply {
-    /// Reads what was filled in; `None` if the user did not fill the form in.
+    /// Reads the filled-in form. Returns `None` if the user did not fill it in.
     ///
     /// # Errors
-    /// When it is something else than was asked for.
+    /// [`ToolFailure`] if the form is not a `T`.
     pub fn read<T: DeserializeOwned>(self) -> Result<Option<T>, ToolFailure> {
         match self {
             Self::Accepted(form) => Ok(Some(serde_json::from_value(form)?)),

@@ -11,19 +11,19 @@ use crate::ToolFailure;
 pub enum Content {
     /// Text for the model.
     Text(String),
-    /// JSON text. It is handed on as it is; the host refuses what is not JSON (`InvalidResult`).
-    /// [`Content::json`] writes it.
+    /// JSON as a string, passed on unchanged. The host rejects invalid JSON (`InvalidResult`). Use
+    /// [`Content::json`] to create it.
     Json(String),
     /// Bytes with a media type.
     Blob(Blob),
-    /// Something that has an address, together with what it holds.
+    /// A resource with its content.
     Resource(Resource),
-    /// The address of something that can be read on its own.
+    /// The address of a resource that can be read separately.
     Link(Link),
 }
 
-/// The value that a model sees of a result: null, a text, or a JSON value; several items as an
-/// array of such values.
+/// Returns the value that a model sees for a result: null, a string, or a JSON value; for several
+/// items, an array of such values.
 pub(crate) fn value(contents: Vec<Content>) -> serde_json::Result<Value> {
     let mut values = contents.into_iter().map(of_item).collect::<serde_json::Result<Vec<_>>>()?;
     Ok(match values.len() {
@@ -51,24 +51,24 @@ fn of_item(content: Content) -> serde_json::Result<Value> {
 }
 
 impl Content {
-    /// Text for the model.
+    /// Creates text for the model.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A value as JSON.
+    /// Creates a JSON item from a value.
     ///
     /// # Errors
-    ///
-    /// If the value cannot be written as JSON, for example a map whose keys are not texts.
+    /// [`ToolFailure`] if the value cannot be serialized as JSON, for example a map whose keys are
+    /// not strings.
     pub fn json(value: &impl Serialize) -> Result<Self, ToolFailure> {
         serde_json::to_string(value).map(Self::Json).map_err(|error| {
             ToolFailure::new(format!("the result cannot be written as JSON: {error}")).permanent()
         })
     }
 
-    /// Bytes with a media type.
+    /// Creates an item from bytes and their media type.
     #[must_use]
     pub fn blob(media_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::Blob(Blob::new(media_type, data))
@@ -105,31 +105,31 @@ impl From<&str> for Content {
     }
 }
 
-/// Bytes with a media type: an image, an archive.
+/// Bytes with a media type, such as an image or an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blob {
-    /// For example `image/png`.
+    /// Media type, for example `image/png`.
     pub media_type: String,
-    /// The bytes themselves.
+    /// The bytes.
     pub data: Vec<u8>,
 }
 
 impl Blob {
-    /// Bytes with a media type.
+    /// Creates a blob.
     #[must_use]
     pub fn new(media_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self { media_type: media_type.into(), data: data.into() }
     }
 }
 
-/// Something that has an address, together with what it holds.
+/// A resource with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// Address of the source.
+    /// Address of the resource.
     pub uri: String,
-    /// For example `text/markdown`.
+    /// Media type, for example `text/markdown`.
     pub media_type: Option<String>,
     /// Content.
     pub body: ResourceBody,
@@ -145,19 +145,19 @@ pub enum ResourceBody {
 }
 
 impl Resource {
-    /// A text from somewhere.
+    /// Creates a resource with text.
     #[must_use]
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), media_type: None, body: ResourceBody::Text(text.into()) }
     }
 
-    /// Bytes from somewhere.
+    /// Creates a resource with bytes.
     #[must_use]
     pub fn blob(uri: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self { uri: uri.into(), media_type: None, body: ResourceBody::Blob(data.into()) }
     }
 
-    /// With a media type.
+    /// Sets the media type.
     #[must_use]
     pub fn media_type(mut self, media_type: impl Into<String>) -> Self {
         self.media_type = Some(media_type.into());
@@ -165,7 +165,7 @@ impl Resource {
     }
 }
 
-/// The address of something that can be read on its own.
+/// The address of a resource that can be read separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
@@ -173,18 +173,18 @@ pub struct Link {
     pub uri: String,
     /// Display name.
     pub name: String,
-    /// For example `text/csv`.
+    /// Media type, for example `text/csv`.
     pub media_type: Option<String>,
 }
 
 impl Link {
-    /// The address of something.
+    /// Creates a link.
     #[must_use]
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), media_type: None }
     }
 
-    /// With a media type.
+    /// Sets the media type.
     #[must_use]
     pub fn media_type(mut self, media_type: impl Into<String>) -> Self {
         self.media_type = Some(media_type.into());

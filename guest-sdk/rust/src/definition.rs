@@ -4,44 +4,44 @@ use serde_json::Value;
 
 use crate::{Arguments, Content, ToolFailure};
 
-/// Something a model can call. `#[tool]` implements it; by hand it is worth it for a schema that is
-/// not known from types.
+/// A tool that a model can call. `#[tool]` implements this trait. Implement it by hand if the
+/// schema is not known from types.
 pub trait Tool {
-    /// 1 to 128 characters out of `A-Z a-z 0-9 _ . -`, unique within the plugin.
+    /// Name of the tool: 1 to 128 characters from `A-Z a-z 0-9 _ . -`, unique within the plugin.
     const NAME: &'static str;
 
-    /// Returns the definition that the host reads when the plugin is installed. Always the same
-    /// answer.
+    /// Returns the definition, which the host reads when the plugin is installed. It must always be
+    /// the same.
     fn definition() -> Definition;
 
     /// Runs the tool.
     ///
     /// # Errors
-    ///
-    /// What the tool reports to the model, and arguments that do not fit [`Self::definition`].
+    /// A failure that the tool reports to the model, also for arguments that do not match
+    /// [`Self::definition`].
     fn call(arguments: Arguments) -> Result<Vec<Content>, ToolFailure>;
 }
 
-/// A tool as it is published.
+/// Published definition of a tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Definition {
-    /// The name of [`Tool::NAME`].
+    /// Name of the tool, from [`Tool::NAME`].
     pub name: &'static str,
-    /// A short name for users.
+    /// Display name for users.
     pub title: Option<&'static str>,
     /// Purpose of the tool and when to use it, for the model.
     pub description: &'static str,
-    /// A JSON Schema 2020-12 object schema.
+    /// JSON Schema 2020-12 object schema of the arguments.
     pub input_schema: Value,
-    /// The schema of the value of a success, if it is published.
+    /// Schema of the value of a success, if it is published.
     pub output_schema: Option<Value>,
     /// Hints for approvals and model choice.
     pub annotations: Annotations,
 }
 
 impl Definition {
-    /// A definition with nothing but what is required.
+    /// Creates a definition with only the required parts.
     #[must_use]
     pub fn new(name: &'static str, description: &'static str, input_schema: Value) -> Self {
         Self {
@@ -55,18 +55,18 @@ impl Definition {
     }
 }
 
-/// Hints about what a call does, as in MCP. They grant nothing, and `None` means unknown.
+/// Hints about the effects of a call, as in MCP. They grant nothing, and `None` means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// The tool changes nothing.
+    /// True if the tool changes nothing.
     pub read_only: Option<bool>,
-    /// The tool may destroy something: delete, overwrite, send.
+    /// True if the tool may destroy something: delete, overwrite, send.
     pub destructive: Option<bool>,
-    /// Calling twice with the same arguments changes nothing more.
+    /// True if a second call with the same arguments has no further effect.
     pub idempotent: Option<bool>,
-    /// The tool reaches things outside the host, such as the network.
+    /// True if the tool accesses systems outside the host, such as the network.
     pub open_world: Option<bool>,
-    /// The tool may take minutes.
+    /// True if the tool may take minutes.
     pub long_running: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Failure of a tool: the error that a model sees.
+//! Failures of tools: the errors that a model sees.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A failure that the tool reports in words, so that the model can correct itself.
+/// Failure that the tool reports with a message, so that the model can correct itself.
 ///
-/// Every standard error becomes one, so `?` works in a function that returns
-/// `Result<_, ToolFailure>`. (For that reason it is no [`std::error::Error`] itself.)
+/// Every standard error converts to a failure, so `?` works in a function that returns
+/// `Result<_, ToolFailure>`. (Therefore this type cannot implement [`std::error::Error`] itself.)
 ///
 /// ```
 /// # use cofferdam_sdk::ToolFailure;
@@ -25,7 +25,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolFailure(Box<Parts>);
 
-/// Boxed, because every tool function carries its failure in its return type.
+/// Boxed to keep the return types of tool functions small.
 #[derive(Debug, Clone, PartialEq)]
 struct Parts {
     message: String,
@@ -35,7 +35,7 @@ struct Parts {
 }
 
 impl ToolFailure {
-    /// Creates a failure from a message that says what was expected and what was found.
+    /// Creates a failure from a message, which should name what was expected and what was found.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(Box::new(Parts {
@@ -53,22 +53,22 @@ impl ToolFailure {
         self
     }
 
-    /// Trying again may help: the host may do so by itself.
+    /// Marks the failure as transient: a retry may help, and the host may retry the call by itself.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.0.transient = Some(true);
         self
     }
 
-    /// Trying again cannot help.
+    /// Marks the failure as permanent: a retry cannot help.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.0.transient = Some(false);
         self
     }
 
-    /// An error value that the model sees instead of message and suggestion. One that cannot be
-    /// written as JSON is left out, so that the message is still there.
+    /// Sets an error value that the model sees instead of message and suggestion. A value that
+    /// cannot be serialized as JSON is dropped, so that the model sees the message.
     #[must_use]
     pub fn value(mut self, value: impl Serialize) -> Self {
         self.0.value = serde_json::to_value(value).ok();
@@ -87,7 +87,7 @@ impl ToolFailure {
         self.0.suggestion.as_deref()
     }
 
-    /// Returns whether trying again may help, if that was said.
+    /// Returns whether a retry may help, or `None` if unknown.
     #[must_use]
     pub fn is_transient(&self) -> Option<bool> {
         self.0.transient
@@ -110,14 +110,14 @@ impl fmt::Display for ToolFailure {
     }
 }
 
-/// The error and its causes, as `error: cause: cause of the cause`.
+/// Makes a message of the error and its causes: `error: cause: cause of the cause`.
 impl<E: Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // Many errors repeat their cause in their own text.
+            // Many errors already contain the message of their cause.
             if !message.contains(&text) {
                 message = message + ": " + &text;
             }

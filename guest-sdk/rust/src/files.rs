@@ -1,15 +1,14 @@
-//! The file stores that were granted to the plugin, without a file system between.
+//! The file stores that are granted to the plugin, without a file system in between.
 //!
-//! The standard library sees the same stores: one called `data` is the directory `/data`, and
-//! `std::fs` is the way to go for most tools. This module adds what a file system has not: search
-//! at the host's speed, globs, exclusive creation and replacement of whole files in one step, and
-//! errors that say which limit was met.
+//! The standard library sees the same stores: the store `data` is the directory `/data`. For most
+//! tools `std::fs` is the better choice. This module adds a search that the host runs, globs,
+//! atomic creation and replacement of whole files, and errors that name the limit that was reached.
 //!
 //! The changes of a call become visible to others together when the tool has succeeded. If it
-//! fails, none remain.
+//! fails, the host drops them all.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/files`. In a unit test
-//! the stores are those of a [`testing::Host`](crate::testing::Host).
+//! A component that does not use this module does not import `cofferdam:plugin/files`. In a unit
+//! test the stores are those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! use cofferdam_sdk::files::{Query, Store};
@@ -23,22 +22,22 @@
 
 use std::fmt;
 
-/// A store. Naming one asks for nothing: whether it was granted shows when it is used.
+/// Store with a given name. The name is not checked until the store is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     name: String,
 }
 
-/// A store that was granted.
+/// Granted store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedStore {
-    /// Its name.
+    /// Name of the store.
     pub name: String,
-    /// True if something can be changed in it.
+    /// True if the plugin may change files.
     pub writable: bool,
 }
 
-/// The two kinds of entries.
+/// Type of an entry in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -56,17 +55,16 @@ pub struct Stat {
     pub bytes: u64,
 }
 
-/// A line of a listing.
+/// Entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name; below the listed directory a path from there.
+    /// Name. Below the listed directory, the path relative to it.
     pub name: String,
     /// File or directory.
     pub kind: Kind,
 }
 
-/// Query of a search. Case does not count and directories below are searched, unless it says
-/// otherwise.
+/// Parameters of a search. By default it ignores case and includes subdirectories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pattern: String,
@@ -78,107 +76,108 @@ pub struct Query {
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchMatches {
-    /// The matching files, bytewise by path.
+    /// The matching files, sorted bytewise by path.
     pub matches: Vec<Match>,
-    /// True if something was left out because there was too much.
+    /// True if matches were dropped because there were too many.
     pub is_truncated: bool,
 }
 
 /// A file with at least one matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// Its path in the store.
+    /// Path of the file in the store.
     pub path: String,
     /// The text around the first match.
     pub snippet: String,
-    /// The matching lines, each with its number from 1.
+    /// The matching lines, each with its number, from 1.
     pub lines: Vec<(u64, String)>,
 }
 
-/// Error of an operation that was refused. It has changed nothing.
+/// Error of an operation. A failed operation has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// No store of that name was granted.
+    /// No store of this name is granted.
     UnknownStore,
-    /// No regular file, or no directory, at that path.
+    /// There is no regular file, or no directory, at the path.
     NotFound,
-    /// The path is taken.
+    /// The path exists already.
     AlreadyExists,
-    /// The path, or one above it, is taken by something of another kind.
+    /// The path, or one of its parents, is an entry of another type.
     WrongType(String),
     /// The path breaks a rule.
     InvalidPath(String),
-    /// The store may only be read.
+    /// The store is read-only.
     ReadOnly,
-    /// The grant does not reach that far.
+    /// The grant does not allow the operation.
     Denied(String),
-    /// A limit of the store or of the call.
+    /// A limit of the store or of the call is reached.
     Limit(String),
-    /// A pattern is not valid.
+    /// A glob or a regex is invalid.
     InvalidPattern(String),
-    /// Content that should be text is not UTF-8.
+    /// The content is not UTF-8.
     NotText,
-    /// The store cannot be reached, or another writer has changed the file meanwhile. Trying again
+    /// The store cannot be reached, or another writer has changed the file in the meantime. A retry
     /// may help.
     Unavailable,
 }
 
-/// The stores that were granted, by name.
+/// Returns the granted stores, sorted by name.
 #[must_use]
 pub fn granted() -> Vec<GrantedStore> {
     host::granted()
 }
 
 impl Store {
-    /// The store called `name`.
+    /// Returns the store called `name`.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into() }
     }
 
-    /// Returns the metadata of `path`; `""` is the root.
+    /// Returns the metadata of the entry at `path`; `""` is the root.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if nothing is.
+    /// [`Error::NotFound`] if nothing is there.
     pub fn stat(&self, path: &str) -> Result<Stat, Error> {
         host::stat(&self.name, path)
     }
 
-    /// The whole content of a file.
+    /// Returns the whole content of a file.
     ///
     /// # Errors
-    /// [`Error::NotFound`], also for a directory; [`Error::Limit`] when it is larger than a call
-    /// may hold.
+    /// [`Error::NotFound`], also for a directory; [`Error::Limit`] if the content is larger than a
+    /// call may hold.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.read_range(path, 0, u64::MAX)
     }
 
-    /// The whole content of a text file.
+    /// Returns the whole content of a text file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), and [`Error::NotText`].
+    /// Like [`read`](Self::read), and [`Error::NotText`].
     pub fn read_to_string(&self, path: &str) -> Result<String, Error> {
         String::from_utf8(self.read(path)?).map_err(|_| Error::NotText)
     }
 
-    /// At most `length` bytes from `offset` on; fewer where the file ends.
+    /// Reads at most `length` bytes from `offset`; fewer at the end of the file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// Like [`read`](Self::read).
     pub fn read_range(&self, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
         host::read(&self.name, path, offset, length)
     }
 
-    /// Writes a new file in one step and creates missing directories above it.
+    /// Writes a new file atomically and creates missing parent directories.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`]; of several that create it at the same time exactly one succeeds.
+    /// [`Error::AlreadyExists`] if the file exists. Of several concurrent creators exactly one
+    /// succeeds.
     pub fn create(&self, path: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
         host::create(&self.name, path, content.as_ref())
     }
 
-    /// Writes a whole file in one step, whether it is there or not, and creates missing directories
-    /// above it.
+    /// Writes a whole file atomically, whether it exists or not, and creates missing parent
+    /// directories.
     ///
     /// # Errors
     /// [`Error::WrongType`], [`Error::Limit`], [`Error::ReadOnly`].
@@ -194,16 +193,16 @@ impl Store {
         host::delete(&self.name, path)
     }
 
-    /// Creates a directory and missing ones above it.
+    /// Creates a directory and its missing parents.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if it is there.
+    /// [`Error::AlreadyExists`] if it exists.
     pub fn create_directory(&self, path: &str) -> Result<(), Error> {
         host::create_directory(&self.name, path)
     }
 
-    /// The children of a directory: directories first, then files, each bytewise by name. A missing
-    /// directory has none.
+    /// Returns the entries of a directory: directories first, then files, each sorted bytewise by
+    /// name. A missing directory has none.
     ///
     /// # Errors
     /// [`Error::InvalidPath`], [`Error::Limit`].
@@ -211,11 +210,12 @@ impl Store {
         host::list(&self.name, directory, None, false)
     }
 
-    /// Everything below a directory whose path matches `glob`: `*`, `?`, `**`, `[ab]`, `{a,b}`,
-    /// case ignored; a pattern without `/` is compared with the last part of the path.
+    /// Returns all entries below a directory whose path matches `glob`: `*`, `?`, `**`, `[ab]`,
+    /// `{a,b}`, case ignored. A pattern without `/` is matched against the last segment of the
+    /// path.
     ///
     /// # Errors
-    /// As for [`list`](Self::list), and [`Error::InvalidPattern`].
+    /// Like [`list`](Self::list), and [`Error::InvalidPattern`].
     pub fn find(&self, directory: &str, glob: &str) -> Result<Vec<Entry>, Error> {
         host::list(&self.name, directory, Some(glob), true)
     }
@@ -230,27 +230,27 @@ impl Store {
 }
 
 impl Query {
-    /// A search for `pattern`, in the syntax of the Rust `regex` crate, matched per line; at most
-    /// 256 characters.
+    /// Creates a query for `pattern`, in the syntax of the Rust `regex` crate, matched per line; at
+    /// most 256 characters.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self { pattern: pattern.into(), glob: None, is_case_sensitive: false, is_recursive: true }
     }
 
-    /// Only in files whose path matches.
+    /// Searches only files whose path matches the glob.
     #[must_use]
     pub fn glob(mut self, glob: impl Into<String>) -> Self {
         self.glob = Some(glob.into());
         self
     }
 
-    /// Upper and lower case differ.
+    /// Makes the search case-sensitive.
     #[must_use]
     pub fn case_sensitive(mut self) -> Self {
         self.is_case_sensitive = true;
         self
     }
 
-    /// Only the files of the directory itself.
+    /// Searches only the files of the directory itself, not of its subdirectories.
     #[must_use]
     pub fn direct(mut self) -> Self {
         self.is_recursive = false;

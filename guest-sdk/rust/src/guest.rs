@@ -1,5 +1,4 @@
-//! The component's side of `wit/`. Definitions and results are turned into what the interface
-//! speaks; decisions are made elsewhere.
+//! Exports the interface of `wit/` from the component. Only converts types.
 
 use crate::plugin::{Entry, Plugin, call};
 use crate::{Blob, Content, Definition, Link, Resource, ResourceBody, ToolFailure};

@@ -25,13 +25,12 @@
 //! # }
 //! ```
 //!
-//! [`tool`] says what can be a parameter and a result, [`plugin!`] makes the component, [`testing`]
-//! calls a tool as the host does, without a host. A component imports what its tools use and
-//! nothing else: a tool that never asks for [`call::progress`] gives a component that could not
-//! report any.
+//! [`tool`] documents parameters and results, [`plugin!`] exports the component, and [`testing`]
+//! calls a tool as the host does, without a host. A component imports only what its tools use:
+//! without a call of [`call::progress`], the component cannot report progress.
 //!
-//! Nothing here panics on what a model can send. A panic in a tool ends the call, and all that the
-//! model learns is `Trap.Unreachable`: return a [`ToolFailure`] for what can go wrong.
+//! The SDK does not panic on any input of a model. A panic in a tool ends the call, and the model
+//! sees only `Trap.Unreachable`. Therefore return a [`ToolFailure`] for expected errors.
 
 mod arguments;
 pub mod call;
@@ -60,51 +59,52 @@ pub use {schemars, serde, serde_json};
 
 /// Makes a tool of a function.
 ///
-/// The function stays what it was and can be called and tested like any other. Beside it appears a
-/// type of the same name that implements [`Tool`]; `use text::word_count` brings both. A module of
-/// that name cannot stand beside them: leave the tool in its module and pass the path,
+/// The function stays as it is and can be called and tested like any other. The macro adds a type
+/// with the same name that implements [`Tool`]; `use text::word_count` imports both. A module
+/// cannot have the same name in the same scope: leave the tool in its module and pass the path,
 /// `plugin!(word_count::word_count)`.
 ///
 /// # What the model sees
 ///
-/// The doc comment of the function is the description of the tool. It is required: a model knows
-/// nothing else of the tool. The doc comment of a parameter is the description of that argument.
+/// The doc comment of the function is the description of the tool. It is required, because a model
+/// knows nothing else about the tool. The doc comment of a parameter is the description of that
+/// argument.
 ///
-/// | parameter | the model may |
+/// | parameter | the model |
 /// |---|---|
-/// | `name: T` | not leave it out |
-/// | `name: Option<T>` | leave it out or send null: `None` |
-/// | `#[tool(default = …)] name: T` | leave it out or send null: the default |
-/// | `#[tool(default)] name: T` | the same with `T::default()` |
+/// | `name: T` | must send it |
+/// | `name: Option<T>` | may omit it or send null: `None` |
+/// | `#[tool(default = …)] name: T` | may omit it or send null: the default |
+/// | `#[tool(default)] name: T` | may omit it or send null: `T::default()` |
 ///
-/// `T` is anything that owns its value and implements `serde::Deserialize` and
-/// [`schemars::JsonSchema`]: derive both for structs and enums of your own (and `serde::Serialize`
-/// to use one with a default). Their doc comments are published too. The host checks and converts
-/// what the model sent before the tool runs.
+/// `T` is any type that owns its value and implements `serde::Deserialize` and
+/// [`schemars::JsonSchema`]. Derive both for your own structs and enums (and `serde::Serialize` for
+/// a parameter with a default). Their doc comments are published too. The host checks and converts
+/// the model's arguments before the tool runs.
 ///
 /// # What a function may return
 ///
 /// | return type | result |
 /// |---|---|
-/// | `String`, `&'static str` | a text |
+/// | `String`, `&'static str` | a string |
 /// | anything that implements `serde::Serialize` | a JSON value |
 /// | `()` | null |
-/// | [`Content`], `Vec<Content>`, [`Blob`], [`Resource`], [`Link`] | just that |
+/// | [`Content`], `Vec<Content>`, [`Blob`], [`Resource`], [`Link`] | exactly these items |
 /// | `Result<T, E>` with one of these as `T` | the same, or a failure; `E` is [`ToolFailure`] or any standard error |
 ///
 /// # Options
 ///
 /// `#[tool(name = "…", title = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
 ///
-/// - `name`: instead of the function's name.
-/// - `title`: a short name for users.
-/// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` is `read_only = true`;
-///   a hint that is not given is unknown.
-/// - `output_schema`: publishes the schema of the return type, which then implements
+/// - `name`: replaces the function's name.
+/// - `title`: a display name for users.
+/// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` means
+///   `read_only = true`; a missing hint means unknown.
+/// - `output_schema`: publishes the schema of the return type, which must implement
 ///   [`schemars::JsonSchema`]. The host checks each result against it.
 pub use cofferdam_sdk_macros::tool;
 
-/// Support for the code that the macros generate. Not for use by hand, and free to change.
+/// Items for the code that the macros generate. Not for direct use; it can change at any time.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(target_arch = "wasm32")]

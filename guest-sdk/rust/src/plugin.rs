@@ -1,8 +1,8 @@
-//! Several tools as one component.
+//! Exports several tools as one component.
 
 use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 
-/// Exports tools as a component. Once per crate, with the tools' paths:
+/// Exports tools as a component. Use it once per crate, with the paths of the tools:
 ///
 /// ```
 /// mod text {
@@ -17,11 +17,12 @@ use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 /// # fn main() {}
 /// ```
 ///
-/// With `; manifest = "plugin.toml"` at the end the file of that name, next to `Cargo.toml`,
-/// becomes a part of the component: it says which files, hosts, secrets and limits the tools need.
+/// With `; manifest = "plugin.toml"` at the end, the macro embeds the file of that name, next to
+/// `Cargo.toml`, in the component. It declares which files, hosts, secrets and limits the tools
+/// need.
 ///
 /// The crate is a `cdylib` and is built with `cargo build --release --target wasm32-wasip2`. On
-/// other targets the macro checks and exports nothing, so that `cargo test` works.
+/// other targets the macro only checks the tools and exports nothing, so that `cargo test` works.
 #[macro_export]
 macro_rules! plugin {
     () => {
@@ -48,7 +49,7 @@ macro_rules! plugin {
             struct Plugin;
 
             impl $crate::__private::Plugin for Plugin {
-                /// In the order in which they were given.
+                /// The tools, in the order of the macro's arguments.
     const TOOLS: &'static [$crate::__private::Entry] =
                     &[$($crate::__private::Entry::of::<$tool>()),+];
             }
@@ -61,13 +62,13 @@ macro_rules! plugin {
     };
 }
 
-/// The tools that `plugin!` exports.
+/// Tools that `plugin!` exports.
 pub trait Plugin {
-    /// In the order in which they were given.
+    /// The tools, in the order of the macro's arguments.
     const TOOLS: &'static [Entry];
 }
 
-/// A [`Tool`] as a value.
+/// Name and functions of a [`Tool`].
 #[derive(Debug)]
 pub struct Entry {
     pub(crate) name: &'static str,
@@ -77,14 +78,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry of a tool.
+    /// Creates the entry of a tool.
     #[must_use]
     pub const fn of<T: Tool>() -> Self {
         Self { name: T::NAME, definition: T::definition, call: T::call }
     }
 }
 
-/// Runs the tool of that name.
+/// Runs the tool called `name`.
 #[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "a component calls"))]
 pub(crate) fn call(
     tools: &[Entry],
@@ -97,8 +98,8 @@ pub(crate) fn call(
     (tool.call)(Arguments::parse(tool.name, arguments)?)
 }
 
-/// Fails to compile where a host would refuse the plugin: more than 128 tools, or two names that
-/// differ at most by case.
+/// Fails to compile if a host would reject the plugin: for more than 128 tools, or two names that
+/// are equal apart from case.
 pub const fn check_names(tools: &[Entry]) {
     assert!(tools.len() <= 128, "a plugin has at most 128 tools");
     let mut rest = tools;

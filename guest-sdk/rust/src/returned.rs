@@ -1,9 +1,9 @@
-//! From what a function returns to what the host gets.
+//! Converts return values of tool functions to results for the host.
 //!
-//! Rust picks an inherent method before a trait's method of the same name. That is how one spelling
-//! in generated code treats `Result`, `String` and the other special types apart from every
-//! `Serialize` type, which no trait could do without specialization. It works because the types are
-//! known where the macro is expanded.
+//! Rust prefers an inherent method to a trait's method of the same name. Generated code uses this
+//! to call one name for all types: `Result`, `String` and the other special types have an inherent
+//! method, all other `Serialize` types use the trait. A trait would need specialization for this.
+//! It works because the types are known at the macro's expansion.
 
 #![expect(
     missing_docs,
@@ -30,7 +30,7 @@ impl<T, E> ReturnValue<Result<T, E>> {
     }
 }
 
-/// Every other type is a success.
+/// Outcome of every type that is not a `Result`: success.
 pub trait PlainOutcome<T> {
     fn outcome(self) -> Result<T, ToolFailure>;
 }
@@ -41,7 +41,7 @@ impl<T> PlainOutcome<T> for ReturnValue<T> {
     }
 }
 
-/// The value of a success.
+/// Value of a success.
 #[derive(Debug)]
 pub struct Value<T>(pub T);
 
@@ -95,7 +95,7 @@ impl Value<Link> {
     }
 }
 
-/// Every other type is written as JSON.
+/// Contents of every other type: its JSON.
 pub trait JsonContents<T> {
     fn contents(self) -> Contents
     where
@@ -111,7 +111,7 @@ impl<T> JsonContents<T> for Value<T> {
     }
 }
 
-/// A return type, without a value.
+/// Return type without a value.
 #[derive(Debug)]
 pub struct Returns<T>(PhantomData<fn() -> T>);
 
@@ -129,7 +129,7 @@ impl<T> Returns<T> {
 }
 
 impl<T, E> Returns<Result<T, E>> {
-    /// Only successes have a schema.
+    /// Returns the schema of a success. Failures have no schema.
     #[must_use]
     pub fn schema(&self) -> serde_json::Value
     where
@@ -139,7 +139,7 @@ impl<T, E> Returns<Result<T, E>> {
     }
 }
 
-/// The schema of every other type.
+/// Schema of every type that is not a `Result`.
 pub trait PlainSchema<T> {
     fn schema(&self) -> serde_json::Value
     where

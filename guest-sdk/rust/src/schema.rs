@@ -1,8 +1,8 @@
-//! JSON Schemas from types.
+//! Makes JSON Schemas from types.
 //!
-//! Schemas are written out in place: several model APIs mishandle `$ref`. Only a type that contains
-//! itself is left in `$defs`. What [`tidy`] changes makes a schema easier on models and hosts and
-//! describes the same values.
+//! Schemas are inlined, because several model APIs mishandle `$ref`. Only recursive types stay in
+//! `$defs`. [`tidy`] makes a schema easier for models and hosts without changing which values are
+//! valid.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The schema of a tool's arguments, grown property by property.
+/// Builder for the schema of a tool's arguments.
 #[derive(Debug)]
 pub struct ObjectSchema {
     generator: SchemaGenerator,
@@ -25,7 +25,7 @@ impl Default for ObjectSchema {
 }
 
 impl ObjectSchema {
-    /// The schema of a tool without parameters.
+    /// Creates the schema of a tool without parameters.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl ObjectSchema {
         }
     }
 
-    /// A property that has to be there unless it accepts null.
+    /// Adds a property, which is required unless it accepts null.
     pub fn property<T: JsonSchema>(&mut self, name: &str, description: &str) {
         let schema = self.generator.subschema_for::<T>();
         if !accepts_null(schema.as_value()) {
@@ -44,7 +44,7 @@ impl ObjectSchema {
         self.insert(name, description, schema, None);
     }
 
-    /// A property that may be left out.
+    /// Adds an optional property with a default.
     pub fn defaulted<T: JsonSchema + Serialize>(
         &mut self,
         name: &str,
@@ -52,7 +52,7 @@ impl ObjectSchema {
         default: T,
     ) {
         let schema = self.generator.subschema_for::<T>();
-        // A default that is not JSON cannot be published; the guest still fills it in.
+        // A default that is not JSON cannot be published. The guest uses it in any case.
         self.insert(name, description, schema, serde_json::to_value(default).ok());
     }
 
@@ -72,7 +72,7 @@ impl ObjectSchema {
         self.properties.insert(name.to_owned(), schema.to_value());
     }
 
-    /// The whole schema.
+    /// Returns the complete schema.
     #[must_use]
     pub fn finish(self) -> Value {
         let mut schema = Map::new();
@@ -85,7 +85,7 @@ impl ObjectSchema {
     }
 }
 
-/// The schema of what `T` looks like when it is written.
+/// Returns the schema of a serialized `T`.
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     let mut generator = settings().for_serialize().into_generator();
     let schema = generator.subschema_for::<T>();
@@ -115,7 +115,8 @@ fn tidy(schema: &mut Schema) {
     join_documented_members(object);
 }
 
-/// `usize` and `isize` have 32 bits in a guest, and hosts know no format `uint`.
+/// Sets the format of `usize` and `isize`, which have 32 bits in a guest. Hosts do not know the
+/// format `uint`.
 fn fix_size_format(schema: &mut Map<String, Value>) {
     let format = match schema.get("format").and_then(Value::as_str) {
         Some("uint") => "uint32",
@@ -125,9 +126,9 @@ fn fix_size_format(schema: &mut Map<String, Value>) {
     schema.insert("format".to_owned(), format.into());
 }
 
-/// An enum whose members have doc comments comes as `oneOf` with one branch per member. As a plain
-/// `enum` it is understood by more models, and a wrong word gets the list of right ones as its
-/// answer. The comments move to the description.
+/// Joins the branches of an enum whose members have doc comments, which schemars writes as `oneOf`,
+/// into a plain `enum`. More models understand it, and for an invalid value the host's error lists
+/// the valid ones. The comments move to the description.
 fn join_documented_members(schema: &mut Map<String, Value>) {
     let Some(branches) = schema.get("oneOf").and_then(Value::as_array) else { return };
     let mut members = Vec::new();
@@ -152,7 +153,7 @@ fn join_documented_members(schema: &mut Map<String, Value>) {
     }
 }
 
-/// The members that a branch of such an enum stands for.
+/// Returns the members of one branch of such an enum.
 fn words(branch: &Value) -> Option<Vec<Value>> {
     match (branch.get("const"), branch.get("enum")) {
         (Some(word), _) => Some(vec![word.clone()]),
@@ -161,8 +162,8 @@ fn words(branch: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns whether null fits a schema, so that the argument may be left out. A reference counts as
-/// no: the type that it stands for contains itself and is a struct or an enum with content.
+/// Returns whether null matches a schema, so that the argument is optional. A reference does not
+/// count: it stands for a recursive type, which is a struct or an enum with content.
 fn accepts_null(schema: &Value) -> bool {
     let null = Value::Null;
     match schema {

@@ -1,11 +1,11 @@
-//! Secrets that the user has granted by name.
+//! Secrets that are granted to the plugin by name.
 //!
-//! A tool that only sends a secret in a request does not need this: the user can bind the secret to
-//! the request, and the tool never sees it. In a unit test the secrets are those of a
+//! A tool that only sends a secret in a request does not need this module: the user can bind the
+//! secret to the request, and the tool never sees it. In a unit test the secrets are those of a
 //! [`testing::Host`](crate::testing::Host).
 
-/// The value of a secret; `None` if it was not granted, whether there is one or not. The manifest
-/// of the plugin has to ask for it: `secrets = ["github"]`.
+/// Returns the value of a secret, or `None` if it is not granted, whether it exists or not. The
+/// manifest of the plugin must request it: `secrets = ["github"]`.
 ///
 /// ```
 /// # use cofferdam_sdk::ToolFailure;

@@ -1,4 +1,4 @@
-//! Calls tools the way the host does, through their JSON face and without a host.
+//! Calls tools as the host does, with JSON, but without a host.
 //!
 //! ```
 //! use cofferdam_sdk::{json, testing, tool};
@@ -13,12 +13,11 @@
 //! assert_eq!(testing::definition::<add>().input_schema["required"], json!(["a"]));
 //! ```
 //!
-//! A [`Host`] in memory grants stores, secrets, other tools and a client. Without one nothing is
-//! granted and nobody listens.
+//! A [`Host`] in memory grants stores, secrets, other tools and a client. Without one, nothing is
+//! granted, and progress and log lines are dropped.
 //!
-//! Missing arguments get their defaults here as they do in the host. What else the host does with
-//! what a model sends (converting `"2"` to 2, checking it against the schema, dropping unknown
-//! keys) does not happen.
+//! Missing arguments get their defaults as in the host. Other steps of the host do not happen:
+//! converting `"2"` to 2, checking against the schema, dropping unknown keys.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod host;
@@ -32,28 +31,26 @@ use serde_json::Value;
 
 use crate::{Arguments, Content, Definition, Tool, ToolFailure, content};
 
-/// Calls a tool and gives the value that the model would see: null, a text, or a JSON value;
-/// several items come as an array of such values, and a blob as its media type and its length,
-/// `{"media_type": …, "bytes": …}`; a resource with a text as
-/// `{"uri": …, "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
+/// Calls a tool and returns the value that the model would see: null, a string, or a JSON value;
+/// for several items, an array of such values. A blob is shown as `{"media_type": …, "bytes": …}`
+/// with its length, a resource with text as `{"uri": …, "media_type": …, "text": …}`, and a link as
+/// `{"uri": …, "name": …, "media_type": …}`.
 ///
 /// # Errors
-///
-/// What the tool reports, arguments that do not fit, and a result that is not JSON.
+/// A failure of the tool, also for arguments that do not match, or a result that is not JSON.
 pub fn call<T: Tool>(arguments: Value) -> Result<Value, ToolFailure> {
     Ok(content::value(contents::<T>(arguments)?)?)
 }
 
-/// Calls a tool and gives the items of its result.
+/// Calls a tool and returns the items of its result.
 ///
 /// # Errors
-///
-/// What the tool reports, and arguments that do not fit.
+/// A failure of the tool, also for arguments that do not match.
 pub fn contents<T: Tool>(arguments: Value) -> Result<Vec<Content>, ToolFailure> {
     T::call(Arguments::parse(T::NAME, &arguments.to_string())?)
 }
 
-/// What the tool publishes.
+/// Returns the definition that a tool publishes.
 #[must_use]
 pub fn definition<T: Tool>() -> Definition {
     T::definition()

@@ -1,11 +1,11 @@
-//! Other tools that were granted to the plugin.
+//! Other tools that are granted to the plugin.
 //!
-//! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it
-//! changes in files belongs to the call that made it: if that fails, nothing of it remains. Tools
-//! that need the user's approval cannot be called.
+//! A called tool runs with its own grants and limits, in its own sandbox. Its file changes belong
+//! to the call that made it: if that fails, the host drops them. Tools that need the user's
+//! approval cannot be called.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. In a unit test
-//! the tools are those of a [`testing::Host`](crate::testing::Host).
+//! A component that does not use this module does not import `cofferdam:plugin/toolbox`. In a unit
+//! test the tools are those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! # fn tool() -> Result<i64, cofferdam_sdk::ToolFailure> {
@@ -22,41 +22,41 @@ use serde_json::Value;
 
 use crate::{Content, ToolFailure, content};
 
-/// Error of a call that gave no value.
+/// Error of a call without a value.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such tool was granted.
+    /// No tool of this name is granted.
     UnknownTool,
-    /// The arguments do not fit the tool's schema. The text names every problem.
+    /// The arguments do not match the tool's schema. The message names every problem.
     InvalidArguments(String),
     /// The tool reported a failure.
     Failed(ToolFailure),
-    /// The tool ended without an answer; the text is the name of the error type, for example
+    /// The tool ended with an error. The string is the name of the error type, for example
     /// `Trap.Unreachable`.
     Ended(String),
     /// Calls are nested too deeply.
     TooDeep,
-    /// The result is not JSON, although it says so.
+    /// An item of the result is declared as JSON but invalid.
     NotJson,
 }
 
-/// The names of the tools that were granted, each with its description.
+/// Returns the names of the granted tools, each with its description.
 #[must_use]
 pub fn granted() -> Vec<(String, String)> {
     host::granted()
 }
 
-/// Calls a tool and gives its value as a model would see it: null, a text or a JSON value; several
-/// items come as an array.
+/// Calls a tool and returns its value as a model would see it: null, a string or a JSON value; for
+/// several items, an array.
 ///
 /// # Errors
-/// [`Error`]. Each becomes a [`ToolFailure`] with `?`.
+/// [`Error`]. `?` turns it into a [`ToolFailure`].
 pub fn call(name: &str, arguments: &Value) -> Result<Value, Error> {
     content::value(contents(name, arguments)?).map_err(|_| Error::NotJson)
 }
 
-/// Calls a tool and gives the items of its result.
+/// Calls a tool and returns the items of its result.
 ///
 /// # Errors
 /// [`Error`].

@@ -1,4 +1,4 @@
-//! From sources to a component.
+//! Builds a component from sources.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use crate::{BuildError, Language, Project, Steps, languages, strip};
 /// Build options that do not come from the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// The names of functions stay, so that the backtrace of a trap has them.
+    /// True if function names stay in the component, for the backtraces of traps.
     pub keep_names: bool,
-    /// Directory of the WASI SDK of the Bytecode Alliance, for C and C++; the documented one if
-    /// missing.
+    /// Directory of the WASI SDK of the Bytecode Alliance, for C and C++. Defaults to the
+    /// documented directory.
     pub wasi_sdk: Option<PathBuf>,
 }
 
-/// Builds a project: runs the toolchain of its language and takes out of the component what only
+/// Builds a project: runs the toolchain of its language and removes from the component what only
 /// debuggers read.
 ///
-/// The manifest is not in it yet: the caller embeds [`Project::manifest`] and checks it.
+/// The component does not contain the manifest yet: the caller checks and embeds
+/// [`Project::manifest`].
 ///
 /// # Errors
-///
-/// When the toolchain is not there or does not succeed.
+/// [`BuildError`] if the toolchain is missing or fails.
 pub fn build(
     project: &Project,
     options: &BuildOptions,

@@ -1,4 +1,4 @@
-//! Components out of core modules.
+//! Makes components of core modules.
 
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
@@ -7,13 +7,12 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 use crate::{BuildError, wit};
 
-/// Makes a component of a core module that a compiler has linked as a reactor for the first preview
-/// of WASI, with the imports and exports of our world as the canonical ABI names them. Of the
-/// world's imports it has those that the module has.
+/// Makes a component of a core module that a compiler has linked as a reactor for WASI preview 1.
+/// Imports and exports of the module have the names that the canonical ABI gives those of the world
+/// `plugin`. The component imports what the module imports, not everything in the world.
 ///
 /// # Errors
-///
-/// When the module does not fit the world.
+/// [`BuildError::Component`] if the module does not fit the world.
 pub(crate) fn from_core_module(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     let (resolve, world) = wit::world()?;
     let mut module = module.to_vec();

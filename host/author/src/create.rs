@@ -1,4 +1,4 @@
-//! Starting a project.
+//! Creates projects from templates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,40 +8,40 @@ use crate::{Language, packed};
 
 /// Placeholder for the project's name in templates and in the names of their files.
 const NAME: &str = "{{name}}";
-/// The name as an identifier, which has no `-`.
+/// Placeholder for the project's name as an identifier, with `_` instead of `-`.
 const IDENTIFIER: &str = "{{identifier}}";
-/// Names of the SDK in programs: in Rust, and in all other languages.
+/// Names that programs use for the SDK: in Rust, and in all other languages.
 const SDK_NAMES: [&str; 2] = ["cofferdam-sdk", "cofferdam"];
-/// Marks templates that would be something to the tools of this repository under their own name,
-/// such as `Cargo.toml`.
+/// Suffix of templates that the tools of this repository would otherwise read, such as
+/// `Cargo.toml`.
 const ENDING: &str = ".in";
 
-/// Files that were written.
+/// Project that [`create`] has written.
 #[derive(Debug)]
 pub struct CreatedProject {
-    /// The project.
+    /// Directory of the project.
     pub directory: PathBuf,
-    /// Its files without those of the SDK, relative to it, sorted.
+    /// Paths of its files relative to `directory`, sorted, without those of the SDK.
     pub files: Vec<String>,
 }
 
-/// Error of creating a project.
+/// Error returned by [`create`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// The name cannot be one.
+    /// The name is not allowed.
     #[error(
         "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the \
          first one a letter"
     )]
     Name(String),
-    /// The SDK has that name, in some language.
+    /// The name is that of the SDK in some language.
     #[error("`{0}` is what the SDK is called; choose another name")]
     NameOfSdk(&'static str),
-    /// There is something already.
+    /// The path already exists.
     #[error("{} is there already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
-    /// Something cannot be written.
+    /// A file or directory cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Write {
         /// Path.
@@ -51,12 +51,11 @@ pub enum CreateError {
     },
 }
 
-/// Writes a new project into the directory `path`, whose last part is the name of the plugin:
-/// sources that build at once, a test, settings of editors, and a copy of the SDK.
+/// Writes a new project into the directory `path`: sources that build, a test, editor settings, and
+/// a copy of the SDK. The last component of `path` becomes the name of the plugin.
 ///
 /// # Errors
-///
-/// When the name cannot be one, or there is something at that path, or it cannot be written.
+/// [`CreateError`] if the name is not allowed, the path exists, or writing fails.
 pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -70,7 +69,7 @@ pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateE
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
     }
-    // Made in one step: who comes second finds it there.
+    // Creating the directory is atomic, so of two concurrent calls one fails.
     match fs::create_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(CreateError::Exists(path.to_owned()));
@@ -97,20 +96,21 @@ pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateE
         write(&sdk.join(file), bytes)?;
     }
     if language == Language::Rust {
-        // The crates take their versions from a workspace, and the macro takes the interface from
-        // beside the SDK.
+        // The crates inherit their versions from a workspace, and the macro reads the interface
+        // from a directory beside the SDK.
         write(&sdk.join("Cargo.toml"), packed::RUST_SDK_WORKSPACE.as_bytes())?;
         for (file, bytes) in packed::WIT {
             write(&sdk.join("wit").join(file), bytes)?;
         }
     }
     files.sort();
-    // A template of the language takes the place of one of all languages.
+    // A template of a language replaces the one in `all`.
     files.dedup();
     Ok(CreatedProject { directory: path.to_owned(), files })
 }
 
-/// The templates of a language by their path in the project: its own, and those of all.
+/// Returns the templates of a language with their paths in the project: those in `all`, then its
+/// own.
 fn templates(language: Language) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     let of = |folder: &'static str| {
         packed::TEMPLATES.iter().filter_map(move |(path, bytes)| {
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The copy of the SDK builds with what the SDK itself builds with.
+    /// The copy of the SDK uses the same dependency versions as the SDK in the repository.
     #[test]
     fn versions_are_those_of_the_repository() {
         let table = |text: &str| -> toml::Table {

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// Error of building a project.
+/// Error returned when a project cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A part of the toolchain is not on this machine.
+    /// A tool of the toolchain is not installed.
     #[error("{0}")]
     Missing(MissingTool),
-    /// The sources are not as the build needs them.
+    /// The sources or settings of the project are invalid.
     #[error("{0}")]
     Project(String),
-    /// There is no SDK where the project has one.
+    /// The directory of the SDK is missing.
     #[error(
         "there is no SDK at {}; `cofferdam new` puts one into each project: copy the folder `sdk` from a new one, or say where it is \
          with `[build] sdk` in plugin.toml", looked_for.display()
@@ -30,17 +30,17 @@ pub enum BuildError {
         /// Cause.
         error: std::io::Error,
     },
-    /// A program of the toolchain did not do its work.
+    /// A program of the toolchain failed.
     #[error("{step} failed ({status}){}{output}", if output.is_empty() { "" } else { ":\n" })]
     Failed {
         /// Purpose of the program.
         step: String,
         /// Exit status.
         status: ExitStatus,
-        /// Output of the program, unless it was shown already.
+        /// Output of the program, unless it was already shown.
         output: String,
     },
-    /// The core module cannot become a component.
+    /// The core module cannot be made into a component.
     #[error("the core module does not become a component: {0}")]
     Component(String),
     /// A file cannot be read.
@@ -71,15 +71,15 @@ impl BuildError {
     }
 }
 
-/// A part of a toolchain that is not there.
+/// Missing tool of a toolchain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{tool} is missing (looked for {looked_for}). Install it with\n{}", commands(install))]
 pub struct MissingTool {
-    /// Missing tool, in words: `the Go compiler, 1.24 or newer`.
+    /// The missing tool in words, such as `the Go compiler, 1.24 or newer`.
     pub tool: String,
-    /// Searched place: `go on the PATH`.
+    /// Places that were searched, such as `go on the PATH`.
     pub looked_for: String,
-    /// Commands that install it, the usual way first.
+    /// Alternative commands that install the tool, the usual one first.
     pub install: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The languages that projects are made in.
+//! The languages of plugin projects.
 
 use std::fmt;
 use std::path::Path;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 /// A language with an SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
-    /// With cargo, for `wasm32-wasip2`.
+    /// Built with cargo, for `wasm32-wasip2`.
     Rust,
-    /// With componentize-py: `CPython` inside of the component.
+    /// Built with componentize-py, which puts `CPython` into the component.
     Python,
-    /// With componentize-qjs: `QuickJS` inside of the component.
+    /// Built with componentize-qjs, which puts `QuickJS` into the component.
     JavaScript,
-    /// As JavaScript, with esbuild taking the types away.
+    /// Built like JavaScript; esbuild removes the types.
     TypeScript,
-    /// With Go's own compiler.
+    /// Built with Go's own compiler.
     Go,
-    /// With clang and the C library of WASI.
+    /// Built with clang and the C library of WASI.
     C,
-    /// With clang and the C and C++ libraries of WASI.
+    /// Built with clang and the C and C++ libraries of WASI.
     Cpp,
 }
 
 impl Language {
-    /// In the order in which users are shown them.
+    /// All languages, in the order of help texts and lists.
     pub const ALL: [Self; 7] = [
         Self::Rust,
         Self::Python,
@@ -35,7 +35,7 @@ impl Language {
         Self::Cpp,
     ];
 
-    /// As it is typed.
+    /// Returns the name of the language on the command line.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -49,8 +49,8 @@ impl Language {
         }
     }
 
-    /// Returns the commands that a new project needs once before its first build, in their order.
-    /// Empty where the toolchain brings everything.
+    /// Returns the commands that a new project needs once before its first build, in order. Empty
+    /// for toolchains that need no setup.
     #[must_use]
     pub const fn setup_commands(self) -> &'static [&'static str] {
         match self {
@@ -60,8 +60,8 @@ impl Language {
         }
     }
 
-    /// The language of a project by the files that its programmers have in every project, most
-    /// telling first. A `main.py` beside a `Cargo.toml` is a script of a Rust project.
+    /// Detects the language of a project by its files. Project files come before source files: a
+    /// `main.py` beside a `Cargo.toml` is a script of a Rust project.
     pub(crate) fn of_directory(directory: &Path) -> Option<Self> {
         let has = |name: &str| directory.join(name).is_file();
         if has("Cargo.toml") {
@@ -109,7 +109,7 @@ impl fmt::Display for Language {
     }
 }
 
-/// Error returned for a name that is no language with an SDK.
+/// Error returned for the name of a language without an SDK.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no SDK for `{0}`; there are rust, python, javascript, typescript, go, c and cpp, and every language with a \

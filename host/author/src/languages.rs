@@ -1,4 +1,4 @@
-//! One file for each toolchain.
+//! The toolchains, one module for each.
 
 pub(crate) mod c;
 pub(crate) mod go;

@@ -1,12 +1,12 @@
 //! Commands for plugin authors: create a project, and build it into a component.
 //!
 //! [`create()`] writes a project from a template, with a copy of the SDK of its language, so that
-//! it builds offline and on every later version of this host. [`Project::open`] finds out what a
-//! directory holds, and [`build()`] runs the toolchain of its language. Nothing here knows how a
-//! plugin is run: checking and calling what was built is up to the caller.
+//! it builds offline and with every later version of this host. [`Project::open`] detects what a
+//! directory contains, and [`build()`] runs the toolchain of its language. This crate does not run
+//! plugins: the caller checks and calls the component.
 //!
-//! Toolchains are found, never installed. A missing one is [`BuildError::Missing`], which names
-//! what was looked for and the packages that bring it.
+//! Toolchains are found, never installed. If one is missing, [`BuildError::Missing`] names what was
+//! searched for and the packages that contain it.
 
 mod build;
 mod component;

@@ -1,10 +1,10 @@
-//! Files that are a part of the crate: see `build.rs`.
+//! Files that `build.rs` packs into the crate.
 
 use crate::Language;
 
 include!(concat!(env!("OUT_DIR"), "/packed.rs"));
 
-/// The files of the SDK that projects in a language use.
+/// Returns the files of the SDK for a language.
 pub(crate) fn sdk(language: Language) -> &'static [(&'static str, &'static [u8])] {
     match language {
         Language::Rust => SDK_RUST,
@@ -15,5 +15,5 @@ pub(crate) fn sdk(language: Language) -> &'static [(&'static str, &'static [u8])
     }
 }
 
-/// The workspace that a copy of the Rust SDK stands in.
+/// `Cargo.toml` of the workspace around a copy of the Rust SDK.
 pub(crate) const RUST_SDK_WORKSPACE: &str = include_str!("../templates/sdk-workspace.toml");

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use crate::read::read_text;
 use crate::{BuildError, Language};
 
-/// The manifest of a plugin. Its table `[build]` is for here and does not become a part of the
-/// component.
+/// File name of a plugin's manifest. Its table `[build]` is only for this crate and is not embedded
+/// in the component.
 pub(crate) const MANIFEST: &str = "plugin.toml";
-/// Longest file that is read for settings.
+/// Maximum length of a settings file.
 pub(crate) const SETTINGS_BYTES_MAX: u64 = 262_144;
 
 /// A directory with the sources of a plugin.
@@ -25,17 +25,18 @@ pub struct Project {
     manifest: Option<String>,
 }
 
-/// `[build]` in `plugin.toml`: what cannot be found out from the files.
+/// The table `[build]` of `plugin.toml`: settings that the files of the project do not show.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct BuildTable {
-    /// The name of the component, without ending.
+    /// Name of the component, without extension.
     pub name: Option<String>,
-    /// The language, as it is given to `cofferdam new`.
+    /// Language, as in `cofferdam new --lang`.
     pub language: Option<String>,
-    /// The main file of a Python or JavaScript project, relative to the directory.
+    /// Main file of a Python or JavaScript project, or package with `main` of a Go project,
+    /// relative to the directory.
     pub entry: Option<PathBuf>,
-    /// The files of a C or C++ project, as globs relative to the directory.
+    /// Source files of a C, C++ or Python project, as globs relative to the directory.
     pub sources: Vec<String>,
     /// Additional flags of a C or C++ compiler.
     pub flags: Vec<String>,
@@ -47,7 +48,7 @@ pub struct BuildTable {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectError {
-    /// There is no such directory.
+    /// The directory does not exist.
     #[error("{} is not a directory", .0.display())]
     NoDirectory(PathBuf),
     /// A file cannot be read.
@@ -58,10 +59,10 @@ pub enum ProjectError {
         /// Cause.
         error: std::io::Error,
     },
-    /// A file is longer than any that the user writes.
+    /// A settings file is longer than the limit.
     #[error("{} is longer than {SETTINGS_BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
-    /// A settings file is not what it should be.
+    /// A settings file is invalid.
     #[error("{}: {message}", path.display())]
     Settings {
         /// Path.
@@ -69,7 +70,7 @@ pub enum ProjectError {
         /// Error message with its position.
         message: String,
     },
-    /// No file says which language it is.
+    /// No file shows the language of the project.
     #[error(
         "{} holds no project in a language with an SDK: there is no Cargo.toml, go.mod, package.json, pyproject.toml, or source \
          file in Python, C or C++. `cofferdam new NAME --lang …` starts one; `[build] language` \
@@ -77,7 +78,7 @@ pub enum ProjectError {
          seen", .0.display()
     )]
     NoLanguage(PathBuf),
-    /// The name of the component cannot be a file name everywhere.
+    /// The name of the component is not a valid file name on every system.
     #[error(
         "`{0}` cannot be the name of a component: use letters, digits, `_` and `-`, and set \
          `[build] name` in plugin.toml"
@@ -86,11 +87,10 @@ pub enum ProjectError {
 }
 
 impl Project {
-    /// Finds out what a directory holds.
+    /// Opens the project in a directory: reads its settings and detects its language.
     ///
     /// # Errors
-    ///
-    /// When it holds no project, or its settings are wrong.
+    /// [`ProjectError`] if the directory contains no project, or its settings are invalid.
     pub fn open(directory: &Path) -> Result<Self, ProjectError> {
         let directory = directory
             .canonicalize()
@@ -141,13 +141,13 @@ impl Project {
         self.language
     }
 
-    /// The table `[build]` of `plugin.toml`.
+    /// Returns the table `[build]` of `plugin.toml`.
     #[must_use]
     pub fn build(&self) -> &BuildTable {
         &self.build
     }
 
-    /// The manifest for the component: `plugin.toml` without `[build]`.
+    /// Returns the manifest for the component: `plugin.toml` without `[build]`.
     #[must_use]
     pub fn manifest(&self) -> Option<&str> {
         self.manifest.as_deref()
@@ -159,11 +159,11 @@ impl Project {
         self.directory.join("dist").join(format!("{}.wasm", self.name))
     }
 
-    /// A folder for files in between. It exists, and version control passes over it.
+    /// Returns the directory for intermediate files, after creating it with a `.gitignore` that
+    /// excludes it from version control.
     ///
     /// # Errors
-    ///
-    /// When it cannot be made.
+    /// [`BuildError::Write`] if it cannot be created.
     pub fn work(&self) -> Result<PathBuf, BuildError> {
         let work = self.directory.join(".cofferdam");
         let ignore = work.join(".gitignore");
@@ -174,11 +174,10 @@ impl Project {
         Ok(work)
     }
 
-    /// The folder of the SDK: what `[build] sdk` says, or `sdk`.
+    /// Returns the directory of the SDK: the one that `[build] sdk` names, or `sdk`.
     ///
     /// # Errors
-    ///
-    /// When it is not there.
+    /// [`BuildError::NoSdk`] if it is missing.
     pub fn sdk(&self) -> Result<PathBuf, BuildError> {
         let named = self.build.sdk.as_deref().unwrap_or(Path::new("sdk"));
         let sdk = self.directory.join(named);
@@ -189,7 +188,7 @@ impl Project {
     }
 }
 
-/// The text of a settings file, if there is one.
+/// Reads a settings file. Returns `None` if it is missing.
 fn read(path: &Path) -> Result<Option<String>, ProjectError> {
     match read_text(path, SETTINGS_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
@@ -201,7 +200,8 @@ fn read(path: &Path) -> Result<Option<String>, ProjectError> {
     }
 }
 
-/// Takes `[build]` out of a manifest. The rest is a manifest as the host reads it, which checks it.
+/// Splits `plugin.toml` into the table `[build]` and the rest, which the host reads and checks as
+/// the manifest.
 fn split(text: &str) -> Result<(BuildTable, String), String> {
     let mut tables: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     let Some(build) = tables.remove("build") else {
@@ -212,7 +212,7 @@ fn split(text: &str) -> Result<(BuildTable, String), String> {
     Ok((build, manifest))
 }
 
-/// Returns whether a text can be a file name on every system and a name of a plugin.
+/// Returns whether a string can be the name of a plugin and a file name on every system.
 pub(crate) fn is_name(text: &str) -> bool {
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     starts_well

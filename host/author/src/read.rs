@@ -1,15 +1,14 @@
-//! Files of a project that the user has written, read without waiting and without end.
+//! Reads files of a project without blocking and with a limit on their length.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `bytes_max` bytes as text. A FIFO is not waited for, and a
-/// device that never ends is not read.
+/// Reads a regular file of at most `bytes_max` bytes as a string. Does not block on a FIFO, and
+/// does not read devices.
 ///
 /// # Errors
-///
-/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge`
+/// Those of opening and reading, `InvalidInput` for anything but a regular file, and `FileTooLarge`
 /// beyond the limit.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut options = File::options();

@@ -1,4 +1,4 @@
-//! Running the programs of a toolchain.
+//! Runs the programs of a toolchain.
 
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Command, Stdio};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use crate::BuildError;
 
-/// Output that is kept of one program; what comes later is dropped. A compiler that says more has
-/// said it before.
+/// Maximum bytes that are stored of each output of a program; the rest is dropped. In longer output
+/// the first messages matter most.
 const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
-/// Is told what happens.
+/// Receives progress reports of a build.
 pub trait StepObserver {
-    /// Something that takes a while begins.
+    /// A step that can take a while begins.
     fn begin(&self, step: &str);
-    /// It is done.
+    /// The step is done.
     fn end(&self, step: &str, took: Duration);
-    /// Something that the user should know.
+    /// Reports a message for the user.
     fn note(&self, text: &str);
 }
 
@@ -38,23 +38,22 @@ pub struct ProgramOutput {
 }
 
 impl<'a> Steps<'a> {
-    /// With `is_verbose` the programs print what they print; otherwise it is shown when one fails.
+    /// Creates a runner that reports to `report`. With `is_verbose`, standard error of programs is
+    /// shown while they run; otherwise their output is reported only if one fails.
     #[must_use]
     pub fn new(report: &'a dyn StepObserver, is_verbose: bool) -> Self {
         Self { report, is_verbose }
     }
 
-    /// Says something that the user should know.
+    /// Reports a message for the user.
     pub fn note(&self, text: &str) {
         self.report.note(text);
     }
 
-    /// Runs a program that has no standard input and keeps what it prints; with `--verbose` that is
-    /// shown as well while it runs.
+    /// Runs a program without standard input and returns its output.
     ///
     /// # Errors
-    ///
-    /// When it cannot be started or does not end with 0.
+    /// [`BuildError`] if the program cannot be started or exits with a status other than 0.
     pub fn run(&self, step: &str, command: &mut Command) -> Result<ProgramOutput, BuildError> {
         self.report.begin(step);
         let started = Instant::now();
@@ -79,10 +78,10 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<ProgramOutpu
     let program = || command.get_program().to_string_lossy().into_owned();
     let mut child = started.map_err(|error| BuildError::Start { program: program(), error })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    // Both at once: a program that waits for one pipe to be read may fill the other.
+    // Both pipes are read at the same time: the program blocks when one of them is full.
     let stderr =
         thread::spawn(move || stderr.map_or_else(String::new, |pipe| text(pipe, is_shown)));
-    // Standard output may be for us alone, such as the messages of cargo.
+    // Standard output is not shown: it can be for this crate only, such as the messages of cargo.
     let stdout = stdout.map_or_else(String::new, |pipe| text(pipe, false));
     let stderr = stderr.join().unwrap_or_default();
     let status = child.wait().map_err(|error| BuildError::Start { program: program(), error })?;
@@ -94,8 +93,8 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<ProgramOutpu
     Ok(ProgramOutput { stdout, stderr })
 }
 
-/// Reads a pipe to its end. Output goes to standard error: standard output belongs to the result of
-/// the build.
+/// Reads a pipe to its end. Shows the bytes on standard error, because standard output belongs to
+/// the result of the build.
 fn text(mut pipe: impl Read, is_shown: bool) -> String {
     let mut kept = Vec::new();
     let mut piece = [0; 4096];

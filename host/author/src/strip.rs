@@ -3,19 +3,20 @@
 use wasm_encoder::{RawSection, Section};
 use wasmparser::BinaryReader;
 
-/// Length of magic number, version and layer.
+/// Length of the magic number, the version and the layer.
 const HEADER_BYTES: usize = 8;
 /// First bytes of components and core modules.
 const MAGIC: [u8; 4] = *b"\0asm";
 const CUSTOM: u8 = 0;
-/// The ids of what is nested in a component; in a core module they stand for types and functions.
+/// Ids of sections of a component that contain nested binaries. In a core module, the same ids mean
+/// types and tables.
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
-/// Deepest nesting that a toolchain makes.
+/// Maximum depth of nested components that is stripped. Toolchains nest less deeply.
 const DEPTH_MAX: u32 = 16;
 
-/// A component without its debugging sections, and unless `keep_names` without the names of
-/// functions. `None` if the bytes are no component.
+/// Returns a component without its debugging sections and, unless `keep_names`, without function
+/// names. Returns `None` if the bytes are not a component.
 pub(crate) fn strip(component: &[u8], keep_names: bool) -> Option<Vec<u8>> {
     (layer(component)? == BinaryLayer::Component).then_some(())?;
     stripped(component, keep_names, 0)
@@ -57,8 +58,8 @@ fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// By the name of a custom section. Sections that the host reads stay (`cofferdam:manifest`,
-/// `package-docs`), and so does the list of tools that made the component.
+/// Returns whether a custom section is only for debugging, by its name. Sections that the host
+/// reads (`cofferdam:manifest`, `package-docs`) and the list of tools that made the component stay.
 fn is_for_debugging(section: &[u8], keep_names: bool) -> bool {
     let name = BinaryReader::new(section, 0).read_string().unwrap_or_default();
     match name {
@@ -74,7 +75,6 @@ mod tests {
 
     use super::strip;
 
-    /// A custom section.
     fn custom(name: &str, content: &[u8]) -> Vec<u8> {
         let name_length = u8::try_from(name.len()).unwrap();
         let length = u8::try_from(1 + name.len() + content.len()).unwrap();
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(strip(&with(&[]), false).unwrap(), with(&[]));
     }
 
-    /// In a core module, 1 and 4 are sections of types and tables.
+    /// In a core module, sections 1 and 4 are types and tables.
     #[test]
     fn sections_of_modules_are_not_taken_for_components() {
         let types = nested(1, b"\0asm not a module");
@@ -124,9 +124,9 @@ mod tests {
         {
             assert_eq!(strip(bytes, false), None, "{bytes:?}");
         }
-        // A section that is longer than the rest.
+        // A section that is longer than the rest of the bytes.
         assert_eq!(strip(&component(&[vec![0, 9, 1]]), false), None);
-        // Deeper than any toolchain nests: left as it is, not walked.
+        // A component nested beyond the limit stays as it is.
         let mut deep = component(&[]);
         for _ in 0..17 {
             deep = component(&[nested(4, &deep)]);

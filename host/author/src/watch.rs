@@ -1,8 +1,8 @@
-//! Files whose changes lead to a new build.
+//! Decides which changed files lead to a new build.
 
 use std::path::Path;
 
-/// Folders that toolchains write into, and that change with every build.
+/// Directories that toolchains write to in every build.
 const WRITTEN: [&str; 9] = [
     "dist",
     "target",
@@ -15,14 +15,14 @@ const WRITTEN: [&str; 9] = [
     ".pytest_cache",
 ];
 
-/// Returns whether a change of this file, relative to a project, is a reason to build it again.
+/// Returns whether a change of a file leads to a new build. `path` is relative to the project.
 #[must_use]
 pub fn is_source(path: &Path) -> bool {
     let is_written = path
         .components()
         .any(|part| part.as_os_str().to_str().is_some_and(|part| WRITTEN.contains(&part)));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // What editors write beside a file while they save it.
+    // Temporary files that editors write while they save.
     let is_passing = name.is_empty()
         || name.starts_with('.')
         || name.ends_with('~')

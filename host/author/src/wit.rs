@@ -1,4 +1,4 @@
-//! The plugin interface, for toolchains that read it.
+//! The plugin interface in WIT, for toolchains that read it.
 
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
@@ -9,10 +9,10 @@ use wit_parser::{Resolve, SourceMap, WorldId};
 
 use crate::{BuildError, packed};
 
-/// The file of the package that holds the world; the others hold an interface each.
+/// File of the package that contains the world. Every other file contains one interface.
 const WORLD: &str = "world.wit";
 
-/// An interface of this project that a plugin can import.
+/// Interface of the package that a plugin can import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ImportedInterface {
     Call,
@@ -26,7 +26,7 @@ impl ImportedInterface {
     pub(crate) const ALL: [Self; 5] =
         [Self::Call, Self::Client, Self::Files, Self::Secrets, Self::Toolbox];
 
-    /// As WIT and the SDKs call it.
+    /// Returns the name of the interface in WIT and in the SDKs.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -38,9 +38,9 @@ impl ImportedInterface {
     }
 }
 
-/// Writes the package into the folder `wit` of a directory, with a world `plugin` that imports just
-/// these. Some toolchains import all that a world offers, and users read imports as what a plugin
-/// can do.
+/// Writes the package into `wit` below `directory`, with a world `plugin` that imports only `uses`.
+/// Some toolchains import everything in a world, and users read the imports of a component as its
+/// capabilities.
 pub(crate) fn write(
     directory: &Path,
     uses: &BTreeSet<ImportedInterface>,
@@ -56,7 +56,7 @@ pub(crate) fn write(
     for (name, text) in packed::WIT.iter().filter(|(name, _)| name.ends_with(".wit")) {
         let text = if *name == WORLD { world.as_bytes() } else { text };
         let file = folder.join(name);
-        // Toolchains build again what is newer than what they have built.
+        // An unchanged file is not written, because toolchains compare modification times.
         if fs::read(&file).is_ok_and(|there| there == text) {
             continue;
         }
@@ -65,7 +65,7 @@ pub(crate) fn write(
     Ok(folder)
 }
 
-/// The world of all plugins.
+/// Parses the world of all plugins.
 pub(crate) fn world() -> Result<(Resolve, WorldId), BuildError> {
     let failed =
         |error: &dyn Display| BuildError::Component(format!("the plugin interface: {error}"));

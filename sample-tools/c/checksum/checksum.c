@@ -1,4 +1,4 @@
-// `checksum`: the checksums of one file.
+// The tool `checksum`: the checksums of one file.
 
 #include "files.h"
 
@@ -12,7 +12,8 @@ static const struct {
 
 enum { ALGORITHM_COUNT = sizeof ALGORITHMS / sizeof *ALGORITHMS };
 
-// Takes the digits out of what a model pasted: `sha256:AB…` and blanks around it are fine. Gives their kind, or 0.
+// Extracts the digits from a pasted checksum, which may have blanks around it and a prefix such as
+// `sha256:`. Returns their kind, or 0.
 static unsigned read_expected(cofferdam_string given, char *digits) {
     const char *at = given.data, *end = given.data + given.length;
     const char *colon = memchr(at, ':', given.length);

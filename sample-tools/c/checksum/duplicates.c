@@ -1,4 +1,5 @@
-// `find_duplicates`: files of the same content. Sizes are compared first, as that costs no reading.
+// The tool `find_duplicates`: files with the same content. Sizes are compared first, because that
+// needs no reading.
 
 #include "files.h"
 
@@ -8,10 +9,10 @@
 #include <sys/stat.h>
 
 enum {
-    // What is looked at; the directories that are still to be read are among it.
+    // Maximum number of files and directories, including directories that are not read yet.
     SEEN_MAX = 50000,
     PATHS_BYTES_MAX = 8 << 20,
-    // What is told.
+    // Maximum number of files and of unreadable paths in the result.
     FILES_TOLD_MAX = 100,
     UNREADABLE_TOLD_MAX = 20,
     ANSWER_BYTES_MAX = 192 << 10,
@@ -29,9 +30,9 @@ typedef struct group {
 } group;
 
 typedef struct walk {
-    found_file *files; // SEEN_MAX of them
+    found_file *files; // SEEN_MAX elements
     size_t file_count;
-    const char **directories; // those that are still to be read, the newest last
+    const char **directories; // directories still to be read, the newest last
     size_t directory_count;
     size_t seen, paths_bytes;
     int64_t bytes_min, bytes_max;
@@ -65,7 +66,7 @@ static cofferdam_result read_directory(walk *walk, const char *directory) {
     for (struct dirent *entry; !result.failure && (entry = readdir(open));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         size_t bytes = strlen(directory) + 1 + strlen(entry->d_name) + 1;
-        // Nothing is kept before it is known that there is room.
+        // Checked before anything is stored, so that there is room.
         if (++walk->seen > SEEN_MAX) {
             result = cofferdam_suggest(
                 cofferdam_fail("there are more than %d files and directories below this directory", SEEN_MAX),
@@ -85,7 +86,7 @@ static cofferdam_result read_directory(walk *walk, const char *directory) {
     return result;
 }
 
-// The largest first, so that what costs most is told even if not all is.
+// Sorts the largest first, so that the result begins with the most expensive groups if it is cut.
 static int by_size(const void *one, const void *other) {
     const found_file *first = one, *second = other;
     if (first->bytes != second->bytes) return first->bytes < second->bytes ? 1 : -1;
@@ -101,7 +102,7 @@ static int by_superfluous(const void *one, const void *other) {
     return strcmp(((const group *)one)->files->path, ((const group *)other)->files->path);
 }
 
-// The checksums of those that are not alone with their size.
+// Computes the checksums of files that share their size with another file.
 static cofferdam_result read_files(walk *walk) {
     budget budget = {0};
     for (size_t at = 0; at < walk->file_count; at++) {
@@ -116,7 +117,7 @@ static cofferdam_result read_files(walk *walk) {
                                                     end == READ_NO_TIME ? "the time was used up" : "there is too much to read",
                                                     (unsigned long long)(READ_BYTES_MAX >> 20)),
                                      "pass one of the directories below it, or `bytes_max`: %llu", (unsigned long long)file->bytes - 1);
-        // What was changed meanwhile is not what was found.
+        // The file has changed since its size was read.
         if (end != READ_ALL || bytes != file->bytes) add_unreadable(walk, file->path);
         else memcpy(file->sha256, made.sha256, sizeof file->sha256);
         cofferdam_progress((double)(at + 1), (double)walk->file_count, (cofferdam_string){0});
@@ -124,7 +125,8 @@ static cofferdam_result read_files(walk *walk) {
     return cofferdam_nothing();
 }
 
-// Groups out of what is sorted by size and checksum. Room for half as many groups as files is enough.
+// Makes groups of files that are sorted by size and checksum. There are at most half as many groups
+// as files.
 static size_t make_groups(const walk *walk, group *groups) {
     size_t count = 0;
     for (size_t from = 0, to; from < walk->file_count; from = to) {

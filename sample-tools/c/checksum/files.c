@@ -8,13 +8,14 @@
 
 enum {
     PIECE_BYTES = 64 << 10,
-    // What is left for the answer.
+    // Time that is reserved for the result.
     TIME_LEFT_MS_MIN = 500,
-    // Mounts that a suggestion names.
+    // Maximum number of mounts in a suggestion.
     MOUNTS_NAMED_MAX = 5,
 };
 
-// A mount that was not granted is not missing for the C library: nobody may know.
+// The C library does not report a mount that is not granted as missing: the plugin cannot know
+// whether it exists.
 static read_end end_of_error(void) { return errno == ENOENT || errno == ENOTCAPABLE ? READ_MISSING : READ_REFUSED; }
 
 bool is_time_over(void) { return cofferdam_cancelled() || cofferdam_time_left_ms() < TIME_LEFT_MS_MIN; }
@@ -43,7 +44,7 @@ bool add_path(char *path, cofferdam_string name) {
     return true;
 }
 
-// Where a model can look instead: what is mounted.
+// Suggests the mounts, in which a model can look instead.
 static cofferdam_result suggest_mounts(cofferdam_result failure, const char *example) {
     cofferdam_stores stores = cofferdam_files_stores();
     if (!stores.count) return cofferdam_suggest(failure, "ask the person to mount a directory, for example as `data`");
@@ -65,7 +66,7 @@ read_end read_checksums(const char *path, unsigned wanted, budget *budget, check
     static uint8_t piece[PIECE_BYTES];
     struct stat stat_of;
     if (stat(path, &stat_of)) return end_of_error();
-    // A directory can be opened too, and cannot be read.
+    // A directory can be opened, but not read.
     if (S_ISDIR(stat_of.st_mode)) return READ_DIRECTORY;
     uint64_t size = stat_of.st_size > 0 ? (uint64_t)stat_of.st_size : 0;
     if (size > READ_BYTES_MAX - budget->used) return READ_TOO_MUCH;
@@ -76,7 +77,7 @@ read_end read_checksums(const char *path, unsigned wanted, budget *budget, check
     *bytes = 0;
     read_end end = READ_ALL;
     for (ssize_t got; (got = read(file, piece, sizeof piece));) {
-        // The size was asked for before, and a file can have grown since.
+        // The file can have grown since its size was read.
         if (got < 0) end = READ_REFUSED;
         else if ((uint64_t)got > READ_BYTES_MAX - budget->used) end = READ_TOO_MUCH;
         else if (is_time_over()) end = READ_NO_TIME;

@@ -87,7 +87,8 @@ static void compress_md5(uint32_t *state, const uint8_t *block) {
     state[0] += a, state[1] += b, state[2] += c, state[3] += d;
 }
 
-// Eight bytes at a time: `TABLES[n]` is the checksum of a byte with n zeros behind it. 8 KiB are soon made.
+// Processes eight bytes at a time: `TABLES[n]` contains the checksums of a byte followed by n
+// zeros. The 8 KiB of tables are quickly computed.
 static uint32_t add_crc32(uint32_t crc, const uint8_t *data, size_t length) {
     static uint32_t tables[8][256];
     if (!tables[0][1]) {

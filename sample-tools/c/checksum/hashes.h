@@ -1,4 +1,4 @@
-// SHA-256, SHA-1, MD5 and CRC-32, fed piece by piece.
+// SHA-256, SHA-1, MD5 and CRC-32, computed incrementally.
 
 #ifndef HASHES_H
 #define HASHES_H
@@ -8,7 +8,7 @@
 
 enum { SHA256 = 1, SHA1 = 2, MD5 = 4, CRC32 = 8, ALL_HASHES = 15 };
 
-// The longest checksum in hexadecimal, with its NUL.
+// Maximum length of a hexadecimal checksum with its NUL.
 enum { HEX_BYTES_MAX = 65 };
 
 typedef struct block_hash {
@@ -17,7 +17,7 @@ typedef struct block_hash {
     uint64_t length;
 } block_hash;
 
-// Those of `wanted` are computed.
+// State of the checksums in `wanted`.
 typedef struct hashes {
     unsigned wanted;
     block_hash sha256, sha1, md5;
@@ -33,10 +33,10 @@ void hashes_start(hashes *hashes, unsigned wanted);
 void hashes_add(hashes *hashes, const uint8_t *data, size_t length);
 void hashes_finish(hashes *hashes, checksums *made);
 
-// The one checksum of `kind`.
+// Returns the checksum of one kind.
 const char *checksum_of(const checksums *made, unsigned kind);
 
-// Which kind a checksum of so many hexadecimal digits is; 0 if it is none of these.
+// Returns the kind of a checksum by its number of hexadecimal digits, or 0.
 unsigned kind_of_length(size_t digits);
 
 #endif

@@ -1,4 +1,4 @@
-// `verify_checksums`: what `sha256sum --check` does, for a model.
+// The tool `verify_checksums`: does the same as `sha256sum --check`, for a model.
 
 #include "files.h"
 
@@ -10,13 +10,13 @@
 enum {
     LIST_BYTES_MAX = 1 << 20,
     ENTRIES_MAX = 10000,
-    // Names in the answer.
+    // Maximum number of names in the result.
     NAMES_MAX = 500,
     ANSWER_BYTES_MAX = 128 << 10,
     SKIPPED_MAX = 20,
 };
 
-// A line of the list.
+// Line of the list.
 typedef struct entry {
     unsigned kind;
     cofferdam_string digits;
@@ -33,7 +33,8 @@ static size_t hex_digits(cofferdam_string text, size_t from) {
     return at - from;
 }
 
-// GNU writes a name with a backslash or a line break in it with escapes, and a backslash before the line.
+// GNU tools escape a backslash or line break in a name, and put a backslash at the start of the
+// line.
 static cofferdam_string unescaped(cofferdam_string name) {
     char *made = cofferdam_allocate(name.length + 1);
     size_t length = 0;
@@ -48,11 +49,11 @@ static cofferdam_string unescaped(cofferdam_string name) {
     return (cofferdam_string){made, length};
 }
 
-// `CHECKSUM  NAME` and `CHECKSUM *NAME` of GNU.
+// Parses `CHECKSUM  NAME` and `CHECKSUM *NAME` of GNU tools.
 static bool read_gnu_line(cofferdam_string line, entry *entry) {
     size_t digits = hex_digits(line, 0);
     entry->kind = kind_of_length(digits);
-    // CRC-32 is left out: eight such letters may as well be a word.
+    // CRC-32 is not recognized, because eight such letters can also be a word.
     if (!entry->kind || entry->kind == CRC32 || line.length < digits + 3) return false;
     char mark = line.data[digits + 1];
     if (line.data[digits] != ' ' || (mark != ' ' && mark != '*')) return false;
@@ -61,7 +62,7 @@ static bool read_gnu_line(cofferdam_string line, entry *entry) {
     return true;
 }
 
-// `SHA256 (NAME) = CHECKSUM` of BSD.
+// Parses `SHA256 (NAME) = CHECKSUM` of BSD tools.
 static bool read_bsd_line(cofferdam_string line, entry *entry) {
     static const struct {
         const char *text;
@@ -109,7 +110,7 @@ static cofferdam_result read_list(const char *path, cofferdam_string *list) {
     return cofferdam_nothing();
 }
 
-// What was found out. Names are written as they come, each kind into an array of its own.
+// Results of the verification. Each kind of name is written to its own array as it is found.
 typedef struct findings {
     cofferdam_writer changed, missing, unreadable, outside, skipped;
     int64_t entries, ok, wrong, skipped_count, named;
@@ -138,7 +139,7 @@ static bool is_same(cofferdam_string digits, const char *made) {
 static cofferdam_result check(findings *found, const entry *entry, const char *directory, budget *budget) {
     char path[PATH_BYTES_MAX];
     strcpy(path, directory);
-    // A list comes from strangers: an absolute path means another machine's file, or is an attempt.
+    // A list is untrusted: an absolute path is a file of another machine, or an attack.
     if (entry->name.data[0] == '/' || !add_path(path, entry->name)) {
         add_name(found, &found->outside, entry->name);
         return cofferdam_nothing();

@@ -7,13 +7,14 @@
 
 enum {
     HEADER_BYTES = 20,
-    // Below what a call has, so that SQLite reports that memory is used up instead of being ended.
+    // Less than the memory of a call, so that SQLite reports a lack of memory before the host ends
+    // the call.
     HEAP_BYTES_MAX = 40 << 20,
     VALUE_BYTES_MAX = 4 << 20,
     SQL_BYTES_MAX = 64 << 10,
-    // How often SQLite looks at the clock, in steps of its own machine.
+    // Number of SQLite's virtual machine steps between checks of the time.
     STEPS = 20000,
-    // What is left for the answer.
+    // Time that is reserved for the result.
     TIME_LEFT_MS_MIN = 300,
 };
 
@@ -23,12 +24,12 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
-// Those that tell something. With an argument some of them would change it.
+// Returns whether a pragma only reads. Some pragmas change a setting if they have an argument.
 static bool is_harmless_pragma(const char *name, const char *argument, enum access access) {
     static const char *const TELLING[] = {
         "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list",
         "foreign_key_check", "integrity_check", "quick_check", "compile_options", "function_list", "collation_list", NULL};
-    // Full-text search asks for `data_version`.
+    // Full-text search uses `data_version`.
     static const char *const KEPT[] = {"data_version", "user_version", "application_id", "foreign_keys", "defer_foreign_keys",
                                        "encoding", "page_count", "page_size", "freelist_count", NULL};
     static const char *const CHANGING_ONES[] = {"user_version", "application_id", "foreign_keys", "defer_foreign_keys",
@@ -38,7 +39,7 @@ static bool is_harmless_pragma(const char *name, const char *argument, enum acce
     return access != READING && is_one_of(name, CHANGING_ONES);
 }
 
-// Says of each thing that a statement would do whether it may. No statement reaches another file, whatever it is.
+// Authorizes each action of a statement. No statement can access another file.
 static int authorize(void *given, int action, const char *first, const char *second, const char *third, const char *fourth) {
     (void)third, (void)fourth;
     enum access access = *(const enum access *)given;
@@ -48,7 +49,7 @@ static int authorize(void *given, int action, const char *first, const char *sec
     case SQLITE_FUNCTION:
     case SQLITE_RECURSIVE: return SQLITE_OK;
     case SQLITE_PRAGMA: return is_harmless_pragma(first, second, access) ? SQLITE_OK : SQLITE_DENY;
-    // Without a name it is a database in memory, which VACUUM works in.
+    // An empty name is a database in memory, which VACUUM uses.
     case SQLITE_ATTACH: return access != READING && first && !*first ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_DETACH: return access != READING ? SQLITE_OK : SQLITE_DENY;
     default: return access != READING ? SQLITE_OK : SQLITE_DENY;
@@ -67,7 +68,7 @@ static bool has_content(cofferdam_string path, const char *ending) {
 
 static opened refused(cofferdam_result failure) { return (opened){NULL, failure}; }
 
-// What can be said without SQLite. A file that is not there is fine for who creates it.
+// Checks a file without SQLite. It may be missing if the tool creates it.
 static opened look(cofferdam_string path, enum access access) {
     const char *name = path.data;
     unsigned char header[HEADER_BYTES];
@@ -95,7 +96,7 @@ static opened look(cofferdam_string path, enum access access) {
     return (opened){0};
 }
 
-// The path as a URI: `?`, `#` and `%` would mean something there.
+// Returns the path as a URI, in which `?`, `#` and `%` are escaped.
 static const char *uri_of(cofferdam_string path, enum access access) {
     char *escaped = cofferdam_allocate(3 * path.length + 1), *to = escaped;
     for (size_t at = 0; at < path.length; at++)
@@ -119,7 +120,8 @@ opened open_database(cofferdam_string path, enum access access) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_progress_handler(database, STEPS, is_time_over, NULL);
-    // The host keeps all changes of the call or none, so that SQLite needs no journal on a disk, only one to undo a statement.
+    // The host commits all changes of the call or none, so SQLite needs no journal on disk, only
+    // one in memory to undo a statement.
     if (access != READING)
         sqlite3_exec(database, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON", NULL, NULL, NULL);
     allowed = access;

@@ -1,4 +1,4 @@
-// Opening a database of a mount, for reading or for changes, and what goes wrong with it.
+// Opens a database of a mount, for reading or for changes, and reports errors.
 
 #ifndef DATABASE_H
 #define DATABASE_H
@@ -8,7 +8,8 @@
 
 enum access { READING, CHANGING, CREATING };
 
-// A database that is open, or the failure to return: one of them is NULL. Nothing is closed: the instance ends with the call.
+// An open database or the failure to return; the other one is NULL. Databases are not closed,
+// because the instance ends with the call.
 typedef struct opened {
     sqlite3 *database;
     cofferdam_result failure;
@@ -16,10 +17,11 @@ typedef struct opened {
 
 opened open_database(cofferdam_string path, enum access access);
 
-// What SQLite says about its last error, in words for a model.
+// Returns SQLite's last error as a failure with a message for a model.
 cofferdam_result failure_of(sqlite3 *database, enum access access);
 
-// Compiles the first statement of `sql`. NULL and SQLITE_OK when only blanks and comments are left.
+// Compiles the first statement of `sql`. Sets it to NULL and returns SQLITE_OK if only blanks and
+// comments are left.
 int compile(sqlite3 *database, cofferdam_string sql, sqlite3_stmt **statement, cofferdam_string *rest);
 
 #endif

@@ -1,7 +1,7 @@
 #include "rows.h"
 
 enum {
-    // What a model can still read; a large cell would push out everything else.
+    // Maximum bytes of a cell for a model. A larger cell would displace all others.
     TEXT_BYTES_MAX = 16 << 10,
     BLOB_BYTES_MAX = 4 << 10,
     RESULT_BYTES_MAX = 256 << 10,
@@ -44,11 +44,11 @@ static cofferdam_string base64(const unsigned char *bytes, size_t length) {
     return (cofferdam_string){text, (size_t)(to - text)};
 }
 
-// {"text", "bytes"} where it was cut.
+// Adds {"text", "bytes"} if the text was cut.
 static void add_text(cofferdam_writer *json, cofferdam_string text) {
     if (text.length <= TEXT_BYTES_MAX) return cofferdam_add_string(json, NULL, text);
     size_t end = TEXT_BYTES_MAX;
-    // Not through the middle of a character.
+    // Does not cut inside a character.
     while (end && (text.data[end] & 0xC0) == 0x80) end--;
     cofferdam_begin_object(json, NULL);
     cofferdam_add_string(json, "text", cofferdam_string_copy(text.data, end));
@@ -56,7 +56,7 @@ static void add_text(cofferdam_writer *json, cofferdam_string text) {
     cofferdam_end(json);
 }
 
-// {"base64", "bytes"}, without the content if it is long.
+// Adds {"base64", "bytes"}, without the content if it is long.
 static void add_blob(cofferdam_writer *json, const void *bytes, size_t length) {
     cofferdam_begin_object(json, NULL);
     if (length <= BLOB_BYTES_MAX) cofferdam_add_string(json, "base64", base64(bytes, length));

@@ -1,4 +1,4 @@
-// Values into statements, and rows into JSON.
+// Binds values to statements, and writes rows as JSON.
 
 #ifndef ROWS_H
 #define ROWS_H
@@ -6,11 +6,12 @@
 #include "cofferdam.h"
 #include "sqlite3.h"
 
-// Binds texts, numbers, truth values and nulls to `?` in their order. A result without failure if that went well.
+// Binds strings, numbers, booleans and nulls to `?` in order. Returns a result without a failure on
+// success.
 cofferdam_result bind(sqlite3_stmt *statement, const cofferdam_value *parameters);
 
-// Steps through a statement and adds the members `columns`, `rows` and `truncated` to an object. SQLITE_DONE or SQLITE_ROW, or
-// an error of SQLite.
+// Runs a statement and adds the members `columns`, `rows` and `truncated` to an object. Returns
+// SQLITE_DONE, SQLITE_ROW, or an error of SQLite.
 int add_rows(cofferdam_writer *json, sqlite3_stmt *statement, int64_t rows_max);
 
 #endif

@@ -1,4 +1,4 @@
-// SQLite over the files of a mount: `query`, `schema`, `execute`.
+// The tools `query`, `schema` and `execute`: SQLite for the files of a mount.
 
 #include "database.h"
 #include "rows.h"
@@ -59,7 +59,7 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
         sqlite3_stmt *statement = NULL;
         if (compile(opened.database, rest, &statement, &rest)) return failure_of(opened.database, access);
         if (!statement) break;
-        // Parameters belong to the first statement that has some; with several it would be a guess.
+        // With several statements, it would be ambiguous to which one the parameters belong.
         bool has_parameters = sqlite3_bind_parameter_count(statement) > 0 || (cofferdam_count(arguments->parameters) && !statements);
         if (has_parameters && (statements || !is_blank(opened.database, rest)))
             return cofferdam_suggest(cofferdam_fail("`parameters` go with a single statement"), "pass one statement per call");
@@ -69,7 +69,7 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
         int code;
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {}
         if (code != SQLITE_DONE) return failure_of(opened.database, access);
-        // VACUUM and full-text tables insert rows of their own, which count in the total alone.
+        // VACUUM and full-text tables insert rows of their own, which only the total counts.
         if (sqlite3_total_changes64(opened.database) > before) {
             changes += sqlite3_changes64(opened.database);
             last_insert_rowid = sqlite3_last_insert_rowid(opened.database);
@@ -134,7 +134,8 @@ COFFERDAM_TOOL(schema, "Lists tables, views, indexes and triggers of an SQLite d
         cofferdam_begin_object(&json, NULL);
         cofferdam_add_text(&json, "type", type);
         cofferdam_add_text(&json, "name", name);
-        // The statement of a table says what its columns say; that of an index or a view is all there is.
+        // For a table, the columns say the same as the statement. An index or a view has only the
+        // statement.
         if (!has_columns) cofferdam_add_text(&json, "table", (const char *)sqlite3_column_text(statement, 2));
         if (!type || strcmp(type, "table")) cofferdam_add_text(&json, "sql", (const char *)sqlite3_column_text(statement, 3));
         if (has_columns && add_table_columns(&json, opened.database, name) != SQLITE_DONE)

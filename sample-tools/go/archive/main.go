@@ -1,4 +1,4 @@
-// The plugin archive: looks into archives without unpacking them.
+// The plugin archive reads archives without unpacking them.
 package main
 
 import "cofferdam"

@@ -11,7 +11,8 @@ import (
 	"cofferdam/cofferdamtest"
 )
 
-// The cases in cases.jsonl are about the tools; these are about archives that are too strange to be kept as files.
+// The cases in cases.jsonl test the tools; these tests create archives that are too unusual to keep
+// as files.
 
 func written(t testing.TB, content []byte) string {
 	t.Helper()

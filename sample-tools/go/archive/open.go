@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// What is unpacked in one call, kept or not. A megabyte of zeros in gzip is one kilobyte.
+	// Maximum bytes that a call unpacks. A megabyte of zeros is one kilobyte in gzip.
 	unpackedBytesMax = 256 << 20
-	// The directory of a zip file is read at once; these need about 20 MiB of memory.
+	// The directory of a zip file is read at once; this number of entries needs about 20 MiB of
+	// memory.
 	zipEntriesMax = 50_000
-	// Text compresses to a tenth. Deflate can do a thousandth, with zeros.
+	// Text compresses to a tenth. Deflate can reach a thousandth, with zeros.
 	ratioMax = 200
-	// Below this nobody is harmed by any ratio.
+	// Up to this size, any ratio is harmless.
 	harmlessBytes = 10 << 20
 )
 
@@ -39,18 +40,18 @@ type entry struct {
 	packed   int64
 	modified time.Time
 	target   string
-	// open is nil for what has no content. It can be called while the entry is visited.
+	// open is nil for an entry without content. It can be called while the entry is visited.
 	open func() (io.Reader, error)
 }
 
-// archive is an open one.
+// archive is an open archive.
 type archive struct {
 	format string
-	// walk visits the entries in their order until visit says that it is enough.
+	// walk visits the entries in order until visit returns enough.
 	walk func(visit func(entry) (enough bool, err error)) error
 }
 
-// with opens an archive, which it recognises by its content, and closes it.
+// with opens an archive, whose format it detects by the content, and closes it.
 func with(name string, use func(archive) error) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -90,7 +91,7 @@ func recognised(file *os.File, size int64) (archive, error) {
 	case bytes.HasPrefix(head, []byte("BZh")):
 		return compressed("bz2", "", file.Name(), bzip2.NewReader(bufio.NewReader(file)), size)
 	case isTar(head):
-		// Nothing is packed, and what is passed over is not read.
+		// Entries are not compressed, and skipped entries are not read.
 		return tarArchive("tar", file), nil
 	}
 	return archive{}, cofferdam.Failf("this is no archive that is known here").
@@ -101,7 +102,7 @@ func isTar(head []byte) bool {
 	return len(head) >= 262 && string(head[257:262]) == "ustar"
 }
 
-// compressed is a tar behind a compression, or one file.
+// compressed is a compressed tar archive, or a single compressed file.
 func compressed(ending, stored, name string, unpacked io.Reader, size int64) (archive, error) {
 	left := int64(unpackedBytesMax)
 	content := bufio.NewReader(&limited{unpacked, max(size*ratioMax, harmlessBytes), &left})
@@ -116,7 +117,7 @@ func compressed(ending, stored, name string, unpacked io.Reader, size int64) (ar
 		stored = strings.TrimSuffix(path.Base(name), "."+ending)
 	}
 	walk := func(visit func(entry) (bool, error)) error {
-		// Its size is known when it is unpacked, and not before.
+		// The size is unknown before the file is unpacked.
 		_, err := visit(entry{path: stored, kind: "file", size: -1, open: func() (io.Reader, error) { return content, nil }})
 		return err
 	}
@@ -204,7 +205,8 @@ func openZipped(it *zip.File, left *int64) (io.Reader, error) {
 	return &limited{content, max(int64(it.CompressedSize64)*ratioMax, harmlessBytes), left}, nil
 }
 
-// zipEntries is what the end of a zip file says before its directory is read.
+// zipEntries returns the number of entries from the end of a zip file, before its directory is
+// read.
 func zipEntries(file *os.File, size int64) (int, bool) {
 	tail := make([]byte, min(size, 65_557))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
@@ -214,13 +216,14 @@ func zipEntries(file *os.File, size int64) (int, bool) {
 	if at < 0 || at+12 > len(tail) {
 		return 0, false
 	}
-	// 0xffff stands for a larger number elsewhere.
+	// 0xffff means that a larger number is stored elsewhere.
 	return int(binary.LittleEndian.Uint16(tail[at+10:])), true
 }
 
 var errBomb = errors.New("unpacks to too much")
 
-// limited ends with errBomb when it has unpacked a multiple that no text has, or all that a call may unpack.
+// limited ends with errBomb if the ratio is higher than that of any text, or if the limit of a call
+// is reached.
 type limited struct {
 	reader io.Reader
 	left   int64
@@ -239,7 +242,7 @@ func (it *limited) Read(to []byte) (int, error) {
 	return read, err
 }
 
-// explained says for a model what went wrong.
+// explained converts an error to a failure for a model.
 func explained(name string, err error) error {
 	var failure *cofferdam.Failure
 	switch {

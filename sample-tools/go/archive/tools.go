@@ -18,40 +18,40 @@ import (
 )
 
 const (
-	// More lines than these help no model.
+	// More lines do not help a model.
 	matchesMax = 100
-	// A longer line is cut; minified code is one.
+	// A longer line, such as minified code, is cut.
 	lineBytesMax = 500
-	// A pattern as long as those of the host's own search.
+	// The same limit as in the host's own search.
 	patternBytesMax = 256
-	// Names that a failure offers.
+	// Maximum number of names in a failure.
 	suggestedMax = 5
 	warningsMax  = 20
 )
 
-// ListInput says what to list.
+// ListInput contains the arguments of list_archive.
 type ListInput struct {
 	File  string `json:"file" description:"The archive, for example /data/logs.zip."`
 	Glob  string `json:"glob" description:"Only entries whose path or last part matches, for example *.txt; all if it is empty." default:""`
 	Limit int    `json:"limit" description:"At most so many entries." default:"200" minimum:"1" maximum:"2000"`
 }
 
-// Listing is what was found.
+// Listing is the result of list_archive.
 type Listing struct {
 	Format  string  `json:"format"`
 	Entries []Entry `json:"entries"`
-	// The following count all entries, listed or not.
+	// The following fields count all entries, listed or not.
 	Count     int      `json:"count"`
 	Bytes     int64    `json:"bytes"`
 	Truncated bool     `json:"truncated"`
 	Warnings  []string `json:"warnings"`
 }
 
-// Entry of a listing.
+// Entry is an entry of a listing.
 type Entry struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"`
-	// Bytes are null where the archive does not say.
+	// Bytes is null if the archive does not contain the size.
 	Bytes    *int64 `json:"bytes"`
 	Modified string `json:"modified,omitempty"`
 	Target   string `json:"target,omitempty"`
@@ -112,7 +112,7 @@ func shown(it entry) Entry {
 	return entry
 }
 
-// dangerOf says what would go wrong if somebody unpacked it without looking.
+// dangerOf describes the damage of unpacking an entry without checks.
 func dangerOf(it entry) string {
 	slashed := strings.ReplaceAll(it.path, `\`, "/")
 	switch {
@@ -131,7 +131,7 @@ func dangerOf(it entry) string {
 	}
 }
 
-// ReadInput names an entry and a part of it.
+// ReadInput contains the arguments of read_archive_entry.
 type ReadInput struct {
 	File   string `json:"file" description:"The archive, for example /data/logs.zip."`
 	Entry  string `json:"entry" description:"The path of the file in it, as list_archive shows it."`
@@ -168,7 +168,7 @@ func readEntry(_ *cofferdam.Call, in ReadInput) ([]cofferdam.Content, error) {
 	return contents, nil
 }
 
-// part reads what was asked for, and whether there is more.
+// part reads a part of an entry, and reports whether there is more.
 func part(it entry, offset, length int64) ([]byte, bool, error) {
 	reader, err := it.open()
 	if err != nil {
@@ -201,7 +201,7 @@ func contentsOf(name string, content []byte, more bool) []cofferdam.Content {
 	return contents
 }
 
-// textOf takes what is cut in the middle of a character for text.
+// textOf also accepts text that is cut in the middle of a character.
 func textOf(content []byte, isCut bool) (string, bool) {
 	for range utf8.UTFMax {
 		if utf8.Valid(content) {
@@ -215,21 +215,21 @@ func textOf(content []byte, isCut bool) (string, bool) {
 	return "", false
 }
 
-// SearchInput says what to look for.
+// SearchInput contains the arguments of search_archive.
 type SearchInput struct {
 	File    string `json:"file" description:"The archive, for example /data/logs.tar.gz."`
 	Pattern string `json:"pattern" description:"A regular expression of Go (RE2); (?i) at its beginning ignores case."`
 	Glob    string `json:"glob" description:"Only entries whose path or last part matches, for example *.log; all if it is empty." default:""`
 }
 
-// Found is what was found.
+// Found is the result of search_archive.
 type Found struct {
 	Matches   []Match `json:"matches"`
 	Searched  int     `json:"searched"`
 	Truncated bool    `json:"truncated"`
 }
 
-// Match is a line.
+// Match is a matching line.
 type Match struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
@@ -275,7 +275,7 @@ func (found *Found) search(it entry, pattern *regexp.Regexp) error {
 	}
 	found.Searched++
 	for number := 1; ; number++ {
-		// What is longer than the buffer is searched in pieces, which count as one line.
+		// A line that is longer than the buffer is searched in pieces, which count as one line.
 		line, isPrefix, err := reader.ReadLine()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -25,14 +25,14 @@ import (
 const (
 	// A chain has a few kilobytes; a bundle of all authorities has 200.
 	certificateBytesMax = 1 << 20
-	// More than these are a bundle, and nobody reads the report.
+	// More certificates are a bundle, for which a report is not useful.
 	certificatesMax = 50
-	// Browsers refuse longer ones since 2020.
+	// Browsers reject longer validity since 2020.
 	leafDaysMax = 398
 	rsaBitsMin  = 2048
 )
 
-// CertificatesInput has one of text and file.
+// CertificatesInput contains the arguments of inspect_certificates: text or file.
 type CertificatesInput struct {
 	Text *string `json:"text" description:"The certificates: PEM, or one in DER as base64."`
 	File *string `json:"file" description:"In place of text: a file in PEM or DER, for example /data/chain.pem."`
@@ -40,15 +40,15 @@ type CertificatesInput struct {
 	Host *string `json:"host" description:"The host that the first certificate should be for."`
 }
 
-// CertificatesReport is what was found.
+// CertificatesReport is the result of inspect_certificates.
 type CertificatesReport struct {
 	At           string        `json:"at"`
 	Certificates []Certificate `json:"certificates"`
-	// Problems are those of all certificates together: order, signatures.
+	// Problems contains problems of the chain: order, signatures.
 	Problems []string `json:"problems"`
 }
 
-// Certificate is one of them.
+// Certificate describes one certificate.
 type Certificate struct {
 	Subject   string   `json:"subject"`
 	Issuer    string   `json:"issuer"`
@@ -250,7 +250,7 @@ func isSelfSigned(it *x509.Certificate) bool {
 	return bytes.Equal(it.RawIssuer, it.RawSubject)
 }
 
-// chainProblems: each certificate should be signed by the one behind it.
+// chainProblems checks that each certificate is signed by the next one.
 func chainProblems(chain []*x509.Certificate) []string {
 	problems := []string{}
 	for i := 1; i < len(chain); i++ {

@@ -13,12 +13,12 @@ const (
 	// Longer than any date.
 	dateBytesMax = 100
 	zonesMax     = 20
-	// The order that a model has to name where a date can be read in two ways.
+	// The order that a model has to pass for an ambiguous date.
 	dayFirst   = "day-first"
 	monthFirst = "month-first"
 )
 
-// DateInput is a date and what is asked about it.
+// DateInput contains the arguments of inspect_date.
 type DateInput struct {
 	Date  string   `json:"date" description:"The date or time in any usual form: 2026-03-01T12:00Z, 1 March 2026, Sun, 01 Mar 2026 12:00:00 +0100, 1772366400, now."`
 	To    *string  `json:"to" description:"Another one, to say how far it is from the first to it."`
@@ -27,7 +27,7 @@ type DateInput struct {
 	Order *string  `json:"order" description:"How to read 03/04/2026; only needed for such dates." enum:"day-first,month-first"`
 }
 
-// DateReport is what it means.
+// DateReport is the result of inspect_date.
 type DateReport struct {
 	UTC       string `json:"utc"`
 	Unix      int64  `json:"unix"`
@@ -35,21 +35,21 @@ type DateReport struct {
 	ISOWeek   string `json:"iso_week"`
 	DayOfYear int    `json:"day_of_year"`
 	LeapYear  bool   `json:"leap_year"`
-	// ReadAs is the form that was recognised.
+	// ReadAs is the detected form.
 	ReadAs     string            `json:"read_as"`
 	Zones      map[string]string `json:"zones"`
 	Difference *Difference       `json:"difference,omitempty"`
 }
 
-// Difference from the first to the second.
+// Difference is the time from the first date to the second.
 type Difference struct {
 	Seconds int64 `json:"seconds"`
-	// Days are whole ones of 24 hours.
+	// Days are complete days of 24 hours.
 	Days int64  `json:"days"`
 	Text string `json:"text"`
 }
 
-// moment is a time and the form that it was read in.
+// moment is a time and the form in which it was written.
 type moment struct {
 	time.Time
 	form string
@@ -124,7 +124,8 @@ func difference(from, to time.Time) *Difference {
 	return &Difference{Seconds: seconds, Days: seconds / 86400, Text: text}
 }
 
-// forms in the order in which they are tried, each with its name. `,` and double spaces are gone by then.
+// forms lists the forms in the order in which they are tried, each with its name. `,` and double
+// spaces are removed before.
 var forms = []struct{ layout, name string }{
 	{time.RFC3339Nano, "RFC 3339"},
 	{"2006-01-02T15:04Z07:00", "ISO 8601"},
@@ -174,7 +175,7 @@ func parseMoment(text string, zone *time.Location, order string) (moment, error)
 	return slashed(text, zone, order)
 }
 
-// unixTime reads seconds, milli- and nanoseconds by their number of digits; a year has four.
+// unixTime reads seconds, milliseconds or nanoseconds, by the number of digits; a year has four.
 func unixTime(text string) (moment, bool) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	switch digits := len(strings.TrimPrefix(text, "-")); {
@@ -191,7 +192,7 @@ func unixTime(text string) (moment, bool) {
 	}
 }
 
-// slashed reads 03/04/2026. What is a date in two ways is one only if the order is said.
+// slashed reads 03/04/2026. An ambiguous date needs the order.
 func slashed(text string, zone *time.Location, order string) (moment, error) {
 	var ways []moment
 	for _, way := range []struct{ order, date string }{{dayFirst, "2/1/2006"}, {monthFirst, "1/2/2006"}} {

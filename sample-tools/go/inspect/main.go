@@ -1,8 +1,9 @@
-// The plugin inspect: what certificates, addresses and dates really say. Models guess these; the standard library knows them.
+// The plugin inspect reports what certificates, addresses and dates really say. Models guess these;
+// the standard library handles them exactly.
 package main
 
 import (
-	// Zones are known without a machine that has them.
+	// Contains the time zones, which a component cannot read from the machine.
 	_ "time/tzdata"
 
 	"cofferdam"

@@ -7,7 +7,7 @@ import (
 	"cofferdam/cofferdamtest"
 )
 
-// The cases in cases.jsonl are about the tools; these are about what they are made of.
+// The cases in cases.jsonl test the tools; these tests are for their parts.
 
 func TestPunycode(t *testing.T) {
 	for encoded, expected := range map[string]string{

@@ -15,13 +15,13 @@ const (
 	damp        = 700
 	initialBias = 72
 	initialN    = 128
-	// A label of DNS has 63 bytes.
+	// Maximum bytes of a DNS label.
 	labelBytesMax = 63
 )
 
 var errPunycode = errors.New("not punycode")
 
-// unicodeHost decodes the labels that begin with `xn--`. What cannot be decoded stays.
+// unicodeHost decodes the labels that begin with `xn--`. Labels that cannot be decoded stay.
 func unicodeHost(host string) string {
 	labels := strings.Split(host, ".")
 	for i, label := range labels {
@@ -34,7 +34,7 @@ func unicodeHost(host string) string {
 	return strings.Join(labels, ".")
 }
 
-// decodePunycode is section 6.2 of RFC 3492.
+// decodePunycode implements section 6.2 of RFC 3492.
 func decodePunycode(text string) (string, error) {
 	if len(text) > labelBytesMax {
 		return "", errPunycode

@@ -13,21 +13,21 @@ import (
 	"cofferdam"
 )
 
-// Longer than any browser takes.
+// Longer than any browser accepts.
 const urlBytesMax = 65_536
 
-// URLInput is one address.
+// URLInput contains the arguments of inspect_url.
 type URLInput struct {
 	URL string `json:"url" description:"The address, with its scheme, for example https://example.com/a?b=c."`
 }
 
-// URLReport is what it consists of.
+// URLReport is the result of inspect_url.
 type URLReport struct {
 	URL    string `json:"url"`
 	Scheme string `json:"scheme"`
 	User   string `json:"user,omitempty"`
 	Host   string `json:"host,omitempty"`
-	// HostUnicode is the host as people are shown it.
+	// HostUnicode is the host as browsers show it to users.
 	HostUnicode string      `json:"host_unicode,omitempty"`
 	Port        int         `json:"port,omitempty"`
 	Path        []string    `json:"path"`
@@ -36,7 +36,7 @@ type URLReport struct {
 	Warnings    []string    `json:"warnings"`
 }
 
-// Parameter of a query, decoded.
+// Parameter is a decoded parameter of a query.
 type Parameter struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -97,7 +97,7 @@ func (report *URLReport) host(parsed *url.URL) {
 	}
 }
 
-// address looks for IP addresses, and for numbers that old functions take for some.
+// address detects IP addresses, and numbers that old functions read as IP addresses.
 func (report *URLReport) address() {
 	if address, err := netip.ParseAddr(report.Host); err == nil {
 		report.warn("the host is an IP address%s", reach(address.Unmap()))
@@ -119,7 +119,8 @@ func reach(address netip.Addr) string {
 	}
 }
 
-// disguised reads one to four numbers, decimal, octal or hexadecimal, the last of which fills what is left: inet_aton.
+// disguised reads one to four numbers, decimal, octal or hexadecimal, the last of which fills the
+// remaining bytes, like inet_aton.
 func disguised(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -144,7 +145,7 @@ func disguised(host string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(bytes)), true
 }
 
-// letters looks for labels that mix scripts, and says what punycode hides.
+// letters detects labels that mix scripts, and reports the text that punycode hides.
 func (report *URLReport) letters() {
 	if report.HostUnicode != report.Host {
 		report.warn("people may be shown `%s` for `%s`", report.HostUnicode, report.Host)
@@ -158,7 +159,7 @@ func (report *URLReport) letters() {
 	}
 }
 
-// Scripts that are written together are one.
+// Scripts that are written together count as one.
 var together = map[string]string{"Hiragana": "Japanese", "Katakana": "Japanese", "Han": "Japanese", "Hangul": "Korean", "Bopomofo": "Chinese"}
 
 func scriptsOf(label string) []string {
@@ -179,7 +180,7 @@ func scriptsOf(label string) []string {
 	return sorted(scripts)
 }
 
-// Letters of Cyrillic and Greek that look like Latin ones in most fonts.
+// Cyrillic and Greek letters that look like Latin ones in most fonts.
 const lookAlike = "аеорсухіјѕԁһԛԝоνοαρτυικ"
 
 func looksLatin(label string) bool {
@@ -202,7 +203,7 @@ func (report *URLReport) secrets(parsed *url.URL) {
 	}
 }
 
-// withoutHidden takes out characters that nobody sees, as browsers do with some, and tells of them.
+// withoutHidden removes invisible characters, as browsers do with some of them, and reports them.
 func withoutHidden(text string) (string, []string) {
 	hidden := map[string]bool{}
 	cleaned := strings.Map(func(letter rune) rune {
@@ -223,7 +224,7 @@ func withoutHidden(text string) (string, []string) {
 	return cleaned, warnings
 }
 
-// segments are decoded one by one: a `%2F` separates nothing.
+// segments decodes the segments separately, because `%2F` separates nothing.
 func segments(parsed *url.URL) []string {
 	path := parsed.EscapedPath()
 	if parsed.Opaque != "" {
@@ -262,7 +263,7 @@ func decoded(text string) string {
 	return text
 }
 
-// cause is what is wrong, without the URL, which whoever asked knows.
+// cause returns the error without the URL, which the caller already knows.
 func cause(err error) error {
 	if wrong, is := err.(*url.Error); is {
 		return wrong.Err

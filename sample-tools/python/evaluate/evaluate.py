@@ -14,10 +14,10 @@ from cofferdam import ToolFailure, tool
 import modules
 
 CODE_BYTES_MAX = 65_536
-"""Longest snippet. It is a part of a model's message; whoever has more to run has files for it."""
+"""Maximum bytes of a snippet. It is part of a model's message; longer code belongs in files."""
 
 SHOWN_MAX = 20_000
-"""Most characters of output, and of a value as text. A model reads them all."""
+"""Maximum characters of output, and of a value as text, because a model reads all of it."""
 
 NAME = "<snippet>"
 
@@ -52,13 +52,13 @@ def evaluate(code: str, inputs: dict[str, Any] | None = None) -> Evaluation:
         )
     names = {"__name__": "__main__", "__builtins__": __builtins__, **_checked(inputs or {})}
     printed = _Printed()
-    # So that tracebacks have the lines of the snippet.
+    # For the lines of the snippet in tracebacks.
     linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             value = _run(code, names)
             shown = None if value is None else _shortened(repr(value))
-    # `exit()` is an end like others.
+    # `exit()` ends the snippet like any exception.
     except BaseException as error:
         return Evaluation(False, stdout=printed.text(), error=_words(error), traceback=_where(error))
     return Evaluation(True, _as_json(value), shown, printed.text())
@@ -74,7 +74,7 @@ def _checked(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(code: str, names: dict[str, Any]) -> Any:
-    """Runs all statements, and gives the value of the last one if it is an expression."""
+    """Runs all statements, and returns the value of the last one if it is an expression."""
     tree = ast.parse(code, NAME)
     last = tree.body[-1] if tree.body else None
     if not isinstance(last, ast.Expr):
@@ -86,8 +86,8 @@ def _run(code: str, names: dict[str, Any]) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """The value if JSON has it, otherwise nothing: then the text has to do."""
-    # Larger ones become doubles where JSON is read; the text has all digits.
+    """Returns the value if it has a JSON form. Otherwise the result contains only its text."""
+    # JSON parsers read larger integers as doubles; the text has all digits.
     if isinstance(value, int) and abs(value) >= 2**63:
         return None
     try:
@@ -110,7 +110,7 @@ def _words(error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """The traceback from the snippet's first line on."""
+    """Returns the traceback from the snippet's first line."""
     start = error.__traceback__
     while start and start.tb_frame.f_code.co_filename != NAME:
         start = start.tb_next
@@ -119,7 +119,7 @@ def _where(error: BaseException) -> str:
 
 
 class _Printed(io.TextIOBase):
-    """Keeps the beginning of what is printed."""
+    """Stores the beginning of the output."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -132,7 +132,7 @@ class _Printed(io.TextIOBase):
         return len(text)
 
     def text(self) -> str:
-        """What was kept, and how much was not."""
+        """Returns the stored output, with the length of the rest."""
         kept = "".join(self._pieces)[:SHOWN_MAX]
         left_out = self._characters - len(kept)
         return kept if left_out <= 0 else f"{kept}… ({left_out} more characters)"

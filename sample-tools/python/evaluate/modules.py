@@ -1,7 +1,7 @@
-"""What a snippet can import.
+"""The modules that a snippet can import.
 
-A component holds the modules that are imported while it is made, and no others. These are the ones of the standard library that
-calculate; those that reach for a machine would find none.
+A component contains only the modules that are imported while it is made. These are the modules of
+the standard library that compute; modules that access the machine would not work.
 """
 
 import array
@@ -65,8 +65,8 @@ import xml.etree.ElementTree
 import zlib
 import zoneinfo
 
-# Imported on first use by functions of these modules, which would be too late.
+# Functions of these modules import them on first use, which would be too late.
 import _strptime
 
 NAMES = sorted(name for name, value in globals().items() if isinstance(value, types.ModuleType) and name[0] != "_")
-"""The names that a failed import is answered with."""
+"""The names that the result of a failed import lists."""

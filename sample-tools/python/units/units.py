@@ -1,4 +1,4 @@
-"""Converts between units and calculates with them, by the definitions of the package pint."""
+"""Converts units and calculates with them, by the definitions of the package pint."""
 
 import re
 from dataclasses import dataclass
@@ -8,16 +8,18 @@ import pint
 from cofferdam import ToolFailure, tool
 
 TEXT_MAX = 200
-"""Longest unit or expression. Nobody's is longer, and the parser's time grows with it."""
+"""Maximum length of a unit or expression. The parser's time grows with it."""
 
 POWER_MAX = 1000
-"""All exponents of an expression, multiplied. Integers have no largest value here: `9**9**9` would take forever."""
+"""Maximum product of all exponents of an expression. Integers have no largest value in Python:
+`9**9**9` would take forever.
+"""
 
 DIGITS = 12
-"""Significant digits of a result. The last three of a double are those that conversions get wrong."""
+"""Significant digits of a result. Conversions get the last three digits of a double wrong."""
 
 NAMES_MAX = 100
-"""Most units in one list."""
+"""Maximum number of units in one list."""
 
 _POWER = r"(?:\*\*|\^)\s*"
 _EXPONENT = re.compile(_POWER + r"[-+]?(\d+(?:\.\d+)?)?")
@@ -26,7 +28,7 @@ _SUPERSCRIPT = re.compile("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _PLAIN = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _WORDS = {"squared": "^2", "cubed": "^3"}
 
-# Made while the component is made: reading the definitions takes longer than a thousand conversions.
+# Made at build time, because reading the definitions takes longer than a thousand conversions.
 _registry: pint.UnitRegistry[float] = pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
 
 _registry.define("mile_per_gallon = mile / gallon = mpg")
@@ -58,12 +60,12 @@ def convert(value: float, unit: str, to: str) -> Amount:
     try:
         if _is_plain(source) and _is_plain(target):
             return _amount(_registry.Quantity(value, source.units).to(target.units))
-        # A unit with a number in it, such as `L/100km`, is a quantity.
+        # A unit that contains a number, such as `L/100km`, is a quantity.
         return _in_terms_of(value * source, target, to)
     except pint.DimensionalityError:
         inverse = 1 / source.dimensionality if source.dimensionality else None
         if inverse is not None and value and inverse == target.dimensionality:
-            # Miles per gallon and litres per kilometre say the same.
+            # Miles per gallon and liters per kilometer are reciprocal.
             return _in_terms_of(1 / (value * source), target, to)
         raise _mismatch(unit, source, to, target) from None
     except (ArithmeticError, pint.PintError) as error:
@@ -95,7 +97,7 @@ def calculate(expression: str, to: str | None = None) -> Amount:
         ) from None
     except ToolFailure:
         raise
-    # The parser raises whatever its parts raise: there is no list.
+    # The parser raises many types of exceptions.
     except Exception as error:
         raise ToolFailure(
             f"`{expression}` cannot be calculated: {error.args[0] if error.args else 'it is not an expression'}",
@@ -117,10 +119,11 @@ def compatible_units(unit: str) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """The text with one way to write powers.
+    """Returns the text with one notation for powers.
 
     Raises:
-        ToolFailure: If it is too long, or its exponents would make numbers that do not fit into memory.
+        ToolFailure: If it is too long, or its exponents would make numbers that do not fit in
+            memory.
     """
     if len(text) > TEXT_MAX:
         raise ToolFailure(
@@ -133,7 +136,7 @@ def _plain(text: str) -> str:
         if not digits:
             raise ToolFailure("an exponent is a plain number", suggestion="write `m^2`, for example", transient=False)
         product *= max(float(digits), 1.0)
-    # `square`, `sq` and `cubic` stand before what they mean.
+    # `square`, `sq` and `cubic` precede their unit.
     product *= 3.0 ** len(re.findall(r"\b(?:square|sq|cubic)\b", text))
     if product > POWER_MAX or _TOWER.search(text):
         raise ToolFailure("the exponents are too large", suggestion="multiply them out yourself", transient=False)
@@ -141,7 +144,7 @@ def _plain(text: str) -> str:
 
 
 def _unit(text: str) -> pint.Quantity[float]:
-    """A unit as the quantity of one of it."""
+    """Returns a quantity of one unit."""
     plain = _plain(text)
     if plain[:1].isdigit():
         raise ToolFailure(f"`{text}` begins with a number", suggestion="pass the number as `value`", transient=False)
@@ -155,7 +158,7 @@ def _unit(text: str) -> pint.Quantity[float]:
     except Exception:
         pass
     try:
-        # `L/100km` is what people write, and `L/(100 km)` what they mean.
+        # Users write `L/100km` and mean `L/(100 km)`.
         return 1.0 * _registry.parse_expression(re.sub(r"/\s*(\d[\d.]*)\s*([^\W\d]+)", r"/(\1 \2)", plain))
     except Exception:
         raise ToolFailure(
@@ -207,7 +210,7 @@ def _mismatch(unit: str, source: pint.Quantity[float], to: str, target: pint.Qua
     )
 
 
-# Fills the caches of the registry, and imports what it imports late: neither can happen in a call.
+# Fills the caches of the registry and triggers its late imports, which would fail in a call.
 convert(1, "mph", "km/h")
 convert(20, "degC", "degF")
 calculate("5 ft + 11 inch", "m")

@@ -5,7 +5,7 @@ import { FileError, store } from "cofferdam/files";
 import * as secrets from "cofferdam/secrets";
 import * as toolbox from "cofferdam/toolbox";
 
-/** The schema of an object of which all properties are required. */
+/** Returns the schema of an object whose properties are all required. */
 function object(properties) {
   return { type: "object", properties, required: Object.keys(properties) };
 }

@@ -1,4 +1,4 @@
-//! What a tool asks of its host.
+//! Tools that use functions of the host.
 
 use cofferdam_sdk::files::{self, Query, Store};
 use cofferdam_sdk::{ToolFailure, call, client, secrets, serde_json, tool, toolbox};

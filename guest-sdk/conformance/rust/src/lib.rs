@@ -1,4 +1,4 @@
-//! The conformance plugin in Rust: see `../README.md`.
+//! The conformance plugin in Rust. See `../README.md` for its tools.
 
 mod host;
 mod results;

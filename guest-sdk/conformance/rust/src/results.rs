@@ -1,4 +1,4 @@
-//! The ways in which a tool ends.
+//! Tools that end in different ways.
 
 use std::fmt;
 

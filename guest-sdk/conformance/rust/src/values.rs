@@ -1,4 +1,4 @@
-//! Arguments of all types, and what comes back of them.
+//! Tools with arguments and results of all types.
 
 use std::collections::BTreeMap;
 

@@ -98,7 +98,7 @@ const bigNumbers = tool({
   name: "big_numbers",
   description: "Returns numbers with all their digits.",
   parameters: s.object({ integer: s.int64("An integer of 64 bits."), number: s.number("A number.") }),
-  // There is nothing to wait for, but tools may be asynchronous.
+  // Not necessary here, but tools may be asynchronous.
   run: async ({ integer, number }) => ({ integer: await integer, number }),
 });
 

@@ -1,10 +1,11 @@
-// Package abi is the border between the SDK and the host: what `wit/` says, as Go types and functions.
+// Package abi is the boundary between the SDK and the host: the interface of `wit/` as Go types and
+// functions.
 //
-// In a component (GOOS=wasip1) the functions are imports in the canonical ABI, and an import that nothing calls is dropped
-// by the linker: a component can do what its source does and no more. Elsewhere they are answered by [Native], which is how
-// tools are tested without a host. Nothing is decided here.
+// In a component (GOOS=wasip1) the functions are imports in the canonical ABI. The linker drops
+// unused imports, so that a component imports only what its source uses. Elsewhere, [Native]
+// implements them, for tests of tools without a host. This package only converts values.
 //
-// An optional text is empty where there is none: nowhere in `wit/` does an empty text mean anything else.
+// A missing optional string is empty: nowhere in `wit/` does an empty string have another meaning.
 package abi
 
 // Definition is `tool-definition`.
@@ -22,7 +23,7 @@ type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld, LongRunning *bool
 }
 
-// Kind says which case of `content` there is; a resource is one kind with a text and another with bytes.
+// Kind is the case of `content`. Resources have two kinds, for text and for bytes.
 type Kind uint8
 
 const (
@@ -34,7 +35,7 @@ const (
 	Link
 )
 
-// Content is `content`. Which fields count follows from the kind.
+// Content is `content`. The kind determines which fields are used.
 type Content struct {
 	Kind      Kind
 	Text      string
@@ -52,13 +53,13 @@ type Failure struct {
 	Value      string
 }
 
-// Error is an error variant of an import: which case, with its text if it has one.
+// Error is an error variant of an import: the case, and its string if it has one.
 type Error struct {
 	Case uint8
 	Text string
 }
 
-// The cases of `toolbox.error` that the SDK tells apart.
+// The cases of `toolbox.error` that the SDK distinguishes.
 const (
 	ToolboxUnknown uint8 = iota
 	ToolboxInvalidArguments
@@ -129,7 +130,7 @@ type Line struct {
 	Text   string
 }
 
-// The cases of `client.request`, which are those of `client.kind` too.
+// The cases of `client.request`, which are also those of `client.kind`.
 const (
 	AskForm uint8 = iota
 	AskSample
@@ -167,8 +168,9 @@ type Root struct {
 	Name string
 }
 
-// List and Serve are the plugin's side: the SDK sets them when tools are registered. Outcome is what the host gets for what a
-// function returned; tests need it for the tools that they make up.
+// List and Serve are the exports of the plugin. The SDK sets them when tools are registered.
+// Outcome converts the result of a function for the host; tests need it for the tools that they
+// define.
 var (
 	List    func() []Definition
 	Serve   func(name, arguments string) ([]Content, *Failure)

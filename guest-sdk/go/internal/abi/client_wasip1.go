@@ -17,7 +17,7 @@ func importLog(level uint32, message string)
 type memoryQuestion struct {
 	name optional
 	is   uint8
-	// A form's message and schema; the parameters of a sample are at the place of the message.
+	// Message and schema of a form. The parameters of a sample are in the field of the message.
 	message, schema span
 }
 
@@ -26,7 +26,7 @@ type memoryAskResult struct {
 	payload struct {
 		// The case of an error, or the address of a list.
 		first uint32
-		// The text of an error, or the length of a list.
+		// The string of an error, or the length of a list.
 		rest [2]uint32
 	}
 }
@@ -41,7 +41,7 @@ type memoryRoot struct {
 	name optional
 }
 
-// clientWithText has a bit for each case of `client.error` that carries a text.
+// clientWithText has a bit for each case of `client.error` with a string.
 const clientWithText = 1<<ClientDenied | 1<<ClientInvalid | 1<<ClientLimit | 1<<ClientFailed
 
 // CanAsk is `client.can-ask`.

@@ -2,7 +2,8 @@ package abi
 
 import "unsafe"
 
-// memoryResult is `result<list<content>, failure>`. Its two cases lie over each other; a list is at the failure's message.
+// memoryResult is `result<list<content>, failure>`. Its two cases overlap; a list is in the field
+// of the failure's message.
 type memoryResult struct {
 	isFailure uint8
 	failure   memoryFailure
@@ -10,7 +11,7 @@ type memoryResult struct {
 
 //go:wasmexport cofferdam:plugin/tools@0.1.0#list-tools
 func listTools() unsafe.Pointer {
-	// The linker drops what nothing reads.
+	// The linker drops data that is never read.
 	if adapterMemory.mark[0] == 0 {
 		panic("the memory for the adapter of WASI was written over")
 	}

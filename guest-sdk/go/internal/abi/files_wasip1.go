@@ -39,20 +39,21 @@ type memoryStore struct {
 
 type memoryStatResult struct {
 	isError uint8
-	// At a multiple of 8, because a size is in it.
+	// Aligned to 8, because it contains a size.
 	payload struct {
 		kind uint8
 		size uint64
 	}
 }
 
-// memoryFilesResult is a result with an error and at most a list, with a byte behind it in the answer of a search.
+// memoryFilesResult is a result with an error or at most a list; the result of a search has a byte
+// after the list.
 type memoryFilesResult struct {
 	isError uint8
 	payload struct {
 		// The case of an error, or the address of a list.
 		first uint32
-		// The text of an error, or the length of a list and the byte.
+		// The string of an error, or the length of a list and the byte.
 		rest [2]uint32
 	}
 }
@@ -71,7 +72,7 @@ type memoryLine struct {
 	text   span
 }
 
-// filesWithText has a bit for each case of `files.error` that carries a text.
+// filesWithText has a bit for each case of `files.error` with a string.
 const filesWithText = 1<<FilesWrongType | 1<<FilesInvalidPath | 1<<FilesDenied | 1<<FilesLimit | 1<<FilesInvalidPattern
 
 func (it *memoryFilesResult) list() span {
@@ -162,7 +163,7 @@ func ListFiles(store, directory, glob string, recursive bool) ([]Entry, *Error) 
 	return entries, nil
 }
 
-// SearchFiles is `files.search`; the truth value says whether something was left out.
+// SearchFiles is `files.search`; the boolean is true if matches were dropped.
 func SearchFiles(store, directory string, query Query) ([]Match, bool, *Error) {
 	var result memoryFilesResult
 	importSearch(

@@ -2,9 +2,10 @@ package abi
 
 import "unsafe"
 
-// Each function below makes one import call and lifts its answer. What an import writes lies in a variable that escapes to the
-// heap, because a pointer to it is passed out of Go: nothing moves it meanwhile. Texts go as Go strings, which are the address
-// and the length that the ABI wants.
+// Each function below calls one import and lifts its result. An import writes its result to a
+// variable that escapes to the heap, because a pointer to it is passed out of Go, so it does not
+// move in the meantime. Strings are passed as Go strings, which consist of the address and the
+// length that the ABI requires.
 
 //go:wasmimport cofferdam:plugin/call@0.1.0 id
 func importID(result unsafe.Pointer)
@@ -47,7 +48,7 @@ func CallCancelled() bool {
 	return importCancelled() != 0
 }
 
-// Progress is `call.progress`; a total of 0 is none.
+// Progress is `call.progress`; a total of 0 means unknown.
 func Progress(done, total float64, message string) {
 	message = valid(message)
 	importProgress(done, flag(total != 0), total, flag(message != ""), message)
@@ -84,7 +85,7 @@ type memoryToolResult struct {
 	payload toolPayload
 }
 
-// toolPayload holds the error variant; the list of contents lies over its first two words.
+// toolPayload contains the error variant; the list of contents overlaps its first two words.
 type toolPayload struct {
 	is      uint32
 	failure memoryFailure
@@ -103,7 +104,7 @@ func Tools() []Definition {
 	return definitions
 }
 
-// CallTool is `toolbox.call-tool`. The failure is that of the error's case `failed`.
+// CallTool is `toolbox.call-tool`. The failure is that of the error case `failed`.
 func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
 	var result memoryToolResult
 	importTool(valid(name), valid(arguments), unsafe.Pointer(&result))
@@ -111,7 +112,7 @@ func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
 	if result.isError == 0 {
 		return liftContents(*(*span)(unsafe.Pointer(&result.payload))), nil, nil
 	}
-	// The case is a byte; what is behind it is undefined.
+	// The case is one byte; the bytes after it are undefined.
 	is := uint8(result.payload.is)
 	switch is {
 	case ToolboxFailed:
@@ -123,13 +124,14 @@ func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
 	}
 }
 
-// memoryError is an error variant whose cases carry a text or nothing.
+// memoryError is an error variant whose cases have a string or nothing.
 type memoryError struct {
 	is   uint8
 	text span
 }
 
-// lift gives the case, and the text if `withText` has a bit for it. Behind a case without one lies anything.
+// lift returns the case, and the string if `withText` has a bit for it. For other cases the memory
+// of the string is undefined.
 func (it *memoryError) lift(withText uint32) *Error {
 	if withText&(1<<it.is) == 0 {
 		return &Error{Case: it.is}
@@ -137,7 +139,7 @@ func (it *memoryError) lift(withText uint32) *Error {
 	return &Error{Case: it.is, Text: it.text.text()}
 }
 
-// lifted lets go of the memory of an import's answer: by now Go values point to it.
+// lifted releases the memory of an import's result, which Go values point to now.
 func lifted() {
 	clear(received)
 	received = received[:0]

@@ -5,13 +5,15 @@ import (
 	"unsafe"
 )
 
-// The adapter between the first preview of WASI, which Go speaks, and the second, which components speak, needs memory of its
-// own: a stack and its state. It would ask the runtime for it, which has not started by then, or grow the memory, which Go
-// takes for its own. So `cofferdam build` finds this block by its mark and gives it to the adapter. The runtime never looks
-// into it. The size is two pages of 65536 bytes, and one more to begin at the border of a page.
+// adapterMemory is the memory of the adapter between WASI preview 1, which Go uses, and preview 2,
+// which components use. The adapter needs memory for its stack and its state. By default it would
+// call the Go runtime, which has not started at that time, or grow the memory, which Go claims for
+// its heap. Therefore `cofferdam build` finds this block by its mark and gives it to the adapter.
+// The runtime never touches it. The size is two pages of 65536 bytes, and one more for the
+// alignment to a page.
 //
-// The mark is written letter by letter: only such a value is in the data of the program. A converted text would be copied there
-// when the program starts.
+// The mark is written letter by letter, so that it is in the data of the program. A converted
+// string would be copied there only when the program starts.
 var adapterMemory = struct {
 	mark  [32]byte
 	pages [3 * 65536]byte
@@ -22,22 +24,24 @@ var adapterMemory = struct {
 	},
 }
 
-// received are blocks that the host has asked for and that nothing in Go points to yet. They are let go when what is in them
-// has been lifted into Go values, which then hold them.
+// received contains blocks that the host has allocated and that nothing in Go points to yet. They
+// are released when their content is lifted into Go values, which then hold them.
 var received []unsafe.Pointer
 
-// returned are blocks that the host reads after an export has returned, until it calls the export's post-return.
+// returned contains blocks that the host reads after an export has returned, until it calls the
+// export's post-return.
 var returned []unsafe.Pointer
 
-// realloc is how the host gets memory for what it passes in.
+// realloc allocates memory for values that the host passes in.
 //
 //go:wasmexport cabi_realloc
 func realloc(old, oldSize, align, size uint32) uint32 {
 	if size == 0 {
-		// Any address will do, as long as it is aligned.
+		// Any aligned address is valid.
 		return align
 	}
-	// Go aligns a block to 8, or to its size if that is less; what is in it is never aligned to more than its size.
+	// Go aligns a block to 8, or to its size if that is less. The content never needs a larger
+	// alignment than its size.
 	block := make([]byte, size)
 	if oldSize > 0 {
 		copy(block, unsafe.Slice((*byte)(at(old)), oldSize))
@@ -47,7 +51,8 @@ func realloc(old, oldSize, align, size uint32) uint32 {
 	return addressOf(pointer)
 }
 
-// at makes a pointer of an address. The detour over memory is for the compiler and vet, which know no foreign addresses.
+// at converts an address to a pointer. The detour through memory satisfies the compiler and vet,
+// which do not know foreign addresses.
 func at(address uint32) unsafe.Pointer {
 	wide := uint64(address)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&wide))
@@ -57,7 +62,7 @@ func addressOf(pointer unsafe.Pointer) uint32 {
 	return uint32(uintptr(pointer))
 }
 
-// span is a string or a list as it lies in memory.
+// span is a string or a list in memory.
 type span struct {
 	address, length uint32
 }
@@ -69,7 +74,7 @@ func (s span) text() string {
 	return unsafe.String((*byte)(at(s.address)), s.length)
 }
 
-// elements are the elements of a list. They are the memory itself.
+// elements returns the elements of a list without copying them.
 func elements[T any](s span) []T {
 	if s.length == 0 {
 		return nil
@@ -114,7 +119,7 @@ func lowerTruth(value *bool) truth {
 	}
 }
 
-// pins keep what has been lowered alive: an address in memory is no pointer to the garbage collector.
+// pins keeps lowered values alive, because an address is not a pointer to the garbage collector.
 type pins []unsafe.Pointer
 
 func (p *pins) text(text string) span {
@@ -131,19 +136,20 @@ func (p *pins) optional(text string) optional {
 	return optional{1, p.text(text)}
 }
 
-// lower keeps a list and says where it is.
+// lower keeps a list alive and returns its address and length.
 func lower[T any](p *pins, list []T) span {
 	data := unsafe.Pointer(unsafe.SliceData(list))
 	*p = append(*p, data)
 	return span{addressOf(data), uint32(len(list))}
 }
 
-// cast reads the payload of a content as one of its shorter cases.
+// cast returns the payload of a content as one of its shorter cases.
 func cast[T any](content *memoryContent) *T {
 	return (*T)(unsafe.Pointer(&content.resource))
 }
 
-// valid makes UTF-8 of a text: a Go string may hold anything, and the host ends a call that passes something else.
+// valid replaces invalid UTF-8: a Go string may contain any bytes, and the host ends a call that
+// passes invalid UTF-8.
 func valid(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -2,7 +2,7 @@
 
 package abi
 
-// Host answers the imports where there is no component. It has one method for each import.
+// Host implements the imports outside a component. It has one method for each import.
 type Host interface {
 	CallID() string
 	CallSession() string
@@ -29,10 +29,10 @@ type Host interface {
 	Log(level uint8, message string)
 }
 
-// Native is who answers. A test sets it for the time of a call.
+// Native is the current host. A test sets it for the duration of a call.
 var Native Host = Nobody{}
 
-// Nobody has granted nothing and listens to nothing.
+// Nobody is a host that grants nothing and drops all reports.
 type Nobody struct{}
 
 func (Nobody) CallID() string                    { return "" }

@@ -1,7 +1,7 @@
 package abi
 
-// Records and variants of `types.wit` as they lie in memory: fields in order, each at a multiple of its alignment; a variant is
-// a byte that says which case, then the cases over each other.
+// Records and variants of `types.wit` as they are in memory: a record has its fields in order, each
+// aligned; a variant has a byte for the case, then the cases, which overlap.
 
 type memoryDefinition struct {
 	name         span
@@ -16,7 +16,7 @@ type memoryDefinition struct {
 	longRunning  truth
 }
 
-// The cases of `content`, `resource` being one.
+// The cases of `content`; `resource` is one case.
 const (
 	caseText uint8 = iota
 	caseJSON
@@ -27,7 +27,7 @@ const (
 
 type memoryContent struct {
 	is uint8
-	// The longest case: a resource. The others lie at its beginning: see the casts.
+	// The longest case: a resource. The others are at its beginning: see the casts.
 	resource memoryResource
 }
 
@@ -38,7 +38,7 @@ type memoryBlob struct {
 type memoryResource struct {
 	uri       span
 	mediaType optional
-	// 0 is text, 1 is bytes.
+	// 0 is a string, 1 is bytes.
 	body     uint8
 	bodySpan span
 }

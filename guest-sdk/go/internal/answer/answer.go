@@ -1,4 +1,4 @@
-// Package answer turns what a tool has answered into what the SDK's users see, for the toolbox and for tests.
+// Package answer converts results of tools to the types of the SDK, for the toolbox and for tests.
 package answer
 
 import (
@@ -9,7 +9,7 @@ import (
 	"cofferdam/internal/abi"
 )
 
-// Contents are the items of a result.
+// Contents converts the items of a result.
 func Contents(contents []abi.Content) []cofferdam.Content {
 	items := make([]cofferdam.Content, len(contents))
 	for i, content := range contents {
@@ -35,7 +35,7 @@ func item(content abi.Content) cofferdam.Content {
 	}
 }
 
-// Failure is a failure that a tool has reported.
+// Failure converts a failure of a tool.
 func Failure(told *abi.Failure) *cofferdam.Failure {
 	failure := &cofferdam.Failure{Message: told.Message, Suggestion: told.Suggestion}
 	if told.Transient != nil {
@@ -50,8 +50,8 @@ func Failure(told *abi.Failure) *cofferdam.Failure {
 	return failure
 }
 
-// Value is a result as a model sees it: null where there is nothing, the one item, or an array of several. A blob is told by
-// its media type and its length.
+// Value returns a result as a model sees it: null for no items, the only item, or an array of
+// several. A blob is shown as its media type and its length.
 func Value(contents []abi.Content) (json.RawMessage, error) {
 	switch len(contents) {
 	case 0:

@@ -1,2 +1,2 @@
-// In a component: the host itself.
+// In a component, this is the host.
 export { default } from "cofferdam:plugin/call@0.1.0";

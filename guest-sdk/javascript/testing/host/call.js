@@ -1,4 +1,4 @@
-// Outside of a component: the host that the test has made.
+// Outside a component, this is the host of the test.
 import { delegate } from "../current.js";
 
 export default delegate("call");

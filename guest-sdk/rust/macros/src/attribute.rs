@@ -1,23 +1,23 @@
-//! Contents of the parentheses of `#[tool(…)]`, on a function and on a parameter.
+//! Parses the arguments of `#[tool(…)]` on functions and parameters.
 
 use proc_macro2::TokenStream;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser as _;
 use syn::{Expr, LitBool, LitStr, Result, Token};
 
-/// Hints about a call, in the spelling of `cofferdam_sdk::Annotations`.
+/// Hints about a call, named as in `cofferdam_sdk::Annotations`.
 const HINTS: [&str; 5] = ["read_only", "destructive", "idempotent", "open_world", "long_running"];
 
-/// `#[tool(…)]` on a function.
+/// Options of `#[tool(…)]` on a function.
 #[derive(Default)]
 pub(crate) struct ToolOptions {
-    /// Instead of the function's name.
+    /// Name of the tool, instead of the function's name.
     pub(crate) name: Option<LitStr>,
-    /// A short name for users.
+    /// Display name for users.
     pub(crate) title: Option<LitStr>,
     /// True if the schema of the return value is published.
     pub(crate) output_schema: bool,
-    /// The hints that were given.
+    /// The hints that are present.
     pub(crate) hints: Vec<(syn::Ident, bool)>,
 }
 
@@ -52,15 +52,15 @@ impl ToolOptions {
     }
 }
 
-/// The default of a parameter.
+/// Default of a parameter.
 pub(crate) enum Default {
-    /// `#[tool(default)]`: the type's own.
+    /// `#[tool(default)]`: the default of the type.
     OfType,
     /// `#[tool(default = …)]`.
     Value(Box<Expr>),
 }
 
-/// `#[tool(…)]` on a parameter: takes a default.
+/// Parses `#[tool(…)]` on a parameter. Returns its default.
 pub(crate) fn parse_default(attribute: &syn::Attribute) -> Result<Option<Default>> {
     let mut default = None;
     attribute.parse_nested_meta(|meta| {
@@ -79,7 +79,7 @@ pub(crate) fn parse_default(attribute: &syn::Attribute) -> Result<Option<Default
     Ok(default)
 }
 
-/// A hint alone means `true`.
+/// Parses the value of a hint. Without a value it is `true`.
 fn flag(meta: &ParseNestedMeta<'_>) -> Result<bool> {
     match meta.input.peek(Token![=]) {
         true => meta.value()?.parse::<LitBool>().map(|flag| flag.value),

@@ -1,8 +1,9 @@
-//! Doc comments as descriptions.
+//! Reads doc comments as descriptions.
 
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
 
-/// The text of the doc comments among `attributes`, line breaks kept; empty if there are none.
+/// Returns the text of the doc comments among `attributes`, with line breaks. Empty if there are
+/// none.
 pub(crate) fn text(attributes: &[Attribute]) -> Result<String> {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| is_doc(attribute)) {
@@ -22,12 +23,12 @@ fn line(attribute: &Attribute) -> Result<String> {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.value() + "\n"),
             other => Err(Error::new_spanned(other, "write the description as a doc comment")),
         },
-        // `#[doc(hidden)]` and its like say nothing to a model.
+        // `#[doc(hidden)]` and similar attributes contain no description.
         _ => Ok(String::new()),
     }
 }
 
-/// The blank after `///` is not part of the text; deeper indentation is.
+/// Removes the blank after `///`. Deeper indentation is part of the text.
 fn without_margin(line: &str) -> &str {
     line.strip_prefix(' ').unwrap_or(line).trim_end()
 }

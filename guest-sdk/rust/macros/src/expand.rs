@@ -1,6 +1,6 @@
-//! The code beside the function. It names items of `cofferdam` by absolute path and has its
-//! variables to itself (`Span::mixed_site`), so that nothing in the author's scope can change what
-//! it means.
+//! Generates the code beside the function. It names items of `cofferdam_sdk` by absolute path, and
+//! its variables have their own scope (`Span::mixed_site`), so that the author's code cannot change
+//! its meaning.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -47,7 +47,8 @@ pub(crate) fn expand(tool: &ToolFunction) -> TokenStream {
     }
 }
 
-/// A default is written once and used twice: in the schema and when the argument is missing.
+/// Generates the function that returns the default of a parameter, for the schema and for calls in
+/// which the argument is missing.
 fn default_function(index: usize, parameter: &Parameter) -> TokenStream {
     let (function, ty) = (default_ident(index), &parameter.ty);
     let value = match &parameter.default {
@@ -56,7 +57,7 @@ fn default_function(index: usize, parameter: &Parameter) -> TokenStream {
             quote_spanned!(at(ty.span())=> <#ty as ::core::default::Default>::default())
         }
         Some(Default::Value(expression)) => match &**expression {
-            // So that `default = "en"` works for a `String`.
+            // Lets `default = "en"` work for a `String`.
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
                 quote!(::core::convert::Into::into(#text))
             }
@@ -149,7 +150,7 @@ fn output_span(tool: &ToolFunction) -> Span {
     }
 }
 
-/// Errors point at `span`, names mean what they mean in this file.
+/// Returns a span that reports errors at `span` and resolves names in this file.
 fn at(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
 }

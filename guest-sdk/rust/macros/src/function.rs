@@ -1,4 +1,4 @@
-//! From a function to what a tool is: checks the signature, takes the parameters' attributes away.
+//! Reads a tool from a function: checks the signature and removes the parameters' attributes.
 
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned as _;
@@ -10,17 +10,17 @@ use syn::{
 use crate::attribute::{Default, ToolOptions, parse_default};
 use crate::{docs, types};
 
-/// Longest description of one tool in bytes; hosts refuse more.
+/// Maximum bytes of a tool's description. Hosts reject longer ones.
 const DESCRIPTION_BYTES_MAX: usize = 4096;
 
-/// Longest name of a tool; hosts refuse more.
+/// Maximum length of a tool's name. Hosts reject longer ones.
 const NAME_LENGTH_MAX: usize = 128;
 
-/// A function that can be called as a tool.
+/// Function that becomes a tool.
 pub(crate) struct ToolFunction {
     pub(crate) ident: Ident,
     pub(crate) visibility: Visibility,
-    /// `#[cfg]`s hold for everything that is generated.
+    /// The `#[cfg]`s of the function, which also apply to all generated code.
     pub(crate) conditions: Vec<Attribute>,
     pub(crate) name: String,
     pub(crate) description: String,
@@ -29,7 +29,7 @@ pub(crate) struct ToolFunction {
     pub(crate) output: ReturnType,
 }
 
-/// A parameter that becomes a property of the input schema.
+/// Parameter that becomes a property of the input schema.
 pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) ty: Type,
@@ -37,8 +37,8 @@ pub(crate) struct Parameter {
     pub(crate) default: Option<Default>,
 }
 
-/// Reads a tool off a function. The parameters of `function` lose their doc comments and `#[tool]`
-/// attributes in any case, so that an error here is not followed by errors about them.
+/// Reads a tool from a function. Always removes doc comments and `#[tool]` attributes from the
+/// parameters of `function`, so that the compiler does not report them after an error here.
 pub(crate) fn read(attribute: TokenStream, function: &mut ItemFn) -> Result<ToolFunction> {
     let mut errors = Errors::default();
     let parameters = errors.take(parameters(function));
@@ -59,7 +59,7 @@ pub(crate) fn read(attribute: TokenStream, function: &mut ItemFn) -> Result<Tool
     })
 }
 
-/// Several errors as one, so that an author sees all of them.
+/// Combines several errors into one, so that an author sees all of them.
 #[derive(Default)]
 struct Errors(Option<Error>);
 
@@ -130,7 +130,7 @@ fn description(function: &ItemFn) -> Result<String> {
     Ok(text)
 }
 
-/// The given name, or the function's.
+/// Returns the name from the options, or else the function's name.
 fn name(options: &ToolOptions, ident: &Ident) -> Result<String> {
     let (name, span) = match &options.name {
         Some(name) => (name.value(), name.span()),
@@ -147,7 +147,7 @@ fn name(options: &ToolOptions, ident: &Ident) -> Result<String> {
     Ok(name)
 }
 
-/// `r#type` is only a spelling.
+/// Returns an identifier without `r#`.
 fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").unwrap_or(&name).to_owned()

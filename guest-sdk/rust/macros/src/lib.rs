@@ -1,9 +1,8 @@
-//! The attribute `#[tool]`. It is documented where users use it, in the crate `cofferdam`.
+//! The attribute `#[tool]`. Its documentation is in the crate `cofferdam_sdk`, which exports it.
 //!
-//! The function stays as it was written, without the attributes that only this macro understands.
-//! Beside it the macro puts an empty enum of the same name, which lives in the namespace of types,
-//! and implements `cofferdam_sdk::Tool` for it. Everything that can be wrong is reported at the
-//! token that is wrong, and all of it at once.
+//! The function stays as it is, without the attributes that only this macro understands. The macro
+//! adds an empty enum with the same name, in the type namespace, and implements
+//! `cofferdam_sdk::Tool` for it. All errors are reported together, each at its token.
 
 mod attribute;
 mod docs;
@@ -33,7 +32,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#function #generated).into()
 }
 
-/// Points at the keyword and not at the whole of a long item.
+/// Returns the first keyword of an item, at which errors are reported instead of at the whole item.
 fn first_token(item: proc_macro2::TokenStream) -> Option<proc_macro2::TokenTree> {
     item.into_iter().find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)))
 }

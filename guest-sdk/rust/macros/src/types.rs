@@ -1,9 +1,9 @@
-//! Facts about a type that its tokens show.
+//! Checks types by their tokens.
 
 use syn::{GenericArgument, PathArguments, Type, TypeReference};
 
-/// The first reference inside a type. Arguments are decoded from JSON that is gone when the tool
-/// runs, so nothing is there to refer to.
+/// Returns the first reference inside a type. Parameters cannot contain references, because
+/// arguments are decoded from JSON that is dropped before the tool runs.
 pub(crate) fn reference(ty: &Type) -> Option<&TypeReference> {
     match ty {
         Type::Reference(found) => Some(found),

@@ -1,12 +1,11 @@
-//! Lines for the client, which may show them to the user. What is printed to standard error stays
-//! in the host's record of the call. The host leaves out lines of more than 8 KiB, and what is too
-//! much.
+//! Log lines for the client, which may show them to the user. Output on standard error stays in the
+//! host's record of the call. The host drops lines of more than 8 KiB, and lines that are too many.
 //!
 //! ```
 //! cofferdam_sdk::client::log::warning("the file has 3 lines that are no CSV");
 //! ```
 
-/// Severity of a line, as in MCP and syslog.
+/// Severity of a log line, as in MCP and syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the words of RFC 5424")]
 pub enum Level {
@@ -20,7 +19,7 @@ pub enum Level {
     Emergency,
 }
 
-/// A line that matters so much.
+/// Logs a line with a severity.
 pub fn line(level: Level, message: &str) {
     host::log(level, message);
 }
@@ -35,23 +34,23 @@ pub fn info(message: &str) {
     line(Level::Info, message);
 }
 
-/// Something worth a look.
+/// Logs a notable event.
 pub fn notice(message: &str) {
     line(Level::Notice, message);
 }
 
-/// Something that may be wrong.
+/// Logs something that may be wrong.
 pub fn warning(message: &str) {
     line(Level::Warning, message);
 }
 
-/// Something that went wrong, although the tool goes on. What ends it is a
+/// Logs an error after which the tool continues. To end the tool, return a
 /// [`ToolFailure`](crate::ToolFailure).
 pub fn error(message: &str) {
     line(Level::Error, message);
 }
 
-/// Something on which the tool cannot go on.
+/// Logs an error after which the tool cannot continue.
 pub fn critical(message: &str) {
     line(Level::Critical, message);
 }

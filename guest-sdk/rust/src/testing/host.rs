@@ -1,4 +1,4 @@
-//! A host in memory: stores, secrets, other tools and a client for the tools that a test calls.
+//! A host in memory that grants stores, secrets, other tools and a client to the tools of a test.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::client::log::Level;
 use crate::client::{self, Answer, Kind, Question};
 use crate::{Content, Tool, ToolFailure, content, toolbox};
 
-/// What a test grants to the tools that it calls, and what it has heard from them.
+/// Grants for the tools that a test calls, and the reports of these tools.
 ///
 /// ```
 /// use cofferdam_sdk::files::Store;
@@ -38,22 +38,22 @@ use crate::{Content, Tool, ToolFailure, content, toolbox};
 /// assert!(host.call::<count_lines>(json!({"path": "a.txt"})).is_err());
 /// ```
 ///
-/// Limits, schemas and permissions are the real host's; `cofferdam test` runs a component with
-/// them.
+/// Limits, schemas and permissions exist only in the real host; `cofferdam test` runs a component
+/// with them.
 #[derive(Clone, Default)]
 pub struct Host {
     state: Rc<RefCell<State>>,
 }
 
-/// A report of [`call::progress`](crate::call::progress).
+/// Report made with [`call::progress`](crate::call::progress).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
     /// Work done so far.
     pub done: f64,
-    /// Work in all.
+    /// Total work.
     pub total: Option<f64>,
-    /// What was going on.
+    /// Description of the current work.
     pub message: Option<String>,
 }
 
@@ -71,28 +71,28 @@ struct State {
 }
 
 thread_local! {
-    /// The host of the call that this thread is in.
+    /// Host of the current call of this thread.
     static CURRENT: RefCell<Option<Host>> = const { RefCell::new(None) };
 }
 
 impl Host {
-    /// A host that grants nothing.
+    /// Creates a host that grants nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With an empty store that can be written.
+    /// Adds an empty, writable store.
     #[must_use]
     pub fn store(self, name: &str) -> Self {
         self.state.borrow_mut().stores.add(name);
         self
     }
 
-    /// With a file in a store, which is there then and can be written.
+    /// Adds a file to a store. Creates a writable store if it is missing.
     ///
     /// # Panics
-    /// When the path breaks a rule of stores.
+    /// Panics if the path breaks a rule of stores.
     #[must_use]
     #[expect(clippy::panic, reason = "the author of the test is to see it")]
     pub fn file(self, store: &str, path: &str, content: impl AsRef<[u8]>) -> Self {
@@ -107,21 +107,21 @@ impl Host {
         self
     }
 
-    /// Takes the right to change a store away.
+    /// Makes a store read-only.
     #[must_use]
     pub fn read_only(self, store: &str) -> Self {
         self.state.borrow_mut().stores.protect(store);
         self
     }
 
-    /// With a secret that the tools may read.
+    /// Adds a secret that the tools may read.
     #[must_use]
     pub fn secret(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.state.borrow_mut().secrets.insert(name.into(), value.into());
         self
     }
 
-    /// With another tool, for [`toolbox`].
+    /// Adds another tool, for [`toolbox`].
     #[must_use]
     pub fn tool(
         self,
@@ -133,7 +133,7 @@ impl Host {
         self
     }
 
-    /// With a client that answers questions.
+    /// Adds a client that answers questions.
     #[must_use]
     pub fn client(
         self,
@@ -143,21 +143,19 @@ impl Host {
         self
     }
 
-    /// Calls a tool like [`testing::call`](super::call), with what this host grants. If it fails,
-    /// the stores are as before.
+    /// Calls a tool like [`testing::call`](super::call), with the grants of this host. If it fails,
+    /// its file changes are dropped.
     ///
     /// # Errors
-    ///
-    /// What the tool reports, arguments that do not fit, and a result that is not JSON.
+    /// A failure of the tool, also for arguments that do not match, or a result that is not JSON.
     pub fn call<T: Tool>(&self, arguments: Value) -> Result<Value, ToolFailure> {
         Ok(content::value(self.contents::<T>(arguments)?)?)
     }
 
-    /// Calls a tool like [`testing::contents`](super::contents), with what this host grants.
+    /// Calls a tool like [`testing::contents`](super::contents), with the grants of this host.
     ///
     /// # Errors
-    ///
-    /// What the tool reports, and arguments that do not fit.
+    /// A failure of the tool, also for arguments that do not match.
     pub fn contents<T: Tool>(&self, arguments: Value) -> Result<Vec<Content>, ToolFailure> {
         let before = self.state.borrow().stores.clone();
         let outer = Current::enter(self);
@@ -169,25 +167,25 @@ impl Host {
         result
     }
 
-    /// The content of a file, if it is there.
+    /// Returns the content of a file, if it exists.
     #[must_use]
     pub fn bytes(&self, store: &str, path: &str) -> Option<Vec<u8>> {
         self.state.borrow().stores.read(store, path, 0, u64::MAX).ok()
     }
 
-    /// The content of a text file, if it is there.
+    /// Returns the content of a text file, if it exists.
     #[must_use]
     pub fn text(&self, store: &str, path: &str) -> Option<String> {
         String::from_utf8(self.bytes(store, path)?).ok()
     }
 
-    /// What was reported by [`call::progress`](crate::call::progress), by all calls so far.
+    /// Returns all reports that calls have made with [`call::progress`](crate::call::progress).
     #[must_use]
     pub fn progress(&self) -> Vec<Progress> {
         self.state.borrow().progress.clone()
     }
 
-    /// What was said to the client by [`client::log`], by all calls so far.
+    /// Returns all log lines that calls have sent with [`client::log`].
     #[must_use]
     pub fn log(&self) -> Vec<(Level, String)> {
         self.state.borrow().log.clone()
@@ -200,7 +198,7 @@ impl fmt::Debug for Host {
     }
 }
 
-/// The host of a call, until the call is over; then the one of the call around it.
+/// Guard that makes a host the current one. Dropping it restores the previous host.
 struct Current(Option<Host>);
 
 impl Current {
@@ -221,7 +219,7 @@ fn with<T>(work: impl FnOnce(&mut State) -> T) -> Option<T> {
     Some(work(&mut state))
 }
 
-/// Works on the stores of the call; outside of one there are none.
+/// Calls `work` with the stores of the current call. Outside a call there are none.
 pub(crate) fn stores<T>(work: impl FnOnce(&mut Stores) -> T) -> T {
     match CURRENT.with_borrow(Clone::clone) {
         Some(host) => work(&mut host.state.borrow_mut().stores),
@@ -239,7 +237,7 @@ pub(crate) fn tool_names() -> Vec<String> {
 
 pub(crate) fn call_tool(name: &str, arguments: &Value) -> Result<Vec<Content>, toolbox::Error> {
     let tool = with(|state| state.tools.get(name).cloned()).flatten();
-    // Called when nothing is borrowed: it may be a tool that uses the host.
+    // Called without a borrow, because the tool may use the host.
     tool.ok_or(toolbox::Error::UnknownTool)?(arguments.clone()).map_err(toolbox::Error::Failed)
 }
 

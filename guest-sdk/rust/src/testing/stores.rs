@@ -15,7 +15,7 @@ pub(crate) struct Stores(BTreeMap<String, Store>);
 struct Store {
     is_read_only: bool,
     files: BTreeMap<String, Vec<u8>>,
-    /// Those that hold nothing are here as well; the root is not.
+    /// All directories except the root, including empty ones.
     directories: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Stores {
         self.0.get(name).ok_or(Error::UnknownStore)
     }
 
-    /// For a change.
+    /// Returns a store for a change.
     fn writable(&mut self, name: &str) -> Result<&mut Store, Error> {
         let store = self.0.get_mut(name).ok_or(Error::UnknownStore)?;
         if store.is_read_only { Err(Error::ReadOnly) } else { Ok(store) }
@@ -185,13 +185,13 @@ impl Store {
     }
 }
 
-/// A query's pattern.
+/// Compiles the pattern of a query.
 pub(crate) fn pattern(text: &str, is_case_sensitive: bool) -> Result<Regex, Error> {
     let built = RegexBuilder::new(text).case_insensitive(!is_case_sensitive).build();
     built.map_err(|error| Error::InvalidPattern(error.to_string()))
 }
 
-/// A glob: case does not count, and without `/` it is compared with the last part of a path.
+/// Glob that ignores case. Without `/`, it is matched against the last segment of a path.
 struct Glob {
     matcher: GlobMatcher,
     is_of_names: bool,
@@ -210,12 +210,12 @@ impl Glob {
     }
 }
 
-/// The part of a path below a directory.
+/// Returns the part of a path below a directory.
 fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     if directory.is_empty() { Some(path) } else { path.strip_prefix(directory)?.strip_prefix('/') }
 }
 
-/// The rules of paths that an author meets first; the host has more.
+/// Checks the most important rules for paths; the host has more.
 fn check(path: &str, may_be_root: bool) -> Result<(), Error> {
     if path.is_empty() && may_be_root {
         return Ok(());

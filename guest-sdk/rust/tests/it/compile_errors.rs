@@ -1,4 +1,4 @@
-/// `TRYBUILD=overwrite cargo test` rewrites the words.
+/// `TRYBUILD=overwrite cargo test` updates the expected messages.
 #[test]
 fn are_said_where_the_mistake_is() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");

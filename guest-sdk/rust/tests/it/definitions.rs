@@ -160,7 +160,7 @@ fn refer_only_to_types_that_contain_themselves() {
         json!({"$ref": "#/$defs/Tree"})
     );
     assert_eq!(schema["$defs"]["Tree"]["required"], json!(["name", "children"]));
-    // A value of any kind may be null.
+    // A `serde_json::Value` may be null.
     assert_eq!(schema["required"], json!(["tree"]));
 }
 

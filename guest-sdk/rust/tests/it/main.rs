@@ -1,9 +1,10 @@
-//! What authors and hosts can rely on, tried natively.
+//! Native tests of the SDK's interface to authors and hosts.
 //!
-//! - `definitions`: what is published of a tool.
-//! - `arguments`: from JSON to parameters.
-//! - `results`: from return values to contents and failures.
-//! - `compile_errors`: what an author is told; `tests/ui` holds the programs and the words.
+//! - `definitions`: published definitions of tools.
+//! - `arguments`: conversion from JSON to parameters.
+//! - `results`: conversion from return values to contents and failures.
+//! - `compile_errors`: error messages for authors; `tests/ui` contains the programs and the
+//!   messages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, also in its helpers")]
 

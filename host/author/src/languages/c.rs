@@ -1,9 +1,9 @@
-//! C and C++: clang with the C library of WASI, or Zig, which is a clang with a library of its own.
+//! C and C++: clang with the C library of WASI, or Zig, which is a clang with its own library.
 //!
-//! Every source file is compiled by itself and again only when it, a header that it has read, or an
-//! option has changed. All of them are linked into a core module that is a reactor. What no tool
-//! uses falls away there, so that a component imports what its sources use. No path of the build
-//! machine gets into it.
+//! Each source file is compiled separately, and again only if it, a header that it includes, or an
+//! option has changed. All objects are linked into a core module that is a reactor. The linker
+//! drops unused code, so that a component imports only what its sources use. The module contains no
+//! path of the build machine.
 
 mod toolchain;
 
@@ -17,7 +17,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use self::toolchain::Toolchain;
 use crate::{BuildError, Language, Project, Steps, component};
 
-/// For every source. Warnings are shown and end nothing.
+/// Options for every source. Warnings are shown and do not fail the build.
 const COMPILING: [&str; 6] =
     ["-Os", "-Wall", "-ffunction-sections", "-fdata-sections", "-fno-ident", "-Qunused-arguments"];
 const C: [&str; 1] = ["-std=gnu17"];
@@ -60,7 +60,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// The runtime. Its tests are not beside it.
+    /// Returns the C sources of the SDK.
     fn sdk_sources(&self) -> Result<Vec<PathBuf>, BuildError> {
         let mut sources = Vec::new();
         for entry in
@@ -78,7 +78,7 @@ impl Compiler<'_> {
         Ok(sources)
     }
 
-    /// Compiles a source, unless its object is still good.
+    /// Compiles a source, unless its object is up to date. Returns the path of the object.
     fn object(&self, source: &Path) -> Result<PathBuf, BuildError> {
         let shown = self.shown(source);
         let object = self.objects.join(format!("{}.o", shown.replace(['/', '\\'], "-")));
@@ -108,7 +108,8 @@ impl Compiler<'_> {
         } else {
             command.args(CPP);
         }
-        // The later option wins: an SDK inside of the project is not `./sdk`.
+        // The last matching option wins, so that an SDK inside the project is mapped to `sdk`, not
+        // to `./sdk`.
         command.arg(prefix_map(self.project.directory(), ".")).arg(prefix_map(&self.sdk, "sdk"));
         if !source.starts_with(&self.sdk) {
             command.args(&self.project.build().flags);
@@ -130,7 +131,7 @@ impl Compiler<'_> {
         Ok(module)
     }
 
-    /// Returns whether an object is newer than all that went into it.
+    /// Returns whether an object is newer than all of its inputs.
     fn is_good(&self, object: &Path, read: &Path) -> bool {
         let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
         let (Some(made), Ok(text)) = (changed(object), fs::read_to_string(read)) else {
@@ -143,7 +144,7 @@ impl Compiler<'_> {
         !inputs.is_empty() && inputs.iter().all(is_older)
     }
 
-    /// The path as users know it.
+    /// Returns the path of a source for messages: below `sdk`, or relative to the project.
     fn shown(&self, source: &Path) -> String {
         let in_sdk = source.strip_prefix(&self.sdk).map(|path| Path::new("sdk").join(path));
         let path = in_sdk.unwrap_or_else(|_| {
@@ -153,8 +154,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The files of a rule for make: `object: source header …`, where a backslash goes before a blank
-/// and the end of a line.
+/// Returns the files of a make rule `object: source header …`, in which a backslash escapes blanks
+/// and line ends.
 fn inputs(rule: &str) -> Vec<String> {
     let Some((_, files)) = rule.split_once(": ") else { return Vec::new() };
     let files = files.replace("\\\n", " ").replace("\\ ", "\0");
@@ -181,8 +182,8 @@ fn is_source(path: &Path) -> bool {
     matches!(ending(path), "c" | "cc" | "cpp" | "cxx")
 }
 
-/// Returns the files of `[build] sources`, or else the sources in the directory and below `src`.
-/// Sorted.
+/// Returns the files that match `[build] sources`, or by default the sources in the project's
+/// directory and below `src`. Sorted.
 fn own_sources(project: &Project) -> Result<Vec<PathBuf>, BuildError> {
     let globs = &project.build().sources;
     let usual = ["*", "src/**"].map(str::to_owned);
@@ -208,7 +209,7 @@ fn set(globs: &[String]) -> Result<GlobSet, BuildError> {
     set.build().map_err(wrong)
 }
 
-/// Neither hidden folders nor links are entered.
+/// Adds matching sources below `folder`. Does not enter hidden directories or follow links.
 fn collect(folder: &Path, root: &Path, globs: &GlobSet, sources: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,8 +1,8 @@
-//! Go: its own compiler, for the first preview of WASI, as a reactor.
+//! Go: its own compiler, for WASI preview 1, as a reactor.
 //!
-//! The linker drops what is not reached, imports of the host among it, so a component imports what
-//! its tools use. Names of functions stay in the module; the pipeline takes them out. Paths of this
-//! machine do not get in.
+//! The linker drops unreachable code and unused imports, so a component imports only what its tools
+//! use. Function names stay in the module until [`crate::build()`] removes them. The module
+//! contains no path of the build machine.
 
 mod adapter_memory;
 
@@ -13,15 +13,16 @@ use std::process::{Command, Stdio};
 
 use crate::{BuildError, MissingTool, Project, Steps, component};
 
-/// The first version whose functions a host can call, and can be called back from within an import.
+/// Minor version of the first Go with exported functions for hosts (`go:wasmexport`), which can be
+/// called even from within an import.
 const MINOR_MIN: u32 = 24;
-/// Version that is installed if the user has chosen none.
+/// Version in the advice for users without a compiler.
 const TESTED: &str = "1.27.3";
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     check_toolchain(project)?;
-    // The compiler finds it through go.mod, and says less clearly that it is not there.
+    // For a missing SDK, the compiler's own message about `go.mod` is less clear.
     project.sdk()?;
     let output = project.work()?.join("module.wasm");
     let mut go = compiler(project);
@@ -30,29 +31,29 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
         .arg(package(project))
         .env("GOOS", "wasip1")
         .env("GOARCH", "wasm")
-        // A workspace of the folders above would leave the project out.
+        // A workspace in a directory above could exclude the project.
         .env("GOWORK", "off");
     steps.run("go build", &mut go)?;
     let module = fs::read(&output).map_err(|error| BuildError::read(&output, error))?;
     component::from_core_module(&adapter_memory::hand_over(&module)?)
 }
 
-/// The package with `main`: what `[build] entry` says, a folder or a file in it, or the directory
-/// itself.
+/// Returns the package with `main`: the directory of `[build] entry`, which can also name a file in
+/// it, or the project's directory.
 fn package(project: &Project) -> String {
     let entry = project.build().entry.as_deref().unwrap_or(Path::new("."));
     let folder = match entry.extension() == Some(OsStr::new("go")) {
         true => entry.parent().unwrap_or(Path::new(".")),
         false => entry,
     };
-    // Without the dot it would be the name of a package.
+    // Without the dot, Go reads it as an import path.
     format!("./{}", folder.display())
 }
 
 fn compiler(project: &Project) -> Command {
     let mut go = Command::new("go");
     go.current_dir(project.directory());
-    // A build downloads no compiler by itself.
+    // A build never downloads a compiler.
     go.env("GOTOOLCHAIN", "local");
     go
 }
@@ -75,8 +76,8 @@ fn check_toolchain(project: &Project) -> Result<(), BuildError> {
     }))
 }
 
-/// Reads `go1.27.3` and `go1.28rc1`. A compiler without a version number (a local build) is
-/// accepted as it is.
+/// Returns whether a version such as `go1.27.3` or `go1.28rc1` is supported. A compiler without a
+/// version number (a local build) is accepted.
 fn is_new_enough(version: &str) -> bool {
     let Some(rest) = version.strip_prefix("go1.") else { return !version.is_empty() };
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();

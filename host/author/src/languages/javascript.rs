@@ -1,9 +1,9 @@
-//! JavaScript and TypeScript: esbuild makes one module of a project, componentize-qjs puts it into
-//! `QuickJS`, runs it once, and makes a component of the engine as it is then. A call starts with
-//! all modules loaded.
+//! JavaScript and TypeScript: esbuild bundles a project into one module. componentize-qjs loads it
+//! into `QuickJS` and makes a component of the engine's state, so that calls start with all modules
+//! loaded.
 //!
-//! Types are taken away and not checked: that is for the author's editor and for `tsc`. Programs
-//! are taken from the project's `node_modules`, or from one above it as npm does, or else from the
+//! Types are removed and not checked; editors and `tsc` check them. Programs are looked up in the
+//! `node_modules` of the project, then in those of the directories above it as in npm, then on the
 //! PATH.
 
 use std::collections::BTreeSet;
@@ -17,28 +17,28 @@ use serde::Deserialize;
 use crate::wit::{self, ImportedInterface};
 use crate::{BuildError, MissingTool, Project, Steps};
 
-/// The versions that this was tested with.
+/// Command that installs the tested versions.
 const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
-/// Names of a project's main file, unless `[build] entry` names one.
+/// Main files of a project whose `[build] entry` is not set.
 const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
 
-/// All modules of a project in one, in its working folder. The name is in every line of a stack.
+/// File name of the bundle in the work directory. Stack traces contain it.
 const MODULE: &str = "plugin.js";
 const COMPONENT: &str = "component.wasm";
 
-/// Language level that the engine understands. It never runs the jobs of its own promises during a
-/// call, so `async` becomes calls of `Promise`, which the SDK replaces.
+/// Language level of the engine. The engine never runs the jobs of its own promises during a call,
+/// so `async` is compiled to calls of `Promise`, which the SDK replaces.
 const ENGINE: [&str; 4] = [
     "--target=es2024",
     "--supported:async-await=false",
     "--supported:async-generator=false",
     "--supported:for-await=false",
 ];
-/// Modules that are imports of the component: the host, standard error for `console`, and random
-/// numbers: those of the engine itself are the same in every call.
+/// Modules that become imports of the component: the host, standard error for `console`, and random
+/// numbers. The engine's own random numbers are the same in every call.
 const HOST_MODULES: &str = "cofferdam:plugin/";
 const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
-/// The part of WASI that they need. The engine imports as much in any case.
+/// The parts of WASI that these modules need. The engine imports them in any case.
 const WASI: [(&str, &str); 3] = [
     (
         "cli",
@@ -70,22 +70,22 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(program(project, "componentize-qjs"));
-    // Without `--sync` the component imports what this host does not offer, and the smaller engine
-    // of `--opt-size` needs calls in tail position, which it does not take. `--disable-gc` would
-    // leave what refers to itself in the memory of a session.
+    // Without `--sync`, the component has imports that this host does not offer. The smaller engine
+    // of `--opt-size` needs WebAssembly tail calls, which this host rejects. `--disable-gc` would
+    // leak reference cycles in long sessions.
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
     run(project, steps, "making a component with QuickJS", &mut componentize)?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
 
-/// The files that a bundle is made through.
+/// Files of one bundling.
 struct Bundle {
-    /// Exports what the component exports.
+    /// Module that exports the exports of the component.
     entry: PathBuf,
-    /// All modules in one.
+    /// The bundle.
     module: PathBuf,
-    /// Report of esbuild.
+    /// Metadata that esbuild writes.
     report: PathBuf,
 }
 
@@ -100,10 +100,10 @@ impl Bundle {
 
     fn command(&self, project: &Project, sdk: &Path) -> Command {
         let mut command = Command::new(program(project, "esbuild"));
-        // Relative paths keep the machine out of the comments that name the modules.
+        // Relative paths keep paths of this machine out of the bundle's comments.
         command.current_dir(project.directory()).arg(&self.entry);
-        // What a package has for browsers is nearer to this engine than what it has for Node, whose
-        // modules are not here.
+        // Packages' code for browsers suits this engine better than their code for Node, whose
+        // modules are missing here.
         command.args([
             "--bundle",
             "--format=esm",
@@ -122,8 +122,8 @@ impl Bundle {
         command
     }
 
-    /// The interfaces of the host that are left in the bundle: the component imports all that its
-    /// world has.
+    /// Returns the host interfaces that the bundle imports. A component imports everything in its
+    /// world.
     fn uses(&self) -> Result<BTreeSet<ImportedInterface>, BuildError> {
         let report =
             fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
@@ -156,13 +156,13 @@ struct Import {
 }
 
 impl Import {
-    /// `files` of `cofferdam:plugin/files@0.1.0`
+    /// Returns the interface in an import path: `files` for `cofferdam:plugin/files@0.1.0`.
     fn interface(&self) -> Option<&str> {
         self.path.strip_prefix(HOST_MODULES)?.split('@').next()
     }
 }
 
-/// The main file, relative to the project.
+/// Returns the main file, relative to the project.
 fn entry(project: &Project) -> Result<PathBuf, BuildError> {
     let is_file = |path: &Path| project.directory().join(path).is_file();
     match &project.build().entry {
@@ -181,11 +181,11 @@ fn entry(project: &Project) -> Result<PathBuf, BuildError> {
     }
 }
 
-/// The module from which everything is bundled: the plugin of the main file as the component
-/// exports it.
+/// Returns the source of the entry module, which exports the plugin of the main file as the
+/// component does.
 fn wrapper(entry: &Path) -> String {
     let parts: Vec<_> = entry.iter().map(|part| part.to_string_lossy()).collect();
-    // JSON is JavaScript's way to write a string as well.
+    // A JSON string is a JavaScript string.
     let path = serde_json::Value::from(format!("../{}", parts.join("/")));
     format!(
         "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\
@@ -194,8 +194,8 @@ fn wrapper(entry: &Path) -> String {
     )
 }
 
-/// The programs of npm packages are scripts, and say nothing understandable where Node is not
-/// there.
+/// Checks that Node is installed. The programs of npm packages are scripts that fail without it,
+/// with an unclear message.
 fn check_node() -> Result<(), BuildError> {
     match Command::new("node").arg("--version").stdin(Stdio::null()).output() {
         Ok(_) => Ok(()),
@@ -207,7 +207,8 @@ fn check_node() -> Result<(), BuildError> {
     }
 }
 
-/// A program of an npm package: in the project's folders, or else for the system to find.
+/// Returns the path of a program of an npm package in the project or above, or else its name for a
+/// lookup on the PATH.
 fn program(project: &Project, name: &str) -> PathBuf {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
     let of_npm =
@@ -236,8 +237,8 @@ fn run(
     }
 }
 
-/// Returns the command that installs the packages, which are in the `package.json` of every project
-/// of `cofferdam new`.
+/// Returns the commands that install the packages. Every project of `cofferdam new` lists them in
+/// its `package.json`.
 fn install(project: &Project) -> Vec<String> {
     let mut commands = Vec::new();
     if project.directory().join("package.json").is_file() {
@@ -247,7 +248,7 @@ fn install(project: &Project) -> Vec<String> {
     commands
 }
 
-/// Adds what the globals need to the world that was written.
+/// Adds the WASI imports of the SDK's globals to the world in `wit`.
 fn add_wasi(wit: &Path) -> Result<(), BuildError> {
     let world = wit.join("world.wit");
     let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;

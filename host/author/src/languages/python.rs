@@ -1,9 +1,9 @@
-//! Python: componentize-py, which puts `CPython` into the component and imports the plugin into it
-//! while it is made.
+//! Python: componentize-py puts `CPython` into the component and imports the plugin while it makes
+//! the component.
 //!
-//! Everything happens on a copy of the sources in the work folder, because imports leave caches
-//! beside what they read. The packages of `requirements.txt` are put there too; nothing else that
-//! is installed on this machine gets into a component.
+//! The build works on a copy of the sources in the work directory, because imports write caches
+//! beside the files that they read. The packages of `requirements.txt` are installed there too;
+//! other packages of this machine do not get into a component.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,26 +18,26 @@ use crate::read::read_text;
 use crate::wit::{self, ImportedInterface};
 use crate::{BuildError, MissingTool, ProgramOutput, Project, Steps};
 
-/// The version that is tested.
+/// Tested version of componentize-py.
 const COMPONENTIZE_PY: &str = "0.25.1";
 /// Commands that install it for one project.
 pub(crate) const SETUP_COMMANDS: [&str; 2] =
     ["python3 -m venv .venv", ".venv/bin/pip install componentize-py==0.25.1 pytest"];
-/// The Python inside of it: packages are chosen for that.
+/// Version of Python in the component, for which packages are selected.
 const PYTHON: &str = "3.14";
-/// Packages that a plugin needs besides.
+/// File with the packages that a plugin needs.
 const REQUIREMENTS: &str = "requirements.txt";
-/// The module that componentize-py is given. Its name must not be taken.
+/// Module that componentize-py imports. No module of the plugin can have its name.
 const APP: &str = "cofferdam_component";
-/// First words of the SDK's message that the plugin cannot be imported.
+/// First words of the SDK's message for a plugin that cannot be imported.
 const NOT_LOADED: &str = "the plugin cannot be loaded:";
 /// Entry modules of a plugin whose manifest names none.
 const ENTRIES: [&str; 2] = ["app.py", "main.py"];
-/// Folders that hold no sources of the plugin.
+/// Directories without sources of the plugin.
 const LEFT_OUT: [&str; 7] =
     ["sdk", "tests", "dist", "target", "node_modules", "__pycache__", "venv"];
-/// Sources, with the files that they read while they are imported. More levels mean that there is
-/// an unintended folder in between.
+/// Maximum number of files that are copied, including files that the sources read during import.
+/// More files mean that an unintended directory is among them.
 const SOURCES_MAX: usize = 10_000;
 const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
@@ -65,12 +65,12 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     toolchain.componentize(&wit, &[&source, &sdk, &packages], &work, steps)
 }
 
-/// The module that a plugin begins with.
+/// Module with which a plugin begins.
 #[derive(Debug)]
 struct EntryModule {
-    /// The folder that its name starts from.
+    /// Directory that its name is relative to.
     root: PathBuf,
-    /// With dots.
+    /// Dotted name.
     module: String,
 }
 
@@ -101,7 +101,8 @@ impl EntryModule {
         }
     }
 
-    /// A file, or the folder of a package. What has an `__init__.py` is a part of the name.
+    /// Finds the module of a file or package directory. Parent directories with an `__init__.py`
+    /// are part of its name.
     fn of(directory: &Path, path: &Path) -> Result<Self, BuildError> {
         let wrong = |why: &str| {
             let shown = path.strip_prefix(directory).unwrap_or(path).display();
@@ -131,7 +132,7 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The programs that make components.
+/// Programs that make components.
 #[derive(Debug)]
 struct Toolchain {
     componentize_py: PathBuf,
@@ -142,7 +143,7 @@ impl Toolchain {
     fn find(project: &Project, steps: &Steps<'_>) -> Result<Self, BuildError> {
         let folders = [".venv/bin", "venv/bin"].map(|folder| project.directory().join(folder));
         let folder = folders.into_iter().find(|folder| folder.join("componentize-py").is_file());
-        // Without a folder they are looked for on the PATH.
+        // An empty path leads to a lookup on the PATH.
         let folder = folder.unwrap_or_default();
         let toolchain = Self {
             componentize_py: folder.join("componentize-py"),
@@ -168,15 +169,16 @@ impl Toolchain {
         Ok(toolchain)
     }
 
-    /// Installs what `requirements.txt` names, unless just that is there. Gives the folder.
+    /// Installs the packages of `requirements.txt`, unless exactly these are installed. Returns
+    /// their directory.
     fn packages(
         &self,
         project: &Project,
         work: &Path,
         steps: &Steps<'_>,
     ) -> Result<PathBuf, BuildError> {
-        // componentize-py takes the packages of this machine where it knows of no other ones: it is
-        // shown this folder as that of a virtual environment.
+        // componentize-py uses the packages of this machine unless it runs in a virtual
+        // environment, so this directory has the layout of one.
         let packages = environment(work).join("lib/python3/site-packages");
         let wanted = project.directory().join(REQUIREMENTS);
         let stamp = work.join(REQUIREMENTS);
@@ -185,13 +187,13 @@ impl Toolchain {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(BuildError::read(&wanted, error)),
         };
-        // Never empty, as what was not finished is.
+        // Never empty, because an empty stamp means an incomplete installation.
         let text = format!("# Python {PYTHON}\n{text}");
         if packages.is_dir() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == text)
         {
             return Ok(packages);
         }
-        // A partial installation has no stamp.
+        // An incomplete installation has an empty stamp.
         fs::write(&stamp, "").map_err(|error| BuildError::write(&stamp, error))?;
         remove(&packages)?;
         fs::create_dir_all(&packages).map_err(|error| BuildError::write(&packages, error))?;
@@ -202,7 +204,7 @@ impl Toolchain {
         Ok(packages)
     }
 
-    /// Only wheels without machine code: nothing else runs in the component.
+    /// Installs only wheels without machine code, because a component cannot run machine code.
     fn install(&self, wanted: &Path, packages: &Path, steps: &Steps<'_>) -> Result<(), BuildError> {
         let has_pip = Command::new(&self.python)
             .args(["-m", "pip", "--version"])
@@ -240,7 +242,7 @@ impl Toolchain {
         })
     }
 
-    /// Returns the host interfaces that the sources use. They are read and not run.
+    /// Returns the host interfaces that the sources use. The sources are parsed, not run.
     fn uses(
         &self,
         source: &Path,
@@ -282,7 +284,7 @@ impl Toolchain {
             .arg("--output")
             .arg(&output)
             .env("VIRTUAL_ENV", environment(work))
-            // What is wrong is in Python, and stacks of the tool say nothing about it.
+            // Errors are in Python code, so backtraces of componentize-py do not help.
             .env("RUST_BACKTRACE", "0")
             .current_dir(work);
         let step = "importing the plugin and making the component (componentize-py)";
@@ -291,21 +293,22 @@ impl Toolchain {
     }
 }
 
-/// Both come with a virtual environment in the project.
+/// Returns the error for a missing tool. Every tool comes with a virtual environment in the
+/// project.
 fn missing(tool: String, looked_for: String) -> BuildError {
     let install = SETUP_COMMANDS.join(" && ");
-    // Debian has Python without `venv`.
+    // Debian packages Python without `venv`.
     let install =
         vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
     BuildError::Missing(MissingTool { tool, looked_for, install })
 }
 
-/// Returns the path that replaces the virtual environment of the plugin.
+/// Returns the directory that stands in for the plugin's virtual environment.
 fn environment(work: &Path) -> PathBuf {
     work.join("environment")
 }
 
-/// Returns whether there is more than comments in a list of packages.
+/// Returns whether a list of packages contains more than comments.
 fn names_packages(text: &str) -> bool {
     text.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'))
 }
@@ -319,7 +322,8 @@ fn with_output(error: BuildError, change: impl FnOnce(String) -> String) -> Buil
     }
 }
 
-/// The traceback of the plugin without those around it, and without the second copy of it.
+/// Extracts the plugin's traceback from the output, without the tracebacks around it and without
+/// its second copy.
 fn what_python_said(output: String) -> String {
     let said = output.split_once(NOT_LOADED).map(|(_, said)| said);
     match said.and_then(|said| said.split("\n\n\nCaused by:").next()) {
@@ -328,12 +332,12 @@ fn what_python_said(output: String) -> String {
     }
 }
 
-/// Copies a tree of files, in place of what was there.
+/// Copies a directory tree and replaces the previous copy.
 #[derive(Debug)]
 struct Copy {
-    /// Only these, if there are any.
+    /// Globs of the files to copy. `None` for all files.
     sources: Option<GlobSet>,
-    /// True if folders that hold no sources are left out.
+    /// True if directories without sources are skipped.
     is_project: bool,
     files: usize,
     bytes: u64,
@@ -410,7 +414,8 @@ impl Copy {
     }
 }
 
-/// As pytest finds them. What only a test uses of the host is no use of the plugin's.
+/// Returns whether pytest finds tests in a file of this name. Tests are not copied, because their
+/// use of the host is not the plugin's.
 fn is_test(name: &str) -> bool {
     name.ends_with(".py")
         && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")

@@ -30,7 +30,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
 
-/// Removes the messages for programs from standard output, so that users read the failure.
+/// Removes cargo's JSON messages from the output of a failure, so that users see only readable
+/// ones.
 fn without_messages(error: BuildError) -> BuildError {
     match error {
         BuildError::Failed { step, status, output } => {
@@ -42,7 +43,7 @@ fn without_messages(error: BuildError) -> BuildError {
     }
 }
 
-/// A line of what cargo says about its work.
+/// One JSON message of cargo.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -50,7 +51,7 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
-/// The last artifact that is a component: dependencies come before what needs them.
+/// Returns the last artifact that is a component. Cargo reports dependencies first.
 fn component(messages: &str) -> Option<PathBuf> {
     messages
         .lines()
@@ -63,7 +64,7 @@ fn component(messages: &str) -> Option<PathBuf> {
 fn check_toolchain(project: &Project) -> Result<(), BuildError> {
     let said = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
-        // A `rust-toolchain.toml` of the project chooses another toolchain.
+        // A `rust-toolchain.toml` of the project can choose another toolchain.
         command.args(arguments).current_dir(project.directory()).stdin(Stdio::null()).output().ok()
     };
     if said("cargo", &["--version"]).is_none() {

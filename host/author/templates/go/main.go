@@ -7,7 +7,7 @@ import (
 	"cofferdam"
 )
 
-// Greeting is what the model says: each field is an argument.
+// Greeting contains the arguments of greet. Each field is an argument.
 type Greeting struct {
 	Name  string `json:"name" description:"Name of the person to greet."`
 	Times int    `json:"times" description:"Number of greetings; at most 10." default:"1" minimum:"1"`
@@ -33,5 +33,5 @@ func init() {
 	)
 }
 
-// main is for the compiler. Nothing calls it.
+// main is required by the compiler and never called.
 func main() {}

@@ -4,5 +4,5 @@
 #include <string>
 #include <string_view>
 
-// Decodes base64, with or without padding, also that of a `data:` URI; nothing if it is none.
+// Decodes base64, with or without padding, also of a `data:` URI. Returns nothing if it is invalid.
 std::optional<std::string> from_base64(std::string_view text);

@@ -1,5 +1,5 @@
-// What the header of an image says. Each function is given a file of its format and answers nothing if it is cut off or says
-// what cannot be.
+// Parsers for the headers of images. Each function gets a file of its format and returns nothing if
+// the header is cut off or impossible.
 
 #pragma once
 
@@ -37,8 +37,8 @@ std::optional<image> read_bmp(const reader &file);
 std::optional<image> read_tiff(const reader &file);
 std::optional<image> read_heif(const reader &file);
 
-// The orientation in EXIF data, which has the form of a TIFF file; 1 if there is none.
+// Returns the orientation in EXIF data, which has the form of a TIFF file, or 1 if it is missing.
 std::int64_t orientation_of(const reader &exif);
 
-// How many pieces of a file are looked at, for those that consist of nothing else.
+// Maximum number of pieces that are read of a file, for files that consist only of pieces.
 constexpr int PIECES_MAX = 50'000;

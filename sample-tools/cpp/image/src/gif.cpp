@@ -4,7 +4,8 @@ namespace {
 
 std::uint64_t table_bytes(std::uint32_t flags) { return flags & 0x80 ? 3u << ((flags & 7) + 1) : 0; }
 
-// Behind a chain of blocks that each start with their length; nothing if it is cut off or has no end.
+// Returns the offset after a chain of blocks that each begin with their length, or nothing if the
+// chain is cut off or has no end.
 std::optional<std::uint64_t> behind_blocks(const reader &file, std::uint64_t at) {
     for (int piece = 0; piece < PIECES_MAX; piece++) {
         auto length = file.little(at, 1);
@@ -23,7 +24,7 @@ std::optional<image> read_gif(const reader &file) {
     image gif{"GIF", "image/gif", *width, *height, 8, 1};
     gif.frames = 0;
     std::optional<std::uint64_t> at = 13 + table_bytes(*flags);
-    // One that is cut off still shows the pictures before the cut.
+    // A file that is cut off still shows the frames before the cut.
     for (int piece = 0; at && piece < PIECES_MAX; piece++) {
         auto kind = file.little(*at, 1);
         if (kind == 0x21u) {

@@ -1,5 +1,5 @@
-// HEIC and AVIF: boxes in boxes (ISO 14496-12). The primary item has properties, by their number in a list: its size, its
-// bits, its rotation.
+// HEIC and AVIF: nested boxes (ISO 14496-12). The properties of the primary item, identified by
+// their numbers in a list, are its size, its bits and its rotation.
 
 #include "formats.hpp"
 
@@ -42,7 +42,7 @@ std::optional<reader> child(const reader &in, std::string_view kind) {
     return std::nullopt;
 }
 
-// The numbers, from 1 on, of the properties of an item.
+// Returns the numbers, from 1, of the properties of an item.
 std::vector<std::uint32_t> properties_of(const reader &associations, std::uint32_t wanted) {
     std::vector<std::uint32_t> numbers;
     auto version = associations.big(0, 1), flags = associations.big(1, 3), count = associations.big(4, 4);
@@ -60,7 +60,7 @@ std::vector<std::uint32_t> properties_of(const reader &associations, std::uint32
     return numbers;
 }
 
-// A fraction of two numbers, rounded down; nothing if it is none.
+// Returns a fraction of two numbers, rounded down, or nothing if it is invalid.
 std::optional<std::int64_t> fraction(const reader &content, std::uint64_t at) {
     auto above = content.big(at, 4), below = content.big(at + 4, 4);
     if (!below || *below == 0) return std::nullopt;
@@ -73,14 +73,14 @@ void use(const box &property, image &image) {
         image.width = content.big(4, 4).value_or(0);
         image.height = content.big(8, 4).value_or(0);
     } else if (property.kind == "clap") {
-        // Encoders work on whole blocks and say what of them is the picture.
+        // Encoders work on whole blocks, and this box contains the size of the visible part.
         image.width = fraction(content, 0).value_or(image.width);
         image.height = fraction(content, 8).value_or(image.height);
     } else if (property.kind == "pixi") {
         image.channels = content.big(4, 1).value_or(0);
         image.bits = content.big(5, 1).value_or(0);
     } else if (property.kind == "irot") {
-        // Quarter turns against the clock; EXIF says how to turn with it.
+        // Quarter turns counterclockwise. EXIF contains the correction, clockwise.
         constexpr std::int64_t ORIENTATIONS[] = {1, 8, 3, 6};
         image.orientation = ORIENTATIONS[content.big(0, 1).value_or(0) & 3];
     }

@@ -2,7 +2,7 @@
 
 namespace {
 
-// Headers of a frame; three of these numbers mean something else.
+// Returns whether a marker begins a frame header. Three markers in the range do not.
 bool is_frame(std::uint32_t marker) {
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
@@ -16,7 +16,7 @@ std::optional<image> read_jpeg(const reader &file) {
         auto mark = file.big(at, 1), marker = file.big(at + 1, 1);
         if (!marker || *mark != 0xFF) return std::nullopt;
         if (*marker == 0xFF) {
-            at++; // a filling byte
+            at++; // a fill byte
             continue;
         }
         auto length = file.big(at + 2, 2);

@@ -1,4 +1,5 @@
-// What images are, from their headers: `image_info` for one, `list_images` for those of a directory.
+// The tools `image_info`, which describes one image by its header, and `list_images`, which
+// describes those of a directory.
 
 #include "base64.hpp"
 #include "formats.hpp"

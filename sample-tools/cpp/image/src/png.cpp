@@ -7,7 +7,7 @@ std::int64_t channels_of(std::uint32_t colour_type) {
     case 2: return 3;
     case 4: return 2;
     case 6: return 4;
-    default: return 1; // grey, or an index into a palette
+    default: return 1; // gray, or an index into a palette
     }
 }
 

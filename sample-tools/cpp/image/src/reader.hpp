@@ -1,5 +1,5 @@
-// Bytes of a file or of memory, by offset. Whoever reads behind the end gets nothing: formats are full of offsets that a hostile
-// file can choose.
+// Reads bytes of a file or of memory by offset. Reading past the end returns nothing, because
+// formats are full of offsets that a hostile file can choose.
 
 #pragma once
 
@@ -14,21 +14,21 @@ enum class order { big, little };
 
 class reader {
   public:
-    // Nothing if the file cannot be opened; `errno` says why.
+    // Returns nothing if the file cannot be opened; `errno` contains the reason.
     static std::optional<reader> of_file(const std::string &path);
     static reader of_bytes(std::string bytes);
 
-    // The same bytes from an offset on, at most `length` of them.
+    // Returns a reader for at most `length` bytes from an offset.
     reader part(std::uint64_t offset, std::uint64_t length = UINT64_MAX) const;
 
     std::uint64_t size() const { return size_; }
 
-    // An unsigned integer of 1 to 4 bytes.
+    // Reads an unsigned integer of 1 to 4 bytes.
     std::optional<std::uint32_t> number(std::uint64_t offset, int bytes, order order) const;
     std::optional<std::uint32_t> big(std::uint64_t offset, int bytes) const { return number(offset, bytes, order::big); }
     std::optional<std::uint32_t> little(std::uint64_t offset, int bytes) const { return number(offset, bytes, order::little); }
 
-    // At most 16 bytes; fewer at the end.
+    // Reads at most 16 bytes; fewer at the end.
     std::string text(std::uint64_t offset, std::size_t length) const;
     bool has(std::uint64_t offset, std::string_view bytes) const { return text(offset, bytes.size()) == bytes; }
 

@@ -2,7 +2,8 @@
 
 namespace {
 
-// Directories of a file, entries of a directory: more than any that a program writes.
+// Maximum number of directories of a file and of entries of a directory, more than any program
+// writes.
 constexpr int PAGES_MAX = 1000;
 constexpr std::uint32_t ENTRIES_MAX = 512;
 
@@ -14,7 +15,7 @@ std::optional<order> order_of(const reader &file) {
     return std::nullopt;
 }
 
-// The value of an entry that has one number, or the first of several.
+// Returns the value of an entry that has one number, or the first of several.
 std::optional<std::uint32_t> value(const reader &file, std::uint64_t entry, order order) {
     auto type = file.number(entry + 2, 2, order), count = file.number(entry + 4, 4, order);
     if (!count || *count == 0) return std::nullopt;
@@ -25,7 +26,7 @@ std::optional<std::uint32_t> value(const reader &file, std::uint64_t entry, orde
     return place ? file.number(*place, 2, order) : std::nullopt;
 }
 
-// Calls `use` with tag and value of each entry, and gives where the next directory is: 0 if nowhere.
+// Calls `use` with tag and value of each entry. Returns the offset of the next directory, or 0.
 template <class Use> std::uint32_t each_entry(const reader &file, std::uint32_t directory, order order, Use use) {
     auto count = file.number(directory, 2, order);
     if (!count || *count > ENTRIES_MAX) return 0;

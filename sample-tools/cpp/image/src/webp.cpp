@@ -2,7 +2,7 @@
 
 namespace {
 
-// The size in the header of a lossy or a lossless picture.
+// Reads the size from the header of a lossy or lossless image.
 bool read_picture(const reader &chunk, std::string_view kind, image &webp) {
     if (kind == "VP8 ") {
         auto width = chunk.little(6, 2), height = chunk.little(8, 2);

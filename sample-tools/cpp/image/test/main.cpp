@@ -1,4 +1,5 @@
-// Damaged images, natively and with the checks of the compiler: `make test`. The cases of cases.jsonl are about what is read.
+// Tests damaged images natively, with the compiler's checks: `make test`. The cases of cases.jsonl
+// test valid ones.
 
 #include "../src/formats.hpp"
 #include "cofferdam_test.h"
@@ -12,7 +13,7 @@ namespace {
 std::optional<image> (*const READERS[])(const reader &) = {read_png, read_jpeg, read_gif, read_webp,
                                                          read_bmp, read_tiff, read_heif};
 
-// Whatever a reader makes of it, it ends and stays within its bytes.
+// Reads damaged bytes, whatever the result, without an endless loop or an access out of bounds.
 void read_all(const std::string &bytes) {
     reader file = reader::of_bytes(bytes);
     for (auto read : READERS) read(file);

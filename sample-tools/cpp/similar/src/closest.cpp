@@ -10,17 +10,18 @@ namespace {
 
 constexpr std::size_t NAMES_MAX = 10'000;
 constexpr std::size_t CHARACTERS_MAX = 200;
-// With the longest name about a hundred million steps, which is a second or less.
+// With the longest name, this is about a hundred million steps, which take at most a second.
 constexpr std::size_t NAMES_BYTES_MAX = 512 << 10;
 constexpr std::size_t MATCHES_MAX = 50;
 
-// Of names that are equally far the one that begins alike is more likely meant: endings are cut, beginnings are not.
+// Among names at the same distance, one with the same beginning is more likely the intended one,
+// because endings are cut more often than beginnings.
 struct candidate {
     std::size_t index, distance, longest, beginning;
 
     double score() const { return longest ? 1 - double(distance) / double(longest) : 1; }
     auto operator<=>(const candidate &other) const {
-        // Fractions are compared without division: equal scores are equal.
+        // Fractions are compared without division, so that equal scores are equal.
         if (auto by = distance * other.longest <=> other.distance * longest; by != 0) return by;
         if (auto by = other.beginning <=> beginning; by != 0) return by;
         return index <=> other.index;
@@ -69,7 +70,7 @@ cofferdam::result<closest_matches> closest(const misspelled &given) {
         candidate one{index, distance.of(name), std::max(name.size(), written.size()), beginning};
         if (one.score() >= given.score_min) candidates.push_back(one);
     }
-    // One more than is told, for `unique`.
+    // One more than is returned, for `unique`.
     std::size_t sorted = std::min(candidates.size(), std::size_t(given.matches_max) + 1);
     std::ranges::partial_sort(candidates, candidates.begin() + std::ptrdiff_t(sorted));
     closest_matches found;

@@ -1,4 +1,4 @@
-// `closest`: which of many names is meant.
+// The tool `closest`: finds which of many names is intended.
 
 #pragma once
 

@@ -6,8 +6,9 @@ distance_to::distance_to(std::u32string text) : text_{std::move(text)} {
     for (char32_t one : text_) number_at_.push_back(numbers_.try_emplace(one, numbers_.size()).first->second);
 }
 
-// Lowrance and Wagner, "An Extension of the String-to-String Correction Problem" (1975). Rows are characters of the other text,
-// columns those of this one; a row and a column before the first hold what no path goes through.
+// Lowrance and Wagner, "An Extension of the String-to-String Correction Problem" (1975). Rows are
+// characters of the other text, columns those of this one. A row and a column before the first
+// contain a value that no path uses.
 std::size_t distance_to::of(const std::u32string &other) {
     std::size_t columns = text_.size() + 2, rows = other.size() + 2, never = text_.size() + other.size();
     cells_.assign(rows * columns, never);

@@ -1,4 +1,4 @@
-// What is nearly the same: `closest` for names, `similar_lines` for texts.
+// The tools `closest` for names and `similar_lines` for texts.
 
 #include "closest.hpp"
 #include "similar.hpp"

@@ -7,13 +7,14 @@
 
 namespace {
 
-// A few seconds at worst, of the ten that a call has by default.
+// A few seconds at most, of the ten that a call has by default.
 constexpr std::uint64_t STEPS_MAX = 500'000'000;
 
-// Shingles of a text as numbers, each once, in order.
+// The shingles of a text as numbers, each once, in order.
 using shingle_set = std::vector<std::uint32_t>;
 
-// 64 bits are enough that two shingles of one call have the same number by accident with a chance of one in millions.
+// With 64 bits, the probability that two shingles of one call have the same number is one in
+// millions.
 std::uint64_t hash_of(const char32_t *characters, std::size_t count) {
     std::uint64_t hash = count;
     for (std::size_t at = 0; at < count; at++) {
@@ -34,7 +35,7 @@ std::vector<occurrence> occurrences_of(const std::vector<std::u32string_view> &t
     std::vector<occurrence> all;
     std::size_t characters_in_all = 0;
     for (std::u32string_view characters : texts) characters_in_all += characters.size();
-    // At once: to grow step by step would need three times the memory.
+    // Reserved at once, because growing step by step would need three times the memory.
     all.reserve(characters_in_all);
     for (std::size_t text = 0; text < texts.size(); text++) {
         std::u32string_view characters = texts[text];
@@ -48,7 +49,8 @@ std::vector<occurrence> occurrences_of(const std::vector<std::u32string_view> &t
     return all;
 }
 
-// Numbers shingles so that the rarest come first: a text's first ones are in few other texts.
+// Numbers shingles from rare to frequent, so that the first shingles of a text are in few other
+// texts.
 std::vector<shingle_set> sets_of(const std::vector<std::u32string_view> &texts, std::size_t size) {
     std::vector<occurrence> all = occurrences_of(texts, size);
     struct run {
@@ -81,19 +83,21 @@ std::size_t in_both(const shingle_set &one, const shingle_set &other) {
     return count;
 }
 
-// How many shingles two texts must share at least to be so similar, given the size of one. A little less than the exact number, as
-// rounding may not lose a pair: what is too dissimilar is found out later.
+// Returns the minimum number of shingles that two texts must share to be similar enough, given the
+// size of one. Slightly less than the exact number, so that rounding loses no pair. Pairs that are
+// not similar enough are dropped later.
 std::size_t shared_at_least(std::size_t size, double least) {
     return std::max<std::size_t>(1, std::size_t(std::ceil(double(size) * least - 1e-6)));
 }
 
 } // namespace
 
-// Two texts that share at least k of n shingles share one of the first n - k + 1 of each, in any common order: only those have to be
-// looked up (Chaudhuri, Ganti, Kaushik: "A Primitive Operator for Similarity Joins in Data Cleaning", 2006).
+// Two texts that share at least k of n shingles share one of the first n - k + 1 of each, in any
+// common order. Only those have to be looked up (Chaudhuri, Ganti, Kaushik: "A Primitive Operator
+// for Similarity Joins in Data Cleaning", 2006).
 std::optional<std::vector<likeness>> find_likenesses(const std::vector<std::u32string> &texts, std::size_t size, double least) {
     std::vector<likeness> found;
-    // Texts that are the same are compared once: a file of one line a thousand times costs nothing.
+    // Equal texts are compared once, so a file of one repeated line is cheap.
     std::map<std::u32string_view, std::size_t> first_with;
     std::vector<std::u32string_view> distinct;
     std::vector<std::size_t> place_of;
@@ -110,7 +114,7 @@ std::optional<std::vector<likeness>> find_likenesses(const std::vector<std::u32s
     std::size_t numbers = 0;
     for (const shingle_set &set : sets)
         if (!set.empty()) numbers = std::max<std::size_t>(numbers, set.back() + 1);
-    // Texts by shingle: a chain through `links`, the newest first.
+    // The texts of each shingle: a chain through `links`, the newest first.
     struct link {
         std::uint32_t text, next;
     };
@@ -137,7 +141,7 @@ std::optional<std::vector<likeness>> find_likenesses(const std::vector<std::u32s
                 std::size_t both = in_both(set, other);
                 double similarity = double(both) / double(set.size() + other.size() - both);
                 if (similarity < least - 1e-9) continue;
-                // Of texts that are equally similar the first one counts.
+                // Among equally similar texts, the first one is used.
                 bool is_better = similarity > best.similarity || (similarity == best.similarity && place_of[earlier] < best.earlier);
                 if (is_better) best = {place_of[text], place_of[earlier], similarity};
             }

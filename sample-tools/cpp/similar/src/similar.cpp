@@ -51,7 +51,7 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// Lines or paragraphs with something in them.
+// Returns the lines or paragraphs that are not empty.
 std::vector<place> places_of(std::string_view text, unit unit) {
     std::vector<place> places;
     bool goes_on = false;
@@ -63,7 +63,8 @@ std::vector<place> places_of(std::string_view text, unit unit) {
         if (line.empty()) {
             goes_on = false;
         } else if (goes_on) {
-            // Both are parts of the same text: a paragraph reaches from its beginning to the end of its last line.
+            // Both are parts of the same text: a paragraph extends from its beginning to the end of
+            // its last line.
             place &last = places.back();
             last = {{last.text.data(), std::size_t(line.data() + line.size() - last.text.data())}, last.line, number};
         } else {
@@ -74,7 +75,7 @@ std::vector<place> places_of(std::string_view text, unit unit) {
     return places;
 }
 
-// Blanks between words count as one, wherever lines end.
+// Replaces blanks and line ends between words by one blank.
 std::u32string normal(std::string_view text, bool ignore_case) {
     std::u32string made;
     for (char32_t one : characters_of(text, ignore_case)) {

@@ -1,4 +1,4 @@
-// `similar_lines`: lines or paragraphs that say nearly the same.
+// The tool `similar_lines`: finds lines or paragraphs that say nearly the same.
 
 #pragma once
 

@@ -1,17 +1,22 @@
-/** Runs a JSONata expression within bounds, and says in words what is wrong with it. */
+/** Runs a JSONata expression within limits, and converts its errors to failures. */
 
 import jsonata from "jsonata";
 
 import { ToolFailure } from "cofferdam";
 
-/** Within the time that the manifest asks for, so that the model learns why there is no result. */
+/**
+ * Less than the time that the manifest asks for, so that the model learns why there is no result.
+ */
 const TIME_MS_MAX = 10_000;
-/** Expressions nested in each other. The stack of the sandbox holds some more; at its end the call ends, and nobody says why. */
+/**
+ * Maximum depth of nested expressions. The stack of the sandbox allows slightly more; a stack
+ * overflow would end the call without an explanation.
+ */
 const DEPTH_MAX = 250;
-/** Items of one list while the expression runs. */
+/** Maximum items of one array while the expression runs. */
 const ITEMS_MAX = 200_000;
 
-/** What to do about an error, by the first letters of its code. */
+/** Suggestions for errors, by the first letters of their code. */
 const SUGGESTIONS = [
   ["D1012", "work on less data, or write a simpler expression"],
   ["D1011", "write a recursive function with an end, in tail position, or use `$map`, `$filter` and `$reduce`"],
@@ -38,7 +43,10 @@ function failure({ code, message, position }, expression) {
   return new ToolFailure(`${message} (${code}${place(position, expression)})`, { suggestion, transient: false });
 }
 
-/** Where it is, with the text before: models do not count characters well. */
+/**
+ * Describes the position of an error by the text before it, because models do not count characters
+ * well.
+ */
 function place(position, expression) {
   if (!Number.isInteger(position) || position < 1) return "";
   const before = expression.slice(Math.max(0, position - 30), position);

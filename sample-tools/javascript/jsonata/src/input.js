@@ -1,16 +1,16 @@
-/** Reads the JSON file that a tool was told to read. */
+/** Reads the JSON file of a call. */
 
 import { ToolFailure } from "cofferdam";
 import { FileError, locate } from "cofferdam/files";
 
-/** Parsed JSON takes up to ten times its length of the memory that a call has by default. */
+/** Parsed JSON needs up to ten times its length, out of the default memory of a call. */
 const FILE_BYTES_MAX = 8 * 1024 * 1024;
 
 export function readJsonFile(place) {
   const { store, path } = locate(place);
   const text = readText(store, path, place);
   try {
-    // Editors of one system begin a text with a mark that JSON has not.
+    // Some editors begin a text with a byte order mark, which is not valid JSON.
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch (error) {
     const isLines = /^\s*\{.*\}\s*\n\s*\{/.test(text.slice(0, 10_000));
@@ -41,7 +41,7 @@ function readText(store, path, place) {
   }
 }
 
-/** Which files there are, so that the next call can name one. */
+/** Lists the JSON files in a directory, so that the next call can name one. */
 function listed(store, directory, place) {
   const names = store.list(directory, { glob: "*.json" }).map(({ name }) => `\`${name}\``);
   const where = `\`${place.replace(/\/$/, "")}\``;

@@ -3,7 +3,7 @@ import { ToolFailure, plugin, s, tool } from "cofferdam";
 import { evaluate } from "./evaluate.js";
 import { readJsonFile } from "./input.js";
 
-/** A model reads the result; what is longer than this it would not. */
+/** Maximum length of a result that a model can read. */
 const RESULT_CHARACTERS_MAX = 200_000;
 const EXPRESSION_CHARACTERS_MAX = 20_000;
 
@@ -30,7 +30,7 @@ export const transformJson = tool({
 export default plugin(transformJson);
 
 function input(data, file) {
-  // What may be anything may be null: that is how it arrives when it was left out.
+  // Arguments of any type are null if they are missing.
   const hasData = data !== undefined && data !== null;
   if (hasData !== (file === undefined)) {
     throw new ToolFailure(hasData ? "there are both `data` and `file`" : "there is neither `data` nor `file`", {
@@ -40,7 +40,7 @@ function input(data, file) {
   return hasData ? data : readJsonFile(file);
 }
 
-/** The result as plain JSON, if a model can read it. */
+/** Returns the result as plain JSON, or throws a failure if it is too long for a model. */
 function limited(result) {
   if (result === undefined) return null;
   if (result?._jsonata_function || result?._jsonata_lambda) {

@@ -1,18 +1,18 @@
-/** Reads the files that a tool was told to read. */
+/** Reads the files of a call. */
 
 import { ToolFailure } from "cofferdam";
 import { FileError, type Store, locate } from "cofferdam/files";
 
-/** Templates and data are written by people; what is longer is something else. */
+/** Templates and data are written by users; a longer file is something else. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
-/** The text of a file at a place such as `/data/letter.liquid`. */
+/** Reads a file at a path such as `/data/letter.liquid`. */
 export function readFile(place: string): string {
   const { store, path } = locate(place);
   return readText(store, path);
 }
 
-/** The text of a file, if it is there and not too large. */
+/** Reads a file if it exists and is not too large. */
 export function readText(store: Store, path: string): string {
   try {
     const { size } = store.stat(path);
@@ -26,7 +26,7 @@ export function readText(store: Store, path: string): string {
   }
 }
 
-/** The JSON object in a file. */
+/** Reads the JSON object in a file. */
 export function readData(place: string): Record<string, unknown> {
   let value: unknown;
   try {

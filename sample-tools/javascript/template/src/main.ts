@@ -4,7 +4,7 @@ import { FileError, locate } from "cofferdam/files";
 import { readData, readFile } from "./input.ts";
 import { type Source, render } from "./render.ts";
 
-/** A model reads the result; what is longer than this is for a file. */
+/** Maximum length of a result that a model can read; a longer one should be saved to a file. */
 const RESULT_CHARACTERS_MAX = 100_000;
 
 const parameters = s.object({

@@ -1,4 +1,4 @@
-/** Renders Liquid within bounds, and says in words what is wrong with a template. */
+/** Renders Liquid within limits, and converts errors of templates to failures. */
 
 import {
   type Context,
@@ -17,7 +17,7 @@ import { locate } from "cofferdam/files";
 
 import { readText } from "./input.ts";
 
-/** A template, and where it is from if it is from a file. */
+/** Template, with its path if it is a file. */
 export interface Source {
   text: string;
   place?: string;
@@ -28,15 +28,23 @@ export interface Style {
   missing: "fail" | "empty";
 }
 
-/** Characters of all templates together. */
+/** Maximum characters of all templates together. */
 const PARSE_LIMIT = 4_000_000;
-/** Within the time that the manifest asks for, so that the model learns why there is no result. */
+/**
+ * Less than the time that the manifest asks for, so that the model learns why there is no result.
+ */
 const RENDER_MS_MAX = 10_000;
-/** Characters and items that filters and tags make; the memory of a call holds several times as many. */
+/**
+ * Maximum characters and items that filters and tags create. The memory of a call holds several
+ * times as many.
+ */
 const MEMORY_LIMIT = 8_000_000;
-/** Other templates that a template may ask for, each of which is read once. */
+/** Maximum number of other templates that a template can use; each is read once. */
 const PARTIALS_MAX = 50;
-/** Templates in each other. The stack of the sandbox holds some more; at its end the call ends, and nobody says why. */
+/**
+ * Maximum depth of nested templates. The stack of the sandbox allows slightly more; a stack
+ * overflow would end the call without an explanation.
+ */
 const DEPTH_MAX = 20;
 
 export function render(source: Source, values: Record<string, unknown>, { escape, missing }: Style): string {
@@ -64,7 +72,7 @@ export function render(source: Source, values: Record<string, unknown>, { escape
   }
 }
 
-/** Makes the tags that render other templates count how deep they are. */
+/** Makes the tags that render other templates count their depth. */
 function boundDepth(liquid: Liquid): void {
   let depth = 0;
   function* bounded<T>(inner: Generator<unknown, T, unknown>): Generator<unknown, T, unknown> {
@@ -74,7 +82,7 @@ function boundDepth(liquid: Liquid): void {
       });
     }
     const result = yield* inner;
-    // A template that fails ends all of them, so there is nothing to count back then.
+    // A failed template ends all of them, so the count does not matter then.
     depth--;
     return result;
   }
@@ -95,7 +103,9 @@ function boundDepth(liquid: Liquid): void {
   });
 }
 
-/** Partial templates are files beside the template; a template that is passed as text has none. */
+/**
+ * Makes partial templates files beside the template. A template that is passed as text has none.
+ */
 function partials(place: string | undefined): FS {
   let reads = 0;
   const found = (file: string) => {
@@ -111,7 +121,7 @@ function partials(place: string | undefined): FS {
   return {
     readFileSync: found,
     readFile: async (file) => found(file),
-    // Whether it is there shows when it is read, with words for what is there.
+    // A missing file is detected when it is read, with a message that lists the existing ones.
     existsSync: () => true,
     exists: async () => true,
     contains: async () => true,

@@ -1,4 +1,4 @@
-//! Calls that end with an answer, if not always a good one.
+//! Calls that end with a result, which is not always valid.
 
 use std::io::{Read as _, Write, stderr, stdin, stdout};
 
@@ -69,7 +69,7 @@ pub fn print(
     Ok("ok")
 }
 
-/// Lines of 64 bytes with the last one cut.
+/// Writes lines of 64 bytes, the last one cut.
 fn write_lines(stream: &mut impl Write, bytes: u32) -> Result<(), std::io::Error> {
     const LINE: &[u8; 64] = b"123456789 123456789 123456789 123456789 123456789 123456789 123\n";
     let mut rest = bytes as usize;

@@ -1,8 +1,7 @@
-//! One tool for each way in which a call can end. For demonstrations and for the tests of hosts:
-//! after any of these the next call has to work.
+//! One tool for each way in which a call can end, for demonstrations and for tests of hosts. After
+//! any of these calls, the next one has to work.
 //!
-//! Natively only what cannot take the test process along does what it says; the rest reports a
-//! failure.
+//! Natively, tools that would end the test process report a failure instead.
 
 mod answers;
 mod limits;
@@ -33,7 +32,7 @@ cofferdam_sdk::plugin!(
     exit,
 );
 
-/// For what would end the test process and not just a sandbox.
+/// Returns the failure of a tool that would end the test process, not only a sandbox.
 #[cfg(not(target_arch = "wasm32"))]
 fn only_in_a_sandbox() -> cofferdam_sdk::ToolFailure {
     cofferdam_sdk::ToolFailure::new("this tool only crashes in a sandbox").permanent()

@@ -1,4 +1,4 @@
-//! Calls that want more than they get.
+//! Calls that exceed a limit.
 
 use std::hint::black_box;
 use std::thread;

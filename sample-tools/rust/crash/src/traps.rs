@@ -56,8 +56,8 @@ pub fn stack_overflow() -> Result<u32, ToolFailure> {
     Err(crate::only_in_a_sandbox())
 }
 
-/// What safe Rust keeps from happening. The arguments come through `black_box`, so that the
-/// compiler has to emit the instructions; the tests of the host see which trap they cause.
+/// Instructions that safe Rust prevents. The arguments come through `black_box`, so that the
+/// compiler has to emit the instructions; the tests of the host check which traps they cause.
 #[cfg(target_arch = "wasm32")]
 mod instructions {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,8 +81,9 @@ mod instructions {
         unsafe { core::ptr::with_exposed_provenance::<u8>(address).read_volatile() }
     }
 
-    /// Calls on its way back, so that no loop can take the place of the recursion; and it keeps
-    /// nothing in memory, so that the stack of calls ends before the one in memory does.
+    /// Recurses, and works on its return, so that the compiler cannot turn the recursion into a
+    /// loop. It keeps nothing in memory, so that the call stack overflows before the stack in
+    /// memory.
     #[expect(unconditional_recursion, reason = "this is what the tool is for")]
     #[inline(never)]
     pub(super) fn recurse(depth: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! Rows that meet conditions.
+//! Filters rows by conditions.
 
 use std::cmp::Ordering;
 
@@ -34,14 +34,14 @@ enum Operator {
     Contains,
 }
 
-/// The rows that meet the conditions.
+/// Rows that meet the conditions.
 #[derive(Debug, Serialize)]
 pub struct Rows {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Rows that meet the conditions in all, also those that were left out.
+    /// Number of rows that meet the conditions, including rows over the limit.
     total: u64,
-    /// Whether rows were left out because of the limit.
+    /// True if rows were dropped because of the limit.
     truncated: bool,
 }
 
@@ -82,7 +82,7 @@ pub fn filter(
     Ok(found)
 }
 
-/// A condition for a table: the column is found and the number is read once.
+/// Condition prepared for a table: its column is resolved and its number is parsed.
 struct Test<'a> {
     column: usize,
     operator: Operator,

@@ -1,4 +1,4 @@
-//! Rows counted and summed by group.
+//! Counts and sums rows by group.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::numbers;
 use crate::table::{Table, cell};
 
-/// Groups kept at a time. A column of unique values would otherwise copy the file into memory.
+/// Maximum number of groups. Otherwise a column of unique values would copy the file into memory.
 const GROUPS_MAX: usize = 100_000;
 
 /// What to compute for each group.
@@ -33,14 +33,15 @@ enum Function {
     Mean,
 }
 
-/// The groups.
+/// Groups with their aggregates.
 #[derive(Debug, Serialize)]
 pub struct Groups {
-    /// One object per group: the cells that it shares, then the aggregates, such as `sum(amount)`.
+    /// One object per group: the cells that its rows share, then the aggregates, such as
+    /// `sum(amount)`.
     groups: Vec<Map<String, Value>>,
-    /// Groups in all, also those that were left out.
+    /// Number of groups, including groups over the limit.
     total: usize,
-    /// Whether groups were left out because of the limit.
+    /// True if groups were dropped because of the limit.
     truncated: bool,
 }
 
@@ -108,7 +109,7 @@ fn group(by: &[String], key: Vec<String>, plans: &[Plan], tallies: &[Tally]) -> 
     cells.chain(values).collect()
 }
 
-/// An aggregate for a table.
+/// Aggregate prepared for a table.
 struct Plan {
     label: String,
     function: Function,
@@ -174,12 +175,12 @@ impl Function {
     }
 }
 
-/// What is remembered of a group for one aggregate.
+/// State of one aggregate of a group.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     count: u64,
     sum: f64,
-    /// What the additions to `sum` lost (Neumaier): ten times 0.1 is 1.
+    /// Compensation for rounding errors in `sum` (Neumaier), so that ten times 0.1 is 1.
     lost: f64,
     min: Option<f64>,
     max: Option<f64>,
@@ -198,7 +199,7 @@ impl Tally {
         self.max = Some(self.max.map_or(value, |max| max.max(value)));
     }
 
-    /// Null where there was no number.
+    /// Returns the value of the aggregate, or null if there was no number.
     fn value(&self, function: Function) -> Value {
         let sum = self.sum + self.lost;
         let number = match function {

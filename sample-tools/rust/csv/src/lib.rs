@@ -1,5 +1,5 @@
-//! Tools for CSV files in a mounted directory. A file is read once from front to back and never
-//! held as a whole, so its size is bounded by the time of a call and not by its memory.
+//! Tools for CSV files in a mounted directory. A file is read once from start to end and never held
+//! in memory, so the time of a call limits its size, not the memory.
 
 pub mod filter;
 pub mod group_by;

@@ -1,6 +1,6 @@
-//! Finds the name that was meant.
+//! Finds the name that a misspelled one means.
 
-/// Says which names there are, the nearest one first.
+/// Returns a suggestion that lists all names, the nearest one first.
 pub(crate) fn suggestion(wanted: &str, names: &[String]) -> String {
     let all = format!("he columns are `{}`", names.join("`, `"));
     match nearest(wanted, names) {
@@ -9,7 +9,7 @@ pub(crate) fn suggestion(wanted: &str, names: &[String]) -> String {
     }
 }
 
-/// The name at the smallest distance, if that is at most half of the longer name.
+/// Returns the name at the smallest distance, unless that is more than half of the longer name.
 fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a String> {
     let wanted = fold(wanted);
     names
@@ -24,7 +24,7 @@ fn fold(name: &str) -> Vec<char> {
     name.to_lowercase().chars().collect()
 }
 
-/// How many characters have to be put in, taken out or replaced (Levenshtein).
+/// Returns the number of characters to insert, delete or replace (Levenshtein).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (taken, a) in from.iter().enumerate() {

@@ -1,14 +1,15 @@
-//! Cells as numbers, and numbers as JSON.
+//! Parses cells as numbers, and writes numbers as JSON.
 
 use serde_json::Value;
 
-/// Whole numbers up to here are exact as `f64`.
+/// Largest integer up to which all integers are exact as `f64`.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The number in a cell. White space around it is fine, `inf` and `NaN` are words.
+/// Parses the number in a cell. Surrounding white space is allowed; `inf` and `NaN` are not
+/// numbers.
 pub(crate) fn parse(cell: &str) -> Option<f64> {
     let cell = cell.trim();
-    // `parse` also knows `inf`, `infinity` and `nan`, which in a table are more likely something
+    // `parse` also accepts `inf`, `infinity` and `nan`, which in a table more likely mean something
     // else.
     let numeric =
         cell.chars().all(|it| it.is_ascii_digit() || matches!(it, '+' | '-' | '.' | 'e' | 'E'));
@@ -18,7 +19,7 @@ pub(crate) fn parse(cell: &str) -> Option<f64> {
     cell.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A number without a needless `.0`.
+/// Returns a number as JSON, as an integer if it is one.
 pub(crate) fn json(number: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "a whole number in the range of i64")]
     match number.fract() == 0.0 && number.abs() <= EXACT_MAX {

@@ -1,4 +1,4 @@
-//! Opens files, and says what is there instead when one is not.
+//! Opens files. If a file is missing, the failure lists what exists instead.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use cofferdam_sdk::ToolFailure;
 
-/// Names shown in a suggestion: enough to find the right one, short enough to read.
+/// Maximum number of names in a suggestion: enough to find the right one, short enough to read.
 const NAMES_MAX: usize = 20;
 
-/// Opens a file; also gives its length.
+/// Opens a file and returns its length.
 pub(crate) fn open(path: &str) -> Result<(File, u64), ToolFailure> {
     let opened = File::open(path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
     match opened {
@@ -29,8 +29,7 @@ pub(crate) fn open(path: &str) -> Result<(File, u64), ToolFailure> {
     }
 }
 
-/// What is in the deepest directory on the way to `path` that is there; the mounted directories if
-/// none is.
+/// Lists the deepest existing directory on the way to `path`, or else the mounted directories.
 fn nearest(path: &Path) -> String {
     let listed =
         path.ancestors().filter(|directory| !directory.as_os_str().is_empty()).find_map(listing);

@@ -1,4 +1,4 @@
-//! What a file holds.
+//! Describes the columns of a file.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;
@@ -6,29 +6,30 @@ use serde::Serialize;
 use crate::numbers;
 use crate::table::{Table, cell};
 
-/// Different values shown per column.
+/// Maximum number of example values per column.
 const EXAMPLES_MAX: usize = 3;
 
-/// Longest example in characters; the rest of a long cell helps nobody to know the column.
+/// Maximum length of an example in characters. The rest of a long cell does not help to understand
+/// the column.
 const EXAMPLE_LENGTH_MAX: usize = 60;
 
-/// A file's columns and length.
+/// Columns and length of a file.
 #[derive(Debug, Serialize)]
 pub struct Schema {
-    /// Without the row of names.
+    /// Number of rows, without the row of column names.
     rows: u64,
     columns: Vec<Column>,
 }
 
-/// A column.
+/// Description of a column.
 #[derive(Debug, Serialize)]
 pub struct Column {
     name: String,
     #[serde(rename = "type")]
     kind: Kind,
-    /// Cells with nothing in them.
+    /// Number of empty cells.
     empty: u64,
-    /// The first different values.
+    /// The first distinct values.
     examples: Vec<String>,
 }
 
@@ -36,7 +37,7 @@ pub struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
-    /// No cell says anything.
+    /// All cells are empty.
     Empty,
     Integer,
     Number,
@@ -104,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// The narrowest type that holds both.
+    /// Returns the narrowest type that includes both.
     fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Empty, kind) => kind,
@@ -115,7 +116,7 @@ impl Kind {
     }
 }
 
-/// Whether a cell looks like `2026-01-31`; the calendar is not consulted.
+/// Returns whether a cell looks like `2026-01-31`, without checking the calendar.
 fn is_date(cell: &str) -> bool {
     let pattern = b"0000-00-00";
     cell.len() == pattern.len()

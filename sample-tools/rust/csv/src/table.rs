@@ -1,4 +1,4 @@
-//! A CSV file as rows under column names.
+//! Reads a CSV file as rows under column names.
 
 use std::fs::File;
 
@@ -7,11 +7,10 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::{names, paths};
 
-/// Progress is reported each time this many rows were read: often enough to be seen, seldom enough
-/// to cost nothing.
+/// Number of rows between progress reports: small enough to be noticed, large enough to be cheap.
 const ROWS_PER_REPORT: u64 = 10_000;
 
-/// An open file whose first row gave the names of the columns.
+/// Open file whose first row contains the names of the columns.
 pub(crate) struct Table {
     columns: Vec<String>,
     reader: Reader<File>,
@@ -43,7 +42,7 @@ impl Table {
         &self.columns
     }
 
-    /// The place of a column.
+    /// Returns the index of a column.
     pub(crate) fn column(&self, name: &str) -> Result<usize, ToolFailure> {
         self.columns.iter().position(|column| column == name).ok_or_else(|| {
             ToolFailure::new(format!("there is no column `{name}`"))
@@ -52,7 +51,7 @@ impl Table {
         })
     }
 
-    /// The next row, and `None` after the last one.
+    /// Returns the next row, or `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<&StringRecord>, ToolFailure> {
         if !self.reader.read_record(&mut self.row)? {
             return Ok(None);
@@ -64,7 +63,8 @@ impl Table {
         Ok(Some(&self.row))
     }
 
-    /// How many rows [`Self::next`] gave; the number of the last one, counted from 1.
+    /// Returns the number of rows that [`Self::next`] has returned, which is the number of the last
+    /// row, from 1.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
@@ -76,12 +76,12 @@ impl Table {
     }
 }
 
-/// A cell; empty if the row has none at that place.
+/// Returns a cell, or an empty string if the row is shorter.
 pub(crate) fn cell(row: &StringRecord, column: usize) -> &str {
     row.get(column).unwrap_or_default()
 }
 
-/// The sample file.
+/// Path of the sample file.
 #[cfg(test)]
 pub(crate) const SALES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sales.csv");
 

@@ -1,4 +1,4 @@
-//! Tools for Markdown, given as text or as a file in a mounted directory.
+//! Tools for Markdown, passed as text or as a file in a mounted directory.
 
 pub mod links;
 pub mod outline;

@@ -1,4 +1,4 @@
-//! The links of a document.
+//! Lists the links of a document.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, LinkType, Tag, TagEnd};
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use crate::source;
 
-/// A link or an image.
+/// Link or image.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Link {
-    /// What a reader sees, without markup; of an image the text that stands for it.
+    /// Text that a reader sees, without markup; for an image, its alternative text.
     text: String,
-    /// Where it leads.
+    /// Target of the link.
     url: String,
     image: bool,
-    /// Counted from 1.
+    /// Number of the line, from 1.
     line: usize,
 }
 
@@ -32,8 +32,7 @@ pub fn links(
 fn found(markdown: &str) -> Vec<Link> {
     let mut lines = source::Lines::of(markdown);
     let mut found: Vec<Link> = Vec::new();
-    // Images may stand in links: each text belongs to all that are open. These are places in
-    // `found`.
+    // Images can be inside links: text belongs to all open ones. Contains indices into `found`.
     let mut open = Vec::new();
     for (event, range) in source::parser(markdown).into_offset_iter() {
         match event {

@@ -1,4 +1,4 @@
-//! The headings of a document.
+//! Lists the headings of a document.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, Tag, TagEnd};
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::source;
 
-/// A heading.
+/// Heading of a document.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Heading {
-    /// 1 for the largest, to 6.
+    /// Level from 1 (largest) to 6.
     level: u8,
-    /// Without markup.
+    /// Title without markup.
     title: String,
-    /// Counted from 1.
+    /// Number of the line, from 1.
     line: usize,
 }
 

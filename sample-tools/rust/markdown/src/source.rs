@@ -1,4 +1,4 @@
-//! Where the Markdown comes from, and how it is read.
+//! Reads and parses Markdown.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use cofferdam_sdk::ToolFailure;
 use pulldown_cmark::{Options, Parser};
 
-/// The text, or the content of the file.
+/// Returns the text, or the content of the file.
 pub(crate) fn read(text: Option<String>, file: Option<String>) -> Result<String, ToolFailure> {
     match (text, file) {
         (Some(text), None) => Ok(text),
@@ -35,7 +35,7 @@ fn unreadable(file: &str, error: &std::io::Error) -> ToolFailure {
     }
 }
 
-/// CommonMark with what GitHub adds to it.
+/// Parses CommonMark with GitHub's extensions.
 pub(crate) fn parser(markdown: &str) -> Parser<'_> {
     let extensions = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -45,7 +45,8 @@ pub(crate) fn parser(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, extensions)
 }
 
-/// Turns byte offsets into line numbers. Offsets may only grow, so each byte is looked at once.
+/// Converts byte offsets to line numbers. Offsets must not decrease, so that each byte is read
+/// once.
 pub(crate) struct Lines<'a> {
     rest: &'a [u8],
     offset: usize,
@@ -57,7 +58,7 @@ impl<'a> Lines<'a> {
         Self { rest: text.as_bytes(), offset: 0, line: 1 }
     }
 
-    /// The line, counted from 1, of the byte at `offset`.
+    /// Returns the number of the line, from 1, with the byte at `offset`.
     pub(crate) fn at(&mut self, offset: usize) -> usize {
         if let Some((passed, rest)) = self.rest.split_at_checked(offset.saturating_sub(self.offset))
         {

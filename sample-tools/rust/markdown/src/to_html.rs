@@ -1,4 +1,4 @@
-//! Markdown as HTML.
+//! Converts Markdown to HTML.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, html};
@@ -19,7 +19,7 @@ pub fn to_html(
 ) -> Result<String, ToolFailure> {
     let markdown = source::read(text, file)?;
     let events = source::parser(&markdown).map(|event| match event {
-        // Markdown of strangers must not bring scripts along unless that was asked for.
+        // Untrusted Markdown must not contribute scripts unless the caller keeps HTML.
         Event::Html(html) | Event::InlineHtml(html) if !keep_html => Event::Text(html),
         event => event,
     });

@@ -1,18 +1,19 @@
-//! The script of the skill `release-notes`: it reads the skill's own list of words and changes
+//! The script of the skill `release-notes`. It reads the skill's own list of words and changes
 //! nothing.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;
 
-/// The words of the skill, one a line, where a script finds the folder of its skill.
+/// Path of the skill's list of words, one per line. A script finds the directory of its skill at
+/// `/skill`.
 const WORDS: &str = "/skill/references/words.txt";
 
-/// A word that should not be in release notes.
+/// Word that should not be in release notes.
 #[derive(Serialize)]
 pub struct Finding {
-    /// Counted from 1.
+    /// Number of the line, from 1.
     line: usize,
-    /// The word as it is in the list.
+    /// The word as in the list.
     word: String,
 }
 

@@ -1,6 +1,6 @@
-//! Remarks in the files of a store. Searching is the host's work, so that it takes no longer for a
-//! large store than a program outside of the sandbox would; the report is written as a whole, and
-//! only if everything went well.
+//! Finds remarks in the files of a store. The host runs the search, so a large store takes no
+//! longer than in a program outside the sandbox. The report is written atomically, and only if the
+//! call succeeds.
 
 use cofferdam_sdk::files::{self, Query, Store};
 use cofferdam_sdk::{ToolFailure, json, tool, toolbox};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 cofferdam_sdk::plugin!(collect_remarks, report_remarks; manifest = "plugin.toml");
 
-/// What people write.
+/// Pattern of the words that mark remarks.
 const WORDS: &str = r"\b(TODO|FIXME|XXX)\b";
 
 /// A remark and where it stands.
@@ -48,7 +48,7 @@ fn report_remarks(
         .map(|remark| format!("- {}:{} {}\n", remark.file, remark.line, remark.text))
         .collect();
     Store::named(&store).replace(&file, &lines)?;
-    // A tool of another plugin, which counts better than this one would.
+    // A tool of another plugin counts the words.
     let words = match toolbox::call("word_count", &json!({ "text": lines })) {
         Ok(counts) => counts.get("words").map_or_else(|| "some".to_owned(), ToString::to_string),
         Err(toolbox::Error::UnknownTool) => "an unknown number of".to_owned(),

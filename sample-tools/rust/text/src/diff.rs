@@ -1,4 +1,4 @@
-//! Comparison of two texts.
+//! Compares two texts.
 
 use cofferdam_sdk::tool;
 use similar::TextDiff;

@@ -1,4 +1,4 @@
-//! Tools for texts that arrive as arguments. They read no files and change nothing.
+//! Tools for texts that are passed as arguments. They read no files and change nothing.
 
 pub mod diff;
 pub mod lines_matching;

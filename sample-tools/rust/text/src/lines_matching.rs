@@ -1,27 +1,27 @@
-//! Search in a text.
+//! Searches a text.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use regex::RegexBuilder;
 use serde::Serialize;
 
-/// Largest compiled pattern in bytes. Far above any pattern that a person reads, far below the
-/// memory of a call.
+/// Maximum bytes of a compiled pattern, far above any readable pattern and far below the memory of
+/// a call.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// The lines that match.
+/// Matching lines.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Matches {
     lines: Vec<Line>,
-    /// Matching lines in all, also those that were left out.
+    /// Number of matching lines, including lines over the limit.
     total: usize,
-    /// Whether lines were left out because of the limit.
+    /// True if lines were dropped because of the limit.
     truncated: bool,
 }
 
-/// A line that matches.
+/// Matching line.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// Counted from 1.
+    /// Number of the line, from 1.
     number: usize,
     text: String,
 }
@@ -58,7 +58,7 @@ pub fn lines_matching(
 }
 
 fn unusable(pattern: &str, error: &regex::Error) -> ToolFailure {
-    // The last line of the crate's drawing is the reason; the lines above repeat the pattern.
+    // The last line of the crate's message is the reason; the lines above repeat the pattern.
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
     ToolFailure::new(format!("`{pattern}` is not a usable regular expression: {reason}"))

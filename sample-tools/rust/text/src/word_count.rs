@@ -1,4 +1,4 @@
-//! How long a text is.
+//! Counts the words of a text.
 
 use cofferdam_sdk::tool;
 use schemars::JsonSchema;

@@ -44,7 +44,7 @@ pub fn fetch(
 #[cfg(target_arch = "wasm32")]
 use request::get;
 
-/// Refuses, because there is no network interface outside of a component.
+/// Returns a failure, because there is no network interface outside a component.
 #[cfg(not(target_arch = "wasm32"))]
 fn get(address: &Address<'_>, _bytes_max: usize) -> Result<Response, ToolFailure> {
     Err(ToolFailure::new(format!(

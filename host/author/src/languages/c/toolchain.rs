@@ -1,5 +1,4 @@
-//! Search for a compiler of C and C++ for WebAssembly. The first that has all of its parts is
-//! taken.
+//! Finds a compiler of C and C++ for WebAssembly: the first one that has all of its parts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,30 +7,30 @@ use crate::{BuildError, MissingTool};
 
 /// Default directory of the WASI SDK of the Bytecode Alliance.
 const WASI_SDK: &str = "/opt/wasi-sdk";
-/// The tested version first, then by age. `clang` on the PATH is often that of the machine, without
-/// parts for WebAssembly.
+/// Suffixes of `clang` on the PATH: the tested version first, then newer before older ones. Plain
+/// `clang` is last, because it often has no parts for WebAssembly.
 const CLANGS: [&str; 7] = ["-19", "-22", "-21", "-20", "-18", "-17", ""];
-/// The name that all versions of clang and of its libraries know.
+/// Target name that all versions of clang and of its libraries know.
 const TARGET: &str = "--target=wasm32-wasi";
-/// The stack comes first in memory, so that one that is used up ends the call instead of
-/// overwriting data. Zig does that always.
+/// Puts the stack first in memory, so that a stack overflow traps instead of overwriting data. Zig
+/// always does this.
 const STACK_FIRST: &[&str] = &["-Wl,--stack-first"];
 
-/// A compiler, and what it needs to be told.
+/// Compiler with the arguments that it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Toolchain {
-    /// For users.
+    /// Name of the compiler in messages.
     pub(super) name: String,
-    /// Version that the compiler reports: objects of another version are compiled again.
+    /// Version that the compiler reports. Objects of another version are compiled again.
     pub(super) version: String,
-    /// Arguments that only its linker knows.
+    /// Arguments for linking only.
     pub(super) linking: &'static [&'static str],
     c: Vec<String>,
     cpp: Vec<String>,
 }
 
 impl Toolchain {
-    /// To compile C or C++, or to link.
+    /// Returns a command that compiles C or C++, or links.
     pub(super) fn command(&self, is_cpp: bool) -> Command {
         let mut words = if is_cpp { &self.cpp } else { &self.c }.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
@@ -40,7 +39,7 @@ impl Toolchain {
     }
 }
 
-/// Finds one.
+/// Finds a toolchain.
 pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, BuildError> {
     let in_sdk = wasi_sdk.unwrap_or(Path::new(WASI_SDK)).join("bin/clang");
     let of_sdk = in_sdk.is_file().then(|| clang(&in_sdk.to_string_lossy(), is_cpp)).flatten();
@@ -50,8 +49,8 @@ pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, B
         .ok_or_else(|| BuildError::Missing(missing(is_cpp)))
 }
 
-/// A clang that has a C library, what the compiler's own code calls, and a linker; for C++ its
-/// library as well.
+/// Returns the toolchain of a clang that has a C library, compiler-rt and a linker, and for C++ the
+/// C++ library.
 fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
     let version = said(program, &["--version"])?.lines().next()?.to_owned();
     let file = |name: &str| said(program, &[TARGET, name]).map(|path| PathBuf::from(path.trim()));
@@ -65,7 +64,7 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
         c.push(format!("-B{}", linker_of_rust()?.display()));
     }
     let mut cpp = c.clone();
-    // `clang-19` is `clang++-19` for C++.
+    // For C++, `clang-19` becomes `clang++-19`.
     let (folder, name) =
         program.rsplit_once('/').map_or(("", program), |(folder, name)| (folder, name));
     let name = name.replacen("clang", "clang++", 1);
@@ -78,14 +77,16 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
     Some(Toolchain { name: format!("{program}, {version}"), version, linking: STACK_FIRST, c, cpp })
 }
 
-/// Rust comes with a linker of WebAssembly under the name that clang looks for.
+/// Returns the directory of the linker that comes with Rust, which has the name that clang looks
+/// for.
 fn linker_of_rust() -> Option<PathBuf> {
     let libraries = said("rustc", &["--print", "target-libdir"])?;
     let folder = Path::new(libraries.trim()).parent()?.join("bin/gcc-ld");
     folder.join("wasm-ld").is_file().then_some(folder)
 }
 
-/// Zig has everything in one, C++ too. It instruments what it compiles unless it is told not to.
+/// Returns the toolchain of Zig, which contains all parts, also for C++. Zig instruments code
+/// unless the sanitizers are disabled.
 fn zig() -> Option<Toolchain> {
     let with = |program: &[&str]| {
         let (name, rest) = program.split_first()?;
@@ -106,7 +107,7 @@ fn zig() -> Option<Toolchain> {
     with(&["zig"]).or_else(|| with(&["python3", "-m", "ziglang"]))
 }
 
-/// Returns the output of a program that succeeds.
+/// Returns the output of a program, or `None` if it fails.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

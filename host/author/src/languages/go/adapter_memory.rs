@@ -1,12 +1,14 @@
-//! Memory for the adapter that stands between the two previews of WASI, inside of a Go module.
+//! Memory for the WASI adapter (preview 1 to preview 2) inside a Go module.
 //!
-//! The adapter has a stack and a state in the module's memory. It asks the module's `cabi_realloc`
-//! for them, which is Go and cannot run before Go's runtime does, and the runtime needs the adapter
-//! to start. Without that function it grows the memory instead; Go takes all memory up to the end,
-//! and what it grows by later, for its own, and would lay its heap over the adapter's state. So the
-//! SDK has a block that Go never touches, and here the module gets a function
-//! `cabi_realloc_adapter` of four lines that gives it out. wit-component hands that one to the
-//! adapter.
+//! The adapter keeps a stack and its state in the module's memory. By default it allocates them
+//! with the module's `cabi_realloc`. In Go that function cannot run before the runtime has started,
+//! and the runtime needs the adapter to start. Without that function, the adapter grows the memory
+//! instead. Go claims all memory up to the end, and later any growth, so its heap would overwrite
+//! the adapter's state.
+//!
+//! Therefore the SDK reserves a block that Go never touches, and this module adds a short function
+//! `cabi_realloc_adapter` that allocates from it. wit-component lets the adapter call that
+//! function.
 
 use wasm_encoder::{
     BlockType, ConstExpr, Encode, ExportKind, Function, RawSection, Section, ValType,
@@ -15,9 +17,9 @@ use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
 
 use crate::BuildError;
 
-/// First bytes of the block; the same as in `guest-sdk/go/internal/abi`.
+/// First bytes of the reserved memory, as in `guest-sdk/go/internal/abi`.
 const MARK: &[u8] = b"cofferdam:memory-of-wasi-adapter";
-/// A stack and a state, each of one page.
+/// Size of the block: one page for the stack and one for the state.
 const BLOCK_BYTES: u32 = 2 * PAGE_BYTES;
 const PAGE_BYTES: u32 = 65_536;
 
@@ -34,14 +36,14 @@ struct Facts<'a> {
     types: u32,
     functions: u32,
     globals: u32,
-    /// Positions of the mark.
+    /// Addresses of the mark.
     marks: Vec<u32>,
-    /// Data segments, with their addresses.
+    /// Data segments with their addresses.
     data: Vec<(u32, &'a [u8])>,
 }
 
 impl<'a> Facts<'a> {
-    /// Takes note of data at an address.
+    /// Records data at an address.
     fn place(&mut self, address: u32, data: &'a [u8]) {
         self.data.push((address, data));
         let marks = data.windows(MARK.len()).zip(0..).filter(|(bytes, _)| *bytes == MARK);
@@ -49,11 +51,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Adds the function.
+/// Adds the function `cabi_realloc_adapter` to a module.
 ///
 /// # Errors
-///
-/// When the module is not one of a Go program with our SDK.
+/// [`BuildError`] if the module is not a Go program with the SDK.
 pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     let failed = |error: wasmparser::BinaryReaderError| BuildError::Component(error.to_string());
     let mut facts = Facts::default();
@@ -79,7 +80,7 @@ pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     Ok(with)
 }
 
-/// Returns the address of the block: the first whole page behind the mark.
+/// Returns the address of the block: the first whole page after the mark.
 fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
     let &[mark] = facts.marks.as_slice() else {
         return Err(if facts.marks.is_empty() { no_sdk() } else { not_free() });
@@ -88,11 +89,11 @@ fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
         mark.checked_add(length(MARK)).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
     let start =
         start.filter(|start| start.checked_add(BLOCK_BYTES).is_some()).ok_or_else(not_free)?;
-    // A compiler that lays things out in another way would have the adapter write over the program.
+    // With another memory layout, the adapter would overwrite the program.
     let is_free = facts.data.iter().all(|&(address, data)| {
         let from = start.saturating_sub(address);
         let to = (start + BLOCK_BYTES).saturating_sub(address).min(length(data));
-        // Most programs have no data there; large ones have one piece for everything, zeros too.
+        // Most programs have no data there. Large ones have a single segment that includes zeros.
         data.get(from as usize..to as usize)
             .is_none_or(|inside| inside.iter().all(|byte| *byte == 0))
     });
@@ -148,13 +149,13 @@ fn look_at<'a>(
 fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     let mut entry = Vec::new();
     match id {
-        // Four i32 to one i32.
+        // A type with four `i32` parameters and one `i32` result.
         TYPE => entry.extend([0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
         FUNCTION => facts.types.encode(&mut entry),
-        // Where the next block begins.
+        // The address of the next allocation.
         GLOBAL => {
             ValType::I32.encode(&mut entry);
-            // It may be set.
+            // Mutable.
             entry.push(1);
             ConstExpr::i32_const(start.cast_signed()).encode(&mut entry);
         }
@@ -169,15 +170,16 @@ fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// `(old, old size, alignment, size)`: gives out memory from the front, for good. Nothing is ever
-/// made larger, and what is more than the block ends the program.
+/// Returns the body of the function with the parameters `(old, old size, alignment, size)`. It
+/// allocates from the front of the block and never frees. It traps if `old` is not null or the
+/// block is used up.
 fn body(next: u32, end: u32) -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
     code.local_get(0).if_(BlockType::Empty).unreachable().end();
-    // The result, which stays on the stack.
+    // Leaves the result on the stack.
     code.global_get(next);
-    // The next one begins at a multiple of 16 behind it.
+    // Rounds the size up to a multiple of 16.
     code.global_get(next).local_get(3).i32_const(15).i32_add().i32_const(-16).i32_and().i32_add();
     code.global_set(next);
     code.global_get(next).i32_const(end.cast_signed()).i32_gt_u();
@@ -186,7 +188,7 @@ fn body(next: u32, end: u32) -> Function {
     function
 }
 
-/// A section whose count is one more, and that has the entry at its end.
+/// Returns a section with `entry` appended and its count increased by one.
 fn appended(contents: &[u8], entry: &[u8]) -> Result<Vec<u8>, wasmparser::BinaryReaderError> {
     let mut reader = BinaryReader::new(contents, 0);
     let count = reader.read_var_u32()?;
@@ -198,7 +200,7 @@ fn appended(contents: &[u8], entry: &[u8]) -> Result<Vec<u8>, wasmparser::Binary
     Ok(longer)
 }
 
-/// A module is shorter than 4 GiB.
+/// Returns the length as a `u32`. A module is shorter than 4 GiB.
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
@@ -213,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// A module with one function and one global, a memory, and data that lie at `address`.
+    /// Returns a module with one function, one global, a memory, and `data` at `address`.
     fn module(address: u32, data: &[u8]) -> Vec<u8> {
         let mut types = TypeSection::new();
         types.ty().function([], []);

@@ -73,7 +73,7 @@ fn the_world_has_what_the_globals_need() {
         "package cofferdam:plugin@0.1.0;\n\nworld plugin {\n  import wasi:cli/stderr@0.2.12;\n  import wasi:random/random@0.2.12;\n  \
          import secrets;\n  export tools;\n}\n"
     );
-    // The toolchain reads it with this parser.
+    // The toolchain uses the same parser.
     let mut resolve = wit_parser::Resolve::default();
     let (package, _) = resolve.push_dir(&wit).unwrap();
     assert!(resolve.select_world(&[package], Some("plugin")).is_ok());
