@@ -30,7 +30,7 @@ fn workflow() -> anyhow::Result<Workflow> {
         Ok(())
     });
     let printer = printer.answered(async |_: UserRequest, answer: Payload, step: Step| {
-        let text: String = serde_json::from_value(step.own())?;
+        let text: String = serde_json::from_value(step.executor_state())?;
         let done = if answer.read::<bool>()? { "printed" } else { "thrown away" };
         Ok(step.output(&format!("{done}: {text}"))?)
     });
@@ -54,7 +54,7 @@ async fn main() -> anyhow::Result<()> {
     }
     let paused = stream.finish().await?;
     for request in paused.requests() {
-        println!("asked: {}", request.prompt.shown());
+        println!("asked: {}", request.prompt.display_text());
     }
     // As another process would: only the file remains.
     let latest = checkpoints.latest("paper").await?.context("no checkpoint")?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_engine::{Component, Grants, PluginOptions};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::{CallContext, Completion, Content, Limits, Output, PluginName, ToolName};
@@ -22,7 +22,7 @@ const SCHEMA: &str = r#"{"type":"object"}"#;
 struct Person {
     asked: Mutex<Vec<Vec<Question>>>,
     /// Replaces the usual answers.
-    answers: Option<Result<Vec<Value>, NotAsked>>,
+    answers: Option<Result<Vec<Value>, AskError>>,
     takes: Duration,
     began: Notify,
 }
@@ -33,7 +33,7 @@ impl Asker for Person {
         kind != QuestionKind::Roots
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         self.began.notify_one();
         tokio::time::sleep(self.takes).await;
         let usual = questions.iter().map(|question| match question.kind {
@@ -176,8 +176,8 @@ async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
     let host = with_everything().await;
     let steps: &[&[&str]] = &[&["ask", "form", "Who?", SCHEMA]];
     for (answers, expected) in [
-        (Err(NotAsked::Unsupported(QuestionKind::Elicitation)), "Error::Unsupported"),
-        (Err(NotAsked::Failed("no".into())), r#"Error::Failed("the client did not answer: no")"#),
+        (Err(AskError::Unsupported(QuestionKind::Elicitation)), "Error::Unsupported"),
+        (Err(AskError::Failed("no".into())), r#"Error::Failed("the client did not answer: no")"#),
         (Ok(vec![]), r#"Error::Failed("the client did not answer every question")"#),
         (
             Ok(vec![json!({"action": "wave"})]),

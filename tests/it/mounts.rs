@@ -12,7 +12,7 @@ use cofferdam_files::{
     SpillOptions, StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
-use cofferdam_tool::permission::LimitsAsked;
+use cofferdam_tool::permission::RequestedLimits;
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
 use tempfile::TempDir;
@@ -431,7 +431,7 @@ async fn a_call_that_does_not_succeed_leaves_no_trace() {
     canceller.await.unwrap();
     assert_eq!((ended.record.outcome, scene.shown()), ("cancelled", before.clone()));
 
-    let limits = LimitsAsked { wall_ms_max: Some(500), ..LimitsAsked::default() };
+    let limits = RequestedLimits { wall_ms_max: Some(500), ..RequestedLimits::default() };
     let context = CallContext { limits: Some(Arc::new(limits)), ..CallContext::new("late") };
     let ended = scene.host.try_call("files", &spin, &context).await.unwrap();
     assert_eq!(ended.record.error_type.as_deref(), Some("Timeout"));

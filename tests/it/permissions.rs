@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cofferdam_engine::manifest::embed_manifest;
 use cofferdam_engine::{Component, Grants, LoadError};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::permission::{ClockPrecision, LimitsAsked, RequestedPermissions, SecretText};
+use cofferdam_tool::permission::{ClockPrecision, RequestedLimits, RequestedPermissions, SecretText};
 use cofferdam_tool::{CallContext, Completion, Limits, Outcome, Output};
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ async fn limits_are_lowered_by_the_plugin_and_by_the_call() {
     let plugin = host.try_load(&Component::from_file_ambient(guest("crash"))).await.unwrap();
     let mut host = Host::new();
     host.add(plugin);
-    let limits = LimitsAsked { wall_ms_max: Some(100), ..LimitsAsked::default() };
+    let limits = RequestedLimits { wall_ms_max: Some(100), ..RequestedLimits::default() };
     let context = CallContext { limits: Some(Arc::new(limits)), ..CallContext::new("narrow") };
     let ended = host.try_call("sleep", r#"{"ms":30000}"#, &context).await.unwrap();
     assert_eq!(ended.record.error_type.as_deref(), Some("Timeout"));
@@ -211,7 +211,7 @@ async fn a_manifest_inside_of_a_component_is_found() {
     let mut host = Host::new();
     host.grants = generous();
     let plugin = host.try_load(&Component::from_bytes(with.clone())).await.unwrap();
-    let RequestedPermissions::Stated(asked) = plugin.asked() else { panic!("stated") };
+    let RequestedPermissions::Stated(asked) = plugin.requested() else { panic!("stated") };
     assert!(asked.env.contains("LANG"));
     host.add(plugin);
     assert_eq!(value(&host, "names", json!({})).await, json!(["LANG"]));
@@ -225,7 +225,7 @@ async fn a_manifest_inside_of_a_component_is_found() {
 async fn a_component_of_the_sdk_carries_its_manifest() {
     let host = Host::new();
     let plugin = host.try_load(&Component::from_file_ambient(guest("csv"))).await.unwrap();
-    let RequestedPermissions::Stated(asked) = plugin.asked() else {
+    let RequestedPermissions::Stated(asked) = plugin.requested() else {
         panic!("the manifest of csv is missing")
     };
     assert!(asked.files_any.is_some() && asked.http.is_empty());

@@ -72,7 +72,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     let path = path();
     let path = path.to_str().context("the PATH is not UTF-8")?;
     for tests in TESTS {
-        if !tests.toolchain.is_there() {
+        if !tests.toolchain.is_installed() {
             continue;
         }
         section(&format!("testing {} with {}", tests.folder, tests.command.join(" ")));

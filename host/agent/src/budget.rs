@@ -69,7 +69,7 @@ impl TokenBudget {
 
     /// Adds usage to this budget and all outer ones.
     pub fn count(&self, usage: TokenUsage) {
-        for budget in self.outwards() {
+        for budget in self.ancestors() {
             *budget.inner.used.lock().unwrap_or_else(PoisonError::into_inner) += usage;
         }
     }
@@ -80,7 +80,7 @@ impl TokenBudget {
     /// # Errors
     /// The first limit that is reached, from the inside out.
     pub fn check(&self) -> Result<(), BudgetExceeded> {
-        for budget in self.outwards() {
+        for budget in self.ancestors() {
             let (limits, used) = (budget.inner.limits, budget.used());
             let kinds = [
                 ("total", used.total, limits.total),
@@ -96,7 +96,7 @@ impl TokenBudget {
         Ok(())
     }
 
-    fn outwards(&self) -> impl Iterator<Item = &Self> {
+    fn ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |budget| budget.inner.outer.as_ref())
     }
 }

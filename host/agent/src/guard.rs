@@ -81,7 +81,7 @@ pub trait RunGuard: Send + Sync {
     }
 
     /// Returns whether there may be [objections](Self::objections) in this run.
-    fn may_object(&self) -> bool {
+    fn can_block(&self) -> bool {
         false
     }
 

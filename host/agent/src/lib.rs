@@ -89,5 +89,5 @@ pub use response::Response;
 pub use run::{IntoMessages, Run};
 pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
-pub use settings::{InvalidSetting, LoopSettings, OnErrorLimit};
+pub use settings::{ErrorLimitAction, InvalidSetting, LoopSettings};
 pub use stream::RunStream;

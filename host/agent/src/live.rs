@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofferdam_tool::invoke::{LiveRun, NotChanged};
+use cofferdam_tool::invoke::{LiveRun, ToolChangeError};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
 
 /// Handle to the tools of a run. Changes take effect in the next iteration; after the run they fail
@@ -54,8 +54,8 @@ impl RunTools {
         self.declared.iter().any(|definition| definition.name.as_str() == name)
     }
 
-    fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
-        let duplicate = |name: &ToolName| NotChanged::Duplicate { name: name.to_string() };
+    fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), ToolChangeError> {
+        let duplicate = |name: &ToolName| ToolChangeError::Duplicate { name: name.to_string() };
         let added = source.definitions();
         if let Some(taken) =
             added.iter().find(|definition| self.is_declared(definition.name.as_str()))
@@ -92,16 +92,16 @@ impl LiveTools {
     ///
     /// # Errors
     /// If a name is taken or the run is over.
-    pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
-        self.live().tools.as_mut().ok_or(NotChanged::AddedTooLate)?.add(source)
+    pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), ToolChangeError> {
+        self.live().tools.as_mut().ok_or(ToolChangeError::AddedTooLate)?.add(source)
     }
 
     /// Removes tools from the next iteration on. Unknown names are ignored.
     ///
     /// # Errors
     /// If the run is over.
-    pub fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
-        self.live().tools.as_mut().ok_or(NotChanged::RemovedTooLate)?.remove(names);
+    pub fn remove_tools(&self, names: &[&str]) -> Result<(), ToolChangeError> {
+        self.live().tools.as_mut().ok_or(ToolChangeError::RemovedTooLate)?.remove(names);
         Ok(())
     }
 
@@ -128,11 +128,11 @@ impl LiveTools {
 }
 
 impl LiveRun for LiveTools {
-    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
+    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), ToolChangeError> {
         LiveTools::add_tools(self, source)
     }
 
-    fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
+    fn remove_tools(&self, names: &[&str]) -> Result<(), ToolChangeError> {
         LiveTools::remove_tools(self, names)
     }
 

@@ -27,7 +27,7 @@ pub struct LoopSettings {
     /// (`LOOP-18`).
     pub max_consecutive_errors: u32,
     /// Reaction to reaching `max_consecutive_errors`.
-    pub on_error_limit: OnErrorLimit,
+    pub on_error_limit: ErrorLimitAction,
     /// True if a call of an unknown tool ends the run before any call of its batch has run
     /// (`LOOP-16`).
     pub terminate_on_unknown: bool,
@@ -49,7 +49,7 @@ pub struct LoopSettings {
 
 /// Reaction to too many consecutive errors (`LOOP-18`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnErrorLimit {
+pub enum ErrorLimitAction {
     /// The model answers without tools.
     #[default]
     Answer,
@@ -110,7 +110,7 @@ impl Default for LoopSettings {
             max_function_calls: None,
             max_duration: None,
             max_consecutive_errors: 3,
-            on_error_limit: OnErrorLimit::Answer,
+            on_error_limit: ErrorLimitAction::Answer,
             terminate_on_unknown: false,
             include_detailed_errors: false,
             allow_concurrent_invocation: false,
@@ -196,8 +196,8 @@ impl LoopSettings {
             "max_duration" => self.max_duration = duration(value)?,
             "on_error_limit" => {
                 self.on_error_limit = match value.as_str() {
-                    Some("answer") => OnErrorLimit::Answer,
-                    Some("raise") => OnErrorLimit::Raise,
+                    Some("answer") => ErrorLimitAction::Answer,
+                    Some("raise") => ErrorLimitAction::Raise,
                     None if value.is_null() => default.on_error_limit,
                     _ => return Err(InvalidSetting::OnErrorLimit),
                 }
@@ -229,8 +229,8 @@ impl LoopSettings {
             "max_duration": self.max_duration.map(|duration| duration.as_secs_f64()),
             "max_consecutive_errors": self.max_consecutive_errors,
             "on_error_limit": match self.on_error_limit {
-                OnErrorLimit::Answer => "answer",
-                OnErrorLimit::Raise => "raise",
+                ErrorLimitAction::Answer => "answer",
+                ErrorLimitAction::Raise => "raise",
             },
             "terminate_on_unknown": self.terminate_on_unknown,
             "include_detailed_errors": self.include_detailed_errors,

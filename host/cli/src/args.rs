@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
-pub(crate) use self::chat::{ApprovalArgs, ChatArgs, WhenToAsk};
+pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };

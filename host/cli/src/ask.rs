@@ -37,12 +37,12 @@ pub(crate) fn why_unanswered() -> String {
 }
 
 /// Asks for a yes or no. Blocks the thread.
-pub(crate) fn yes(question: &str) -> bool {
+pub(crate) fn confirm(question: &str) -> bool {
     is_yes(&choice(&format!("{question} [y/N]: ")))
 }
 
 /// Asks for a yes or no, in a task.
-pub(crate) async fn yes_later(question: &str) -> bool {
+pub(crate) async fn confirm_async(question: &str) -> bool {
     is_yes(&choice_later(&format!("{question} [y/N]: ")).await)
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn text(question: &str) -> String {
 }
 
 /// Asks for a string, in a task. Dropping the future withdraws the question.
-pub(crate) async fn text_later(question: &str) -> String {
+pub(crate) async fn ask_async(question: &str) -> String {
     ask_later(question, InputKind::Text).await
 }
 

@@ -217,11 +217,11 @@ pub(crate) async fn approve(
     let arguments = print::arguments(&arguments);
     let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
     let cut = if shown.len() < arguments.len() { "\n…" } else { "" };
-    print::note(&print::marked(
+    print::note(&print::with_prefix(
         &format!("`{tool}`{of_server} is to be called with"),
         &format!("{shown}{cut}"),
     ));
-    if ask::yes_later("Call it?").await {
+    if ask::confirm_async("Call it?").await {
         Ok(())
     } else {
         Err(ConsentError(format!("the call of `{tool}` was not approved")))

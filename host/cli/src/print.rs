@@ -44,7 +44,7 @@ pub(crate) fn note(text: &str) {
 
 /// Returns `first`, followed by the lines of `text` with a mark before each, so that text of a tool
 /// or a model cannot be mistaken for a message of the host.
-pub(crate) fn marked(first: &str, text: &str) -> String {
+pub(crate) fn with_prefix(first: &str, text: &str) -> String {
     let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
     format!("{first}{lines}")
 }

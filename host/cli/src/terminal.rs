@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
 use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
@@ -61,13 +61,13 @@ impl Asker for Terminal {
         kind == QuestionKind::Elicitation
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         if let Some(other) = questions.iter().find(|question| !self.can_ask(question.kind)) {
-            return Err(NotAsked::Unsupported(other.kind));
+            return Err(AskError::Unsupported(other.kind));
         }
         let line = async |prompt: String, reads: InputKind| match reads {
             InputKind::Choice => ask::choice_later(&prompt).await,
-            _ => ask::text_later(&prompt).await,
+            _ => ask::ask_async(&prompt).await,
         };
         let mut answers = Vec::new();
         for question in &questions {
@@ -81,12 +81,12 @@ impl Asker for Terminal {
 async fn fill_in(
     parameters: &Map<String, Value>,
     line: &impl AsyncFn(String, InputKind) -> String,
-) -> Result<Value, NotAsked> {
+) -> Result<Value, AskError> {
     let schema = parameters.get("requestedSchema").unwrap_or(&Value::Null);
     let compiled = InputSchema::compile("form", &schema.to_string())
-        .map_err(|error| NotAsked::Failed(format!("the form cannot be shown: {error}")))?;
+        .map_err(|error| AskError::Failed(format!("the form cannot be shown: {error}")))?;
     let message = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
-    print::note(&print::marked("the tool asks:", message));
+    print::note(&print::with_prefix("the tool asks:", message));
     let answer = line("Answer it? [y/N]: ".to_owned(), InputKind::Choice).await;
     if !matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(json!({"action": "decline"}));

@@ -153,7 +153,7 @@ impl Cases {
             let case: Result<TestCase, _> = serde_json::from_str(line);
             let mut case = case.map_err(|error| wrong(format!(":{line_number}: {error}")))?;
             case.line = line_number;
-            if case.ends() != 1 {
+            if case.expectation_count() != 1 {
                 let ends = "result, contents, failure, failed, error, invalid";
                 return Err(wrong(format!(":{line_number}: a case has just one of {ends}")));
             }
@@ -193,7 +193,7 @@ impl TestCase {
     }
 
     /// Returns the number of outcomes that the case names.
-    fn ends(&self) -> usize {
+    fn expectation_count(&self) -> usize {
         [
             self.result.is_some(),
             self.contents.is_some(),

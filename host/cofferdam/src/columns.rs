@@ -24,7 +24,7 @@ const YES: &str = "yes";
 
 /// Returns the rows of a plugin: every permission that is requested or offered.
 pub fn rows(plugin: &Plugin) -> Vec<Row> {
-    compare(plugin.asked(), &plugin.offered(), &plugin.granted().policy)
+    compare(plugin.requested(), &plugin.offered(), &plugin.granted().policy)
 }
 
 fn compare(asked: &RequestedPermissions, offered: &Policy, granted: &Policy) -> Vec<Row> {

@@ -128,7 +128,7 @@ fn plugin_specs(
         ));
     }
     let policy_files: Arc<[PathBuf]> =
-        if selection.plugins.is_empty() { Arc::default() } else { deciding(&specs).into() };
+        if selection.plugins.is_empty() { Arc::default() } else { policy_files_of(&specs).into() };
     for spec in &mut specs {
         override_limits(spec, selection);
         spec.policy_files = Arc::clone(&policy_files);
@@ -143,22 +143,22 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
         |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
     let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
     let Some(first) = granted.next() else { return Ok(()) };
-    let deciding = granting::policy_files(&deciding(specs));
+    let deciding = granting::policy_files(&policy_files_of(specs));
     std::iter::once(first)
         .chain(granted)
         .try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
 }
 
 /// Returns the files that control grants.
-pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
+pub(crate) fn policy_files_of<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
     let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
     specs.into_iter().flat_map(of).chain(remembered::path()).collect()
 }
 
 /// Returns the files that control grants, for a plugin that is checked individually.
-pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
-    deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
+pub(crate) fn policy_files_beside(spec: &PluginSpec) -> Vec<PathBuf> {
+    policy_files_of([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
 }
 
 /// Applies the limits of the command line, which override those of the configuration.

@@ -26,13 +26,13 @@ use std::sync::{Arc, Mutex};
 
 use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
 use cofferdam_tool::Limits;
-use cofferdam_tool::permission::{LimitsAsked, SecretText};
+use cofferdam_tool::permission::{RequestedLimits, SecretText};
 use cofferdam_tool::usage::UsageLimits;
 use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use self::files::FilesTable;
-pub use self::grants::{GrantsTable, OfferedGrants, ValueSource, Wrong};
+pub use self::grants::{GrantsTable, OfferedGrants, SpannedMessage, ValueSource};
 #[cfg(feature = "labels")]
 pub use self::labels::LabelsTable;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
@@ -139,7 +139,7 @@ pub struct PluginConfig {
     pub(crate) usage: UsageLimits,
     /// Limits of its calls. Omitted keys have the value of the file's `[limits]`.
     #[serde(default)]
-    pub(crate) limits: LimitsAsked,
+    pub(crate) limits: RequestedLimits,
 }
 
 fn yes() -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cofferdam_engine::{Approval, Grants, Mount, Plugin, PluginBatch};
 use cofferdam_files::{Quota, StoreSharing};
-use cofferdam_tool::permission::{LimitsAsked, SecretText};
+use cofferdam_tool::permission::{RequestedLimits, SecretText};
 use cofferdam_tool::{FileAccess, Limits, MountName, Permission};
 
 use crate::compose::PluginSpec;
@@ -64,7 +64,7 @@ impl Consent {
             Some(pins) => pins,
             none => none.insert(Pins::of_config_ambient(config)?),
         };
-        self.has_news |= judge(pins, plugin, config, &self.operator)?;
+        self.has_news |= compare_with_pin(pins, plugin, config, &self.operator)?;
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl Consent {
 /// the new pin.
 pub(crate) fn check_pin(plugin: &Plugin, config: &Path, operator: &Operator) -> crate::Result<()> {
     let mut pins = Pins::of_config_ambient(config)?;
-    if judge(&mut pins, plugin, config, operator)?
+    if compare_with_pin(&mut pins, plugin, config, operator)?
         && let Err(error) = pins.save()
     {
         let name = &plugin.identity().name;
@@ -98,7 +98,7 @@ pub(crate) fn check_pin(plugin: &Plugin, config: &Path, operator: &Operator) -> 
 }
 
 /// Like [`check_pin`], without saving. Returns whether there is something to save.
-fn judge(
+fn compare_with_pin(
     pins: &mut Pins,
     plugin: &Plugin,
     config: &Path,
@@ -126,7 +126,7 @@ fn judge(
                      --config {config}"
                 )));
             }
-            if !operator.yes("Accept the change?") {
+            if !operator.confirm("Accept the change?") {
                 return Err(Error::NotAccepted(format!(
                     "the change of plugin `{name}` was not accepted"
                 )));
@@ -218,7 +218,7 @@ fn use_and_remember(
     }
     granting::check_mounts(
         &spec.options.grants.mounts,
-        &granting::policy_files(&compose::deciding_beside(spec)),
+        &granting::policy_files(&compose::policy_files_beside(spec)),
     )?;
     let lasting = granted.iter().filter(|(_, term)| *term == Term::Always);
     let lasting: Vec<_> = lasting.map(|(grant, _)| grant.clone()).collect();
@@ -281,7 +281,7 @@ fn use_and_keep(
     }
     granting::check_mounts(
         &spec.options.grants.mounts,
-        &granting::policy_files(&compose::deciding([&*spec])),
+        &granting::policy_files(&compose::policy_files_of([&*spec])),
     )?;
     if is_kept && let Some(config) = &spec.config {
         let _lock = FolderLock::take(config)?;
@@ -363,7 +363,7 @@ pub(crate) fn grant_without_details(
     // A store that was read-only until now has not been checked for writing.
     granting::check_mounts(
         &wider.grants.mounts,
-        &granting::policy_files(&compose::deciding_beside(spec)),
+        &granting::policy_files(&compose::policy_files_beside(spec)),
     )?;
     match &spec.config {
         None if is_lasting && remembered::path().is_some() => {
@@ -480,7 +480,7 @@ pub(crate) fn widen(
         Permission::Ask(kind) => drop(grants.ask.insert(*kind)),
         Permission::Limit(key, value) => {
             let one = serde_json::json!({ key.as_str(): value });
-            if let Ok(patch) = serde_json::from_value::<LimitsAsked>(one) {
+            if let Ok(patch) = serde_json::from_value::<RequestedLimits>(one) {
                 *limits = patch.over(limits);
             }
         }

@@ -175,7 +175,7 @@ fn renamed<'a>(
         let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
         let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
         if let Some((name, _)) =
-            new.find(|(name, is)| is_free(name) && nameless(was) == nameless(is))
+            new.find(|(name, is)| is_free(name) && without_name(was) == without_name(is))
         {
             renamed.push((old, name));
         }
@@ -183,7 +183,7 @@ fn renamed<'a>(
     renamed
 }
 
-fn nameless(tool: &Value) -> Value {
+fn without_name(tool: &Value) -> Value {
     let mut tool = tool.clone();
     if let Some(tool) = tool.as_object_mut() {
         tool.remove("name");
@@ -251,8 +251,8 @@ fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<Stri
             }
             _ => 0,
         };
-        lines.extend(old.map(|old| format!("  - {path}: {}", from_there(old, from))));
-        lines.extend(new.map(|new| format!("  + {path}: {}", from_there(new, from))));
+        lines.extend(old.map(|old| format!("  - {path}: {}", tail_from(old, from))));
+        lines.extend(new.map(|new| format!("  + {path}: {}", tail_from(new, from))));
     }
     if changes.is_empty() {
         lines.push(format!("  ~ {path}: other spaces or line breaks"));
@@ -265,7 +265,7 @@ fn sentences(text: &str) -> Vec<&str> {
 }
 
 /// Returns a string from shortly before the character `from`.
-fn from_there(text: &str, from: usize) -> String {
+fn tail_from(text: &str, from: usize) -> String {
     let skipped = from.saturating_sub(CONTEXT_CHARS);
     let rest: String = text.chars().skip(skipped).collect();
     if skipped > 0 { format!("…{rest}") } else { rest }

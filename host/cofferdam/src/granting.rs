@@ -37,7 +37,7 @@ pub(crate) fn of_plugin(
             .map_err(|(span, message)| file.error(span, message))?;
     }
     plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
-    behind(offered, ValueReader::new(file, "plugins", name, values), stores)
+    resolve_offered(offered, ValueReader::new(file, "plugins", name, values), stores)
 }
 
 /// Returns the grants of `[KIND.NAME]` in `file`.
@@ -50,11 +50,11 @@ pub(crate) fn of_table(
 ) -> crate::Result<Grants> {
     let mut offered = OfferedGrants::default();
     table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
-    behind(offered, ValueReader::new(file, kind, name, values), &Stores::new(file, values))
+    resolve_offered(offered, ValueReader::new(file, kind, name, values), &Stores::new(file, values))
 }
 
 /// Opens the stores and reads the values of offered grants.
-fn behind(
+fn resolve_offered(
     offered: OfferedGrants,
     mut reader: ValueReader<'_>,
     stores: &Stores<'_>,

@@ -163,7 +163,7 @@ async fn load_and(
             }
         })
         .await?;
-    let deciding = compose::deciding(&loader.specs);
+    let deciding = compose::policy_files_of(&loader.specs);
     let mut loaded =
         LoadedPlugins { plugins: Vec::new(), unavailable: Vec::new(), batch: loader.batch };
     for (mut spec, plugin) in plugins {

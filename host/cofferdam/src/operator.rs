@@ -99,11 +99,11 @@ impl Operator {
         self.prompter.text(question)
     }
 
-    pub(crate) fn yes(&self, question: &str) -> bool {
+    pub(crate) fn confirm(&self, question: &str) -> bool {
         is_yes(&self.choice(&format!("{question} [y/N]: ")))
     }
 
-    pub(crate) async fn yes_later(&self, question: &str) -> bool {
+    pub(crate) async fn confirm_async(&self, question: &str) -> bool {
         is_yes(&self.prompter.choice_later(&format!("{question} [y/N]: ")).await)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::Context as _;
 use cofferdam_engine::Plugin;
 #[cfg(feature = "mcp")]
-use cofferdam_mcp::client::{LeftOut, Statements};
+use cofferdam_mcp::client::{IgnoredStatements, Statements};
 use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
@@ -154,7 +154,7 @@ impl Pins {
             let differing = now.iter().filter(|(name, value)| before.get(*name) != Some(*value));
             differing.map(|(name, _)| name.clone()).collect()
         };
-        let left_out = LeftOut {
+        let left_out = IgnoredStatements {
             instructions: now.instructions.is_some() && now.instructions != before.instructions,
             tools: differing(&before.tools, &now.tools),
             prompts: differing(&before.prompts, &now.prompts),
@@ -214,7 +214,11 @@ impl Pin {
     fn of(plugin: &Plugin) -> Self {
         let definitions = plugin.definitions();
         let tools = definitions.iter().map(|d| (d.name.to_string(), json::definition(d))).collect();
-        Self { component: plugin.identity().digest.to_string(), asks: asks(plugin.asked()), tools }
+        Self {
+            component: plugin.identity().digest.to_string(),
+            asks: permission_strings(plugin.requested()),
+            tools,
+        }
     }
 
     fn definitions(&self) -> Definitions<'_> {
@@ -276,7 +280,7 @@ fn declaration(tool: &Value) -> Option<Declaration> {
 }
 
 /// Returns the requested permissions of a plugin, one per line.
-pub fn asks(asked: &RequestedPermissions) -> Vec<String> {
+pub fn permission_strings(asked: &RequestedPermissions) -> Vec<String> {
     match asked {
         RequestedPermissions::Unstated => {
             vec!["whatever it is offered (it has no manifest)".to_owned()]

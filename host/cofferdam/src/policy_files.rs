@@ -31,7 +31,7 @@ pub struct PolicyFile {
      reading only",
     .file.display()
 )]
-pub struct HoldsPolicyFile {
+pub struct PolicyFileWritable {
     /// Description of the store, for the operator.
     pub store: String,
     /// Path of the file.
@@ -60,7 +60,7 @@ pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile
 ///
 /// # Errors
 /// Returns [`HoldsPolicyFile`] for the first mount that does.
-pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), HoldsPolicyFile> {
+pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), PolicyFileWritable> {
     mounts.iter().try_for_each(|mount| {
         check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, files)
     })
@@ -76,14 +76,14 @@ pub fn check_store(
     store: &dyn FileStore,
     access: FileAccess,
     files: &[PolicyFile],
-) -> Result<(), HoldsPolicyFile> {
+) -> Result<(), PolicyFileWritable> {
     if access == FileAccess::ReadOnly {
         return Ok(());
     }
     let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
     match files.iter().find(|file| file.places.iter().any(|place| place.starts_with(&root))) {
         None => Ok(()),
-        Some(file) => Err(HoldsPolicyFile { store: name.to_owned(), file: file.named.clone() }),
+        Some(file) => Err(PolicyFileWritable { store: name.to_owned(), file: file.named.clone() }),
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Optio
     }
     granting::check_mounts(
         &options.grants.mounts,
-        &granting::policy_files(&compose::deciding_beside(spec)),
+        &granting::policy_files(&compose::policy_files_beside(spec)),
     )?;
     Ok(is_wider.then_some(options))
 }

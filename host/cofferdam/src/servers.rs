@@ -7,7 +7,7 @@ mod pins;
 mod settings;
 
 pub use self::connect::{ConnectOutcome, Unreachable, connect, connect_all};
-pub use self::kept::{News, SupervisedServer, start_all, wait_for_all};
+pub use self::kept::{ChangeSignal, SupervisedServer, start_all, wait_for_all};
 pub use self::pins::{ServerChange, ServerPins};
 pub use self::settings::{ServerSpec, deciding_files, of_config, of_name, unknown};
 

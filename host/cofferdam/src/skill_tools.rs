@@ -178,7 +178,7 @@ pub fn of_config(
                 format!("`{}` is not a tool of skills; tools: {known}", name.get_ref()),
             )
         })?;
-        builder = builder.free([tool]);
+        builder = builder.without_approval([tool]);
     }
     Ok(builder)
 }
@@ -197,7 +197,7 @@ fn grants(file: &ConfigFile, values: Values) -> crate::Result<Grants> {
 
 /// Checks the `[skills]` of a configuration without reading a skill. Returns a description for the
 /// operator, or `None` if no skills are configured.
-pub fn meaning(file: &ConfigFile) -> crate::Result<Option<String>> {
+pub fn summary(file: &ConfigFile) -> crate::Result<Option<String>> {
     let table = &file.config.skills;
     let (_, grants) =
         (of_config(Skills::builder(), file, Values::Leave)?, grants(file, Values::Leave)?);

@@ -53,7 +53,7 @@ impl WorkflowFile {
     /// # Errors
     /// Returns an error if the file is inconsistent.
     pub fn outline(&self) -> Result<Workflow> {
-        build::workflow(self, None, agents::stand_in)
+        build::workflow(self, None, agents::placeholder_agent)
     }
 
     /// Returns an error at a position of the file.

@@ -181,7 +181,7 @@ impl Cache {
     ///
     /// # Errors
     /// Errors of [`Cache::put`] and [`Cache::prune`].
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &self,
         key: &CacheKey,
         kind: EntryKind,

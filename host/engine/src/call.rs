@@ -317,7 +317,7 @@ impl Invocation<'_> {
         let interrupt = async {
             tokio::select! {
                 biased;
-                () = self.parts.context.given_up() => Interrupt::GivenUp,
+                () = self.parts.context.cancelled() => Interrupt::GivenUp,
                 () = deadline.passed() => Interrupt::TimeUp,
             }
         };
@@ -327,7 +327,7 @@ impl Invocation<'_> {
             .cpu_pool
             .run(self.parts.plugin.name(), job, &meter, starts_in_pool, interrupt)
             .await;
-        self.parts.plugin.set_computes(tool, meter.used_much());
+        self.parts.plugin.set_computes(tool, meter.prefers_cpu_pool());
 
         let UsedSandbox { sandbox, instantiate, result } = used;
         record.cpu = meter.used();
@@ -345,7 +345,7 @@ impl Invocation<'_> {
         record.memory_refused_by = state.limiter.refused();
         (record.stdout_tail, record.stderr_tail) = state.printed();
         record.refused = state.refused;
-        record.questions = state.client.asked();
+        record.questions = state.client.question_count();
         state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
@@ -375,7 +375,7 @@ impl Invocation<'_> {
         };
         tokio::select! {
             biased;
-            () = self.parts.context.given_up() => GuestOutcome::Cancelled,
+            () = self.parts.context.cancelled() => GuestOutcome::Cancelled,
             waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
                 Ok(permit) => GuestOutcome::Returned(permit),
                 Err(_elapsed) => {

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use cofferdam_tool::ToolError;
 use cofferdam_tool::declaration::DeclarationError;
-use cofferdam_tool::redact::UnfitSecret;
+use cofferdam_tool::redact::UnusableSecret;
 
 use crate::CompileError;
 use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
 use crate::manifest::{EmbeddedManifestError, ManifestError};
 use crate::screen::ScreenError;
-use crate::typed::UnfitFunction;
+use crate::typed::UnsupportedFunction;
 
 /// Maximum number of characters that are quoted of an import's name.
 const NAME_CHARS_MAX: usize = 120;
@@ -80,7 +80,7 @@ pub enum LoadError {
     },
     /// The type of an exported function is not possible for a tool.
     #[error(transparent)]
-    UnfitFunction(UnfitFunction),
+    UnfitFunction(UnsupportedFunction),
     /// A manifest, inside or next to the component, breaks a rule.
     #[error("has a manifest that is not accepted: line {0}")]
     Manifest(#[from] ManifestError),
@@ -122,7 +122,7 @@ pub enum LoadError {
     },
     /// A secret cannot be redacted reliably.
     #[error("is granted a secret that cannot be used: {0}")]
-    UnfitSecret(#[from] UnfitSecret),
+    UnfitSecret(#[from] UnusableSecret),
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,

@@ -77,7 +77,7 @@ impl Floor {
         let component = Component::new(wasmtime, component)?;
         let mut linker = Linker::new(wasmtime);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        leave_out_ours(&mut linker, &component)?;
+        skip_host_frames(&mut linker, &component)?;
         let code = ServedPre::new(linker.instantiate_pre(&component)?)?;
         Ok(Self { wasm_engine, code })
     }
@@ -198,7 +198,7 @@ fn keep_deadline(store: &mut Store<BaselineState>) {
 
 /// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's
 /// own function for that also leaves out WASI imports with another patch version.)
-fn leave_out_ours(
+fn skip_host_frames(
     linker: &mut Linker<BaselineState>,
     component: &Component,
 ) -> wasmtime::Result<()> {

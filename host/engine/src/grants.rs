@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_tool::ask::QuestionKind;
 use cofferdam_tool::permission::{ClockPrecision, HttpGrant, SecretText, SocketRule};
-use cofferdam_tool::redact::{Redactor, UnfitSecret};
+use cofferdam_tool::redact::{Redactor, UnusableSecret};
 use cofferdam_tool::{Limits, Policy, ToolName};
 
 pub use self::mount::Mount;
@@ -116,7 +116,7 @@ impl Grants {
     }
 
     /// Creates the redactor that removes the secrets from strings.
-    pub(crate) fn redactor(&self) -> Result<Redactor, UnfitSecret> {
+    pub(crate) fn redactor(&self) -> Result<Redactor, UnusableSecret> {
         Redactor::new(self.secrets.iter().map(|(name, value)| (name.as_str(), value)))
     }
 }

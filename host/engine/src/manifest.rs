@@ -19,7 +19,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cofferdam_tool::permission::{LimitsAsked, Permissions, RequestedPermissions};
+use cofferdam_tool::permission::{RequestedLimits, Permissions, RequestedPermissions};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -65,7 +65,7 @@ pub struct ManifestError {
 struct Tables {
     about: Option<AboutTable>,
     permissions: Option<PermissionsTable>,
-    limits: Option<LimitsAsked>,
+    limits: Option<RequestedLimits>,
     tools: BTreeMap<Spanned<String>, ToolWords>,
 }
 
@@ -105,7 +105,7 @@ impl Manifest {
     }
 
     /// Returns the permissions and limits that the plugin asks for.
-    pub(crate) fn asked(&self) -> RequestedPermissions {
+    pub(crate) fn requested(&self) -> RequestedPermissions {
         let permissions = self.texts().find_map(|text| text.permissions.clone());
         let limits = self.texts().find_map(|text| text.tables.limits.clone());
         match (permissions, limits) {

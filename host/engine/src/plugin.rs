@@ -172,7 +172,7 @@ impl Plugin {
 
     /// Returns the permissions and limits that the manifest requests.
     #[must_use]
-    pub fn asked(&self) -> &RequestedPermissions {
+    pub fn requested(&self) -> &RequestedPermissions {
         &self.asked
     }
 
@@ -258,12 +258,12 @@ impl ToolSource for Plugin {
 impl Plugin {
     async fn attempt(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let code = match self.code.first().get() {
-            Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
+            Some(_) if context.is_cancelled() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
             // Missing code may have to be compiled. A caller who gives up does not wait for that.
             None => tokio::select! {
                 biased;
-                () = context.given_up() => Err(Outcome::Cancelled),
+                () = context.cancelled() => Err(Outcome::Cancelled),
                 code = self.loaded_code() => code.map_err(Outcome::Error),
             },
         };

@@ -82,14 +82,14 @@ pub(crate) fn screen(bytes: &[u8], limits: &ScreenLimits) -> Result<ScreenReport
     header::check(bytes, limits.component_bytes_max)?;
     let mut screened = walk::walk(bytes, limits)?;
     let types = validate(bytes, limits.features)?;
-    screened.imports.retain(|name| asks_for_something(&types, name));
+    screened.imports.retain(|name| requests_capability(&types, name));
     Ok(screened)
 }
 
 /// Returns true if an import needs anything from the host. Types need nothing, wherever they are
 /// defined: toolchains import the interface, or the type, that a function of the component only
 /// mentions. A resource that the import itself defines does.
-fn asks_for_something(types: &Types, import: &str) -> bool {
+fn requests_capability(types: &Types, import: &str) -> bool {
     match types.component_item_for_import(import).map(|item| item.ty) {
         Some(ComponentEntityType::Instance(id)) => {
             types[id].exports.values().any(|item| !is_known_type(&item.ty))

@@ -46,7 +46,7 @@ use crate::LoadError;
 use crate::host_api::CallState;
 
 pub(crate) use self::declare::declarations;
-pub use self::discover::UnfitFunction;
+pub use self::discover::UnsupportedFunction;
 pub(crate) use self::discover::is_protocol;
 pub(crate) use self::lift::{copied_bytes_max, value_bytes};
 

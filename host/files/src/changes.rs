@@ -149,7 +149,7 @@ impl Changes {
                 RemovedPath::Directory(path) => steps.remove_directory(path),
                 RemovedPath::Staged { from, stage } => steps.rename(from, stage),
             };
-            made.map_err(|error| blame(error, change.path()))?;
+            made.map_err(|error| at_path(error, change.path()))?;
         }
         for (path, filled) in self.filled {
             let made = match filled {
@@ -161,7 +161,7 @@ impl Changes {
                     steps.write(&path, content, mode)
                 }
             };
-            made.map_err(|error| blame(error, &path))?;
+            made.map_err(|error| at_path(error, &path))?;
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl RemovedPath {
 }
 
 /// Converts an error that the checks have ruled out into a conflict: another writer caused it.
-pub(crate) fn blame(error: FileError, path: &StorePath) -> FileError {
+pub(crate) fn at_path(error: FileError, path: &StorePath) -> FileError {
     match error {
         FileError::NotFound
         | FileError::AlreadyExists

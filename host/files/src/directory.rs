@@ -239,7 +239,7 @@ impl FileStore for DirectoryStore {
         self.options.names
     }
 
-    fn nameless_file(&self) -> Option<File> {
+    fn anonymous_file(&self) -> Option<File> {
         if self.options.is_read_only { None } else { nameless::create(&self.tree.root) }
     }
 

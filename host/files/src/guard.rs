@@ -151,8 +151,8 @@ impl FileStore for CreateOnly {
         self.store.locate(path)
     }
 
-    fn nameless_file(&self) -> Option<File> {
-        self.store.nameless_file()
+    fn anonymous_file(&self) -> Option<File> {
+        self.store.anonymous_file()
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -40,7 +40,7 @@ use serde_json::{Map, Value};
 use self::declarations::FileTool;
 use self::edit::TRIES_MAX;
 use self::requests::FileToolRequest;
-pub use self::stores::{ApprovalRule, ToolWord, UnknownToolWord};
+pub use self::stores::{ApprovalRule, ToolAlias, UnknownToolWord};
 use self::stores::{Failures, StoreAddress, Views};
 use self::turns::FilePermit;
 use crate::{
@@ -331,7 +331,7 @@ impl ToolSource for FileAccessTools {
         let started = Instant::now();
         let answered = tokio::select! {
             biased;
-            () = context.given_up() => None,
+            () = context.cancelled() => None,
             answered = self.answer(&call, context) => Some(answered),
         };
         let mut record = CallRecord::begun(context);

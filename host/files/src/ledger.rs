@@ -16,12 +16,12 @@ const TRUSTED_PER_COUNT: u32 = 50;
 #[derive(Debug, Default)]
 pub(crate) struct UsageLedger {
     counts: QuotaCounts,
-    known: Option<Known>,
+    known: Option<KnownUsage>,
     has_changed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownUsage {
     usage: Usage,
     /// `None` if it is trusted forever.
     trusted_until: Option<Instant>,
@@ -32,7 +32,7 @@ impl UsageLedger {
     pub(crate) fn new(counts: QuotaCounts) -> Self {
         let known = match counts {
             QuotaCounts::Total => None,
-            QuotaCounts::Growth => Some(Known { usage: counts.start(), trusted_until: None }),
+            QuotaCounts::Growth => Some(KnownUsage { usage: counts.start(), trusted_until: None }),
         };
         Self { counts, known, has_changed: false }
     }
@@ -55,7 +55,7 @@ impl UsageLedger {
         let trusted = started.elapsed().saturating_mul(TRUSTED_PER_COUNT).max(TRUSTED_MIN);
         self.known = Instant::now()
             .checked_add(trusted)
-            .map(|trusted_until| Known { usage, trusted_until: Some(trusted_until) });
+            .map(|trusted_until| KnownUsage { usage, trusted_until: Some(trusted_until) });
         usage
     }
 

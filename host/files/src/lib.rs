@@ -62,7 +62,7 @@ pub use guard::{
     RestrictedStore, Subtree,
 };
 pub use harness::{
-    ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolWord,
+    ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolAlias,
     UnknownToolWord,
 };
 pub use memory::MemoryStore;
@@ -85,7 +85,7 @@ pub use search::{
     search,
 };
 pub use store::{
-    EntryKind, FileLocation, FileReader, FileStore, Listing, ListingEntry, MadeDirectory, NotShown,
-    RefusedName, Room, Scope, Stat, Version, WriteMode,
+    EntryKind, FileLocation, FileReader, FileStore, Listing, ListingEntry, MadeDirectory,
+    OmittedNames, RefusedName, Room, Scope, Stat, Version, WriteMode,
 };
 pub use transaction::{CommitError, Transaction};

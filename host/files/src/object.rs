@@ -158,7 +158,7 @@ impl FileStore for BucketStore {
         if path.is_root() {
             return Ok(Stat::ROOT);
         }
-        Ok(self.bucket.look(path).await?.ok_or(FileError::NotFound)?.stat())
+        Ok(self.bucket.lookup(path).await?.ok_or(FileError::NotFound)?.stat())
     }
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {

@@ -292,7 +292,7 @@ impl Overlay {
     /// Like [`OverlayState::look`], for reads only: does not hold the lock while it accesses the
     /// base store.
     async fn look(&self, path: &StorePath) -> Result<PathState, FileError> {
-        let above = self.state_for_a_moment().await.look_above(path);
+        let above = self.state_for_a_moment().await.lookup_parents(path);
         match above {
             Ok(found) => Ok(found),
             Err(natural) => {

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use self::pattern::SearchPattern;
 use crate::{
-    EntryKind, FileError, FileStore, Glob, GlobError, Listing, NotShown, Scope, StorePath,
+    EntryKind, FileError, FileStore, Glob, GlobError, Listing, OmittedNames, Scope, StorePath,
 };
 
 /// Pattern to search for, and the files to search.
@@ -96,7 +96,7 @@ pub struct SearchResults {
     /// Reason why results were left out, if any were.
     pub truncated: Option<Truncation>,
     /// Files and directories that were not searched because the store refuses their names.
-    pub not_shown: NotShown,
+    pub not_shown: OmittedNames,
 }
 
 /// A matching file, serialized as in `FILE-31`.

@@ -59,7 +59,7 @@ pub trait FileStore: Send + Sync {
     /// [`commit`](Self::commit) can link under a name without copying it. Dropping it before that
     /// deletes it. Returns `None` if the store does not support this. Does not count against the
     /// quota.
-    fn nameless_file(&self) -> Option<File> {
+    fn anonymous_file(&self) -> Option<File> {
         None
     }
 
@@ -327,13 +327,13 @@ pub struct Listing {
     /// directory.
     pub hides_entries: bool,
     /// Files and directories that were skipped because no path denotes them.
-    pub not_shown: NotShown,
+    pub not_shown: OmittedNames,
 }
 
 /// Files and directories with names that a store refuses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct NotShown {
+pub struct OmittedNames {
     /// Number of such entries.
     pub count: u64,
     /// The first of them, at most [`NAMES_MAX`](Self::NAMES_MAX).
@@ -352,7 +352,7 @@ pub struct RefusedName {
     pub reason: String,
 }
 
-impl NotShown {
+impl OmittedNames {
     /// Maximum number of names that are stored.
     pub const NAMES_MAX: usize = 1000;
 

@@ -49,7 +49,7 @@ impl BatchGuard for BatchFlow {
         let (flow, batch) = (Arc::clone(&self.flow), self.context.clone());
         let inner = Arc::new(LabeledInnerCalls::new(Arc::clone(&flow)));
         let (toolset, waived, decided) =
-            (toolset.cloned(), check::waived(waived), Mutex::default());
+            (toolset.cloned(), check::waived_violations(waived), Mutex::default());
         Box::new(CallFlow { flow, toolset, batch, waived, inner, decided })
     }
 }

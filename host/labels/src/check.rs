@@ -55,7 +55,7 @@ impl From<&Violation> for Objection {
 }
 
 /// Returns the violations among the objections that a user has waived.
-pub(super) fn waived(objections: Vec<Objection>) -> Vec<Violation> {
+pub(super) fn waived_violations(objections: Vec<Objection>) -> Vec<Violation> {
     objections
         .into_iter()
         .filter_map(|objection| serde_json::from_value(objection.data).ok())

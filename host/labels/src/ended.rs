@@ -66,7 +66,7 @@ impl CompletedCall<'_> {
             (Some(said), StatedBy::Program) => said.clone(),
             (Some(said), StatedBy::ThirdParty) => self.labels.result.clone().stricter(said),
         };
-        let [data, of_inner_calls] = self.call.inner.gone_in();
+        let [data, of_inner_calls] = self.call.inner.input_labels();
         Label::combine([&own, &data, &of_inner_calls])
     }
 

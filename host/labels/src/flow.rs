@@ -163,7 +163,7 @@ impl RunGuard for Flow {
         }
     }
 
-    fn may_object(&self) -> bool {
+    fn can_block(&self) -> bool {
         self.policy.approval_on_violation
     }
 
@@ -176,7 +176,7 @@ impl RunGuard for Flow {
         tool: &ToolDefinition,
         toolset: &Toolset,
     ) -> Vec<Objection> {
-        let source = toolset.source(&call.name).filter(|_| self.may_object());
+        let source = toolset.source(&call.name).filter(|_| self.can_block());
         let found =
             source.map(|source| self.violations(call, tool, source.as_ref())).unwrap_or_default();
         found.iter().map(Objection::from).collect()

@@ -52,7 +52,7 @@ impl LabeledInnerCalls {
 
     /// Returns the labels of what went into the tool's result besides the tool: variables, and
     /// results of other tools.
-    pub(super) fn gone_in(&self) -> [Label; 2] {
+    pub(super) fn input_labels(&self) -> [Label; 2] {
         let state = self.state();
         [state.given.data.clone(), state.results.clone()]
     }

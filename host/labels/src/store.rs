@@ -46,7 +46,7 @@ pub(super) struct Variable {
 
 /// Error of storing a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotKept {
+pub(super) enum StoreError {
     #[error(
         "The result is untrusted, and too large to be hidden: it has more than {VALUE_BYTES_MAX} \
          bytes."
@@ -119,15 +119,15 @@ impl Store {
     }
 
     /// Stores a value and returns the id of its variable.
-    pub(super) fn hide(&self, value: &HiddenValue, label: &Label) -> Result<String, NotKept> {
+    pub(super) fn hide(&self, value: &HiddenValue, label: &Label) -> Result<String, StoreError> {
         if value.bytes() > VALUE_BYTES_MAX {
-            return Err(NotKept::TooLarge);
+            return Err(StoreError::TooLarge);
         }
-        let id = fresh_id().map_err(|_| NotKept::Failed)?;
-        let written = serde_json::to_value(value).map_err(|_| NotKept::Failed)?;
+        let id = fresh_id().map_err(|_| StoreError::Failed)?;
+        let written = serde_json::to_value(value).map_err(|_| StoreError::Failed)?;
         let bytes = written.to_string().len();
         if bytes > BYTES_MAX {
-            return Err(NotKept::TooLarge);
+            return Err(StoreError::TooLarge);
         }
         self.change(|state| {
             let mut all: usize = state.variables.iter().map(|entry| entry.bytes).sum();

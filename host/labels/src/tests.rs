@@ -106,7 +106,7 @@ fn toolset(plugin: Plugin, sent: &Sent) -> Toolset {
     let labels =
         StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
     let mut toolset = Toolset::new();
-    toolset.add(Arc::new(own.labelled("private", labels))).unwrap();
+    toolset.add(Arc::new(own.with_labels("private", labels))).unwrap();
     toolset.add(Arc::new(plugin)).unwrap();
     toolset
 }

@@ -147,7 +147,7 @@ impl VariableTools {
         };
         let reply = tokio::select! {
             biased;
-            () = context.given_up() => return Err(Box::new(Outcome::Cancelled)),
+            () = context.cancelled() => return Err(Box::new(Outcome::Cancelled)),
             reply = flow.client.reply(request) => reply.map_err(|error| Box::new(match error.kind {
                 ChatErrorKind::Cancelled => Outcome::Cancelled,
                 _ => Outcome::Error(ToolError::host("QuarantinedModel").with_detail(error.to_string())),

@@ -11,7 +11,7 @@ use cofferdam_mcp::client::{
     Browser, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings, RemoteServer,
     SamplingHandler, ServerEndpoint, ServerSettings,
 };
-use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::{CallContext, Outcome, ToolDefinition, ToolSource as _, Toolset};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -149,7 +149,7 @@ impl Asker for Defaults {
         kind == QuestionKind::Elicitation
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         let answer = |question: &Question| {
             let schema = question.parameters.get("requestedSchema").unwrap_or(&Value::Null);
             let required = schema.get("required").and_then(Value::as_array);

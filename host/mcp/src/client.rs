@@ -65,10 +65,10 @@ pub use oauth::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
     OAuthSettings,
 };
-pub use passed::PassedItems;
+pub use passed::RemoteItems;
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
-pub use review::{LeftOut, Review, Statements};
+pub use review::{IgnoredStatements, Review, Statements};
 pub use sampling::{SamplingHandler, SamplingLimits, SamplingRefused};
 pub use schema::{PromptArgument, input_schema, prompt_schema};
 pub use server::RemoteServer;

@@ -57,7 +57,7 @@ use self::changes::Changes;
 pub use self::grants::{GrantDecision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
 pub(crate) use self::handler::STOPPING;
-use self::keep::Keep;
+use self::keep::ResultStore;
 pub(crate) use self::lines::CloseSignals;
 use self::lines::LineTransport;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
@@ -135,7 +135,7 @@ pub(crate) struct ServerShared {
     options: ServerOptions,
     server_info: Value,
     seal: Seal,
-    keep: Keep,
+    keep: ResultStore,
     tasks: Tasks,
     calls: AtomicU64,
     started: Instant,
@@ -177,7 +177,7 @@ impl Server {
             options,
             server_info,
             seal,
-            keep: Keep::default(),
+            keep: ResultStore::default(),
             tasks: Tasks::default(),
             calls: AtomicU64::new(0),
             started: Instant::now(),

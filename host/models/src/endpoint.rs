@@ -125,7 +125,7 @@ impl ModelEndpoint {
         let request = request.header(ACCEPT, accept).body(sending.body.clone());
         let response = match tokio::time::timeout_at(first_byte, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.unreached(&error)),
+            Ok(Err(error)) => return Err(self.unreachable(&error)),
             Err(_) => return Err(self.silent(timeouts.first_byte)),
         };
         let status = response.status();
@@ -179,7 +179,7 @@ impl ModelEndpoint {
             _ => may_pass,
         };
         let fault = Fault { is_retried, parameter: said.parameter, ..Fault::new(kind, message) };
-        fault.after(retry::asked(headers))
+        fault.after(retry::requested_pause(headers))
     }
 
     /// Waits for `work` until the caller cancels or the deadline passes.
@@ -201,7 +201,7 @@ impl ModelEndpoint {
         }
     }
 
-    fn unreached(&self, error: &reqwest::Error) -> Fault {
+    fn unreachable(&self, error: &reqwest::Error) -> Fault {
         let cause = self.shown(&fault::root_cause(error));
         let origin = &self.origin;
         if error.is_builder() {
@@ -231,7 +231,7 @@ impl ModelEndpoint {
         match interrupted {
             Interruption::Silent(time) => self.silent(*time),
             Interruption::TooLarge => self.fault(&ReplyError::TooLarge("the reply is")),
-            Interruption::Broken(error) => Fault { is_retried, ..self.unreached(error) },
+            Interruption::Broken(error) => Fault { is_retried, ..self.unreachable(error) },
         }
     }
 

@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 const RETRY_AFTER_MS: &str = "retry-after-ms";
 
 /// Returns the pause that a response asks for.
-pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn requested_pause(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok();
     if let Some(milliseconds) = text(RETRY_AFTER_MS).and_then(number) {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_read_in_every_form() {
         let asked = |name: &'static str, value: &str| {
-            super::asked(&HeaderMap::from_iter([(
+            super::requested_pause(&HeaderMap::from_iter([(
                 name.try_into().unwrap(),
                 value.try_into().unwrap(),
             )]))

@@ -217,7 +217,7 @@ impl Explain {
             Some(Overrun::Received(max)) => NetworkError::ReceivedLimit(*max),
             None if error.is_parse_too_large() => NetworkError::HeadLimit(self.head_bytes_max),
             None if error.is_user() => NetworkError::RequestBody,
-            None if error.is_incomplete_message() || error.is_closed() || ended_early(&error) => {
+            None if error.is_incomplete_message() || error.is_closed() || is_incomplete(&error) => {
                 NetworkError::Incomplete
             }
             None => NetworkError::Protocol(error),
@@ -227,7 +227,7 @@ impl Explain {
 
 /// Returns whether the connection ended before the body did. The library has no dedicated error for
 /// that.
-fn ended_early(error: &hyper::Error) -> bool {
+fn is_incomplete(error: &hyper::Error) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::UnexpectedEof)

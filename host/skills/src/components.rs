@@ -78,13 +78,13 @@ pub struct ScriptInterface {
     /// Tool that is the script.
     pub tool: Arc<ToolDefinition>,
     /// Form in which the tool receives `args`.
-    pub passes: Passes,
+    pub passes: ArgumentMode,
 }
 
 /// Form in which a tool receives the `args` of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Passes {
+pub enum ArgumentMode {
     /// As the value of the parameter `args`.
     AsArgs,
     /// As a JSON string in the parameter `args`.
@@ -104,37 +104,37 @@ impl ScriptInterface {
             _ => None,
         };
         let tool = Arc::clone(run.or(only)?);
-        let passes = passes(tool.input.published());
+        let passes = argument_mode(tool.input.published());
         Some(Self { tool, passes })
     }
 
     /// Returns the schema to show to a model, unless `args` is the only parameter.
     #[must_use]
     pub fn parameters(&self) -> Option<&Value> {
-        (self.passes == Passes::AsArguments).then(|| self.tool.input.published())
+        (self.passes == ArgumentMode::AsArguments).then(|| self.tool.input.published())
     }
 
     /// Returns the JSON of the tool's arguments.
     fn arguments(&self, args: Value) -> String {
         let args = match self.passes {
-            Passes::AsArguments => return args.to_string(),
-            Passes::AsArgs => args,
-            Passes::AsText => Value::String(args.to_string()),
+            ArgumentMode::AsArguments => return args.to_string(),
+            ArgumentMode::AsArgs => args,
+            ArgumentMode::AsText => Value::String(args.to_string()),
         };
         Value::Object(Map::from_iter([(ARGS.to_owned(), args)])).to_string()
     }
 }
 
-fn passes(schema: &Value) -> Passes {
+fn argument_mode(schema: &Value) -> ArgumentMode {
     let properties = schema.get("properties").and_then(Value::as_object);
     let Some(args) =
         properties.filter(|properties| properties.len() == 1).and_then(|only| only.get(ARGS))
     else {
-        return Passes::AsArguments;
+        return ArgumentMode::AsArguments;
     };
     match args.get("type").and_then(Value::as_str) {
-        Some("string") => Passes::AsText,
-        _ => Passes::AsArgs,
+        Some("string") => ArgumentMode::AsText,
+        _ => ArgumentMode::AsArgs,
     }
 }
 
@@ -155,7 +155,7 @@ impl ComponentScripts {
     async fn loaded(&self, script: &ScriptFile) -> Result<Arc<LoadedScript>, BoxError> {
         let bytes = script.folder.read(&script.path, SCRIPT_BYTES_MAX).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        if let Some(kept) = self.kept(script, &digest) {
+        if let Some(kept) = self.cached_script(script, &digest) {
             return Ok(kept);
         }
         let source = self.loader.load(script, bytes.into()).await?;
@@ -171,11 +171,11 @@ impl ComponentScripts {
             toolset,
             interface,
         });
-        self.keep(&loaded);
+        self.cache_script(&loaded);
         Ok(loaded)
     }
 
-    fn kept(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<LoadedScript>> {
+    fn cached_script(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<LoadedScript>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let place =
             kept.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
@@ -184,7 +184,7 @@ impl ComponentScripts {
         Some(loaded)
     }
 
-    fn keep(&self, loaded: &Arc<LoadedScript>) {
+    fn cache_script(&self, loaded: &Arc<LoadedScript>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
@@ -222,7 +222,7 @@ impl ScriptRunner for ComponentScripts {
     async fn run(&self, script: &ScriptFile, args: Value, context: &CallContext) -> Completion {
         let loaded = tokio::select! {
             biased;
-            () = context.given_up() => return Completion::ended(Outcome::Cancelled, context),
+            () = context.cancelled() => return Completion::ended(Outcome::Cancelled, context),
             loaded = self.loaded(script) => loaded,
         };
         let loaded = match loaded {

@@ -59,7 +59,9 @@ mod tools;
 mod xml;
 mod yaml;
 
-pub use components::{ComponentScripts, LoadComponent, Passes, SCRIPT_FOLDER, ScriptInterface};
+pub use components::{
+    ArgumentMode, ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptInterface,
+};
 pub use discover::{Discovery, SkillRoot, SkipReason, SkippedEntry, discover};
 pub use file::FileSkill;
 pub use front_matter::FrontMatter;

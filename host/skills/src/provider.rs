@@ -105,7 +105,7 @@ impl Skills {
         if let Some(listed) = read.as_ref().filter(is_fresh) {
             return listed.clone();
         }
-        let (skills, skipped) = self.inner.parts.look().await;
+        let (skills, skipped) = self.inner.parts.discover_all().await;
         let listed = ListedSkill { at: now, skills: Arc::new(skills), skipped: skipped.into() };
         *read = Some(listed.clone());
         listed
@@ -114,7 +114,7 @@ impl Skills {
 
 impl SkillsParts {
     /// Discovers the skills, and returns them in the order in which their sources were added.
-    async fn look(&self) -> (SkillList, Vec<SkippedEntry>) {
+    async fn discover_all(&self) -> (SkillList, Vec<SkippedEntry>) {
         let roots = self.sources.iter().filter_map(|source| match source {
             SkillSource::Root(root) => Some(root.clone()),
             SkillSource::Program(_) => None,
@@ -160,14 +160,14 @@ impl SkillsBuilder {
 
     /// Lifts the approval requirement for some of the tools. All other tools need approval
     /// (`SKILL-13`).
-    pub fn free(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
+    pub fn without_approval(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
         self.parts.freed.extend(tools);
         self
     }
 
     /// Lifts the approval requirement for the two tools that only read.
     pub fn free_reading(self) -> Self {
-        self.free(SkillTool::READING)
+        self.without_approval(SkillTool::READING)
     }
 
     /// Sets the limits.

@@ -269,7 +269,7 @@ impl ToolSource for SkillTools {
         } else {
             tokio::select! {
                 biased;
-                () = context.given_up() => Ok(Completion::ended(Outcome::Cancelled, context)),
+                () = context.cancelled() => Ok(Completion::ended(Outcome::Cancelled, context)),
                 answered = self.answer(&call, context) => answered,
             }
         };

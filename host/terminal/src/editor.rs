@@ -139,7 +139,7 @@ impl Editor {
     }
 
     /// Returns the output that draws the whole text over the previous drawing.
-    pub(super) fn drawn(&mut self, columns: usize) -> String {
+    pub(super) fn render(&mut self, columns: usize) -> String {
         let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
         if self.row > 0 {
             let _ = write!(pen.out, "\u{1b}[{}A", self.row);
@@ -177,14 +177,14 @@ impl Editor {
     pub(super) fn closed(&mut self, columns: usize) -> String {
         let is_behind = self.at == self.text.len();
         self.at = self.text.len();
-        let mut out = if is_behind { String::new() } else { self.drawn(columns) };
+        let mut out = if is_behind { String::new() } else { self.render(columns) };
         out.push('\n');
         (self.row, self.column) = (0, 0);
         out
     }
 
     /// Forgets the position of the cursor, after other output was written.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         (self.row, self.column) = (0, 0);
     }
 }
@@ -260,19 +260,19 @@ mod tests {
     #[test]
     fn long_lines_wrap_where_the_screen_ends() {
         let mut editor = typed("abcdef", &[]);
-        assert_eq!(editor.drawn(5), "> abc\r\ndef");
+        assert_eq!(editor.render(5), "> abc\r\ndef");
         assert_eq!((editor.row, editor.column), (1, 3));
         editor.press(Key::Home);
-        assert_eq!(editor.drawn(5), "\u{1b}[1A\r\u{1b}[J> abc\r\ndef\u{1b}[1A\r\u{1b}[2C");
+        assert_eq!(editor.render(5), "\u{1b}[1A\r\u{1b}[J> abc\r\ndef\u{1b}[1A\r\u{1b}[2C");
         assert_eq!(editor.closed(5), "\r\u{1b}[J> abc\r\ndef\n");
         // A wide character does not fit in the last column.
-        assert_eq!(typed("ab語", &[]).drawn(5), "> ab\r\n語");
-        assert_eq!(typed("a\nb", &[]).drawn(20), "> a\r\n...> b");
+        assert_eq!(typed("ab語", &[]).render(5), "> ab\r\n語");
+        assert_eq!(typed("a\nb", &[]).render(20), "> a\r\n...> b");
     }
 
     #[test]
     fn nothing_that_was_pasted_drives_the_terminal() {
-        assert_eq!(typed("a\u{202e}\u{1b}", &[]).drawn(80), "> a\\u{202e}\\u{1b}");
+        assert_eq!(typed("a\u{202e}\u{1b}", &[]).render(80), "> a\\u{202e}\\u{1b}");
     }
 
     #[test]

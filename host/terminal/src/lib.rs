@@ -122,7 +122,7 @@ fn read(question: &str, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     let Some(_terminal) = Raw::begin(kind) else { return Input::End };
     let history = if kind == InputKind::Prompt { locked(&HISTORY).clone() } else { Vec::new() };
     let mut reading = LineReader::new(kind, &printable(question), history, Instant::now());
-    show(&reading.editor.drawn(columns()));
+    show(&reading.editor.render(columns()));
     let typed = read_on(&mut reading, kind, ended);
     if let (InputKind::Prompt, Input::Line(line)) = (kind, &typed)
         && !line.trim().is_empty()
@@ -153,12 +153,12 @@ fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>
                 ReaderStep::Wait => {}
                 ReaderStep::Appended(c) => {
                     let shown = reading.editor.drawn_at_the_end(c, columns());
-                    show(&shown.unwrap_or_else(|| reading.editor.drawn(columns())));
+                    show(&shown.unwrap_or_else(|| reading.editor.render(columns())));
                 }
-                ReaderStep::Draw => show(&reading.editor.drawn(columns())),
+                ReaderStep::Draw => show(&reading.editor.render(columns())),
                 ReaderStep::DroppedPaste => {
                     let closed = reading.editor.closed(columns());
-                    let drawn = reading.editor.drawn(columns());
+                    let drawn = reading.editor.render(columns());
                     show(&format!(
                         "{BELL}{closed}  pasted text is not taken as an answer; type it\n{drawn}"
                     ));
@@ -166,8 +166,8 @@ fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>
                 ReaderStep::Raise(Signal::Suspend) => {
                     show(&reading.editor.closed(columns()));
                     suspend(kind);
-                    reading.editor.begin_anew();
-                    show(&reading.editor.drawn(columns()));
+                    reading.editor.restart();
+                    show(&reading.editor.render(columns()));
                 }
                 ReaderStep::Raise(signal) => {
                     // A signal handler may write immediately.

@@ -163,7 +163,7 @@ fn is_blank(text: &[u8]) -> bool {
 
 /// Reason why a default is unusable.
 #[derive(Debug)]
-pub(crate) enum Unfit {
+pub(crate) enum UnusableDefault {
     /// It does not decode; the string says why.
     Problem(String),
     /// Completing it takes more work than a declaration may cost.
@@ -179,7 +179,7 @@ pub(crate) fn complete<'a>(
     text: &'a Json<'a>,
     texts: &'a HashMap<SchemaId, &'a Json<'a>>,
     steps_left: &mut u64,
-) -> Result<Value, Unfit> {
+) -> Result<Value, UnusableDefault> {
     let mut decoder = Decoder::for_default(plan, texts, Meter::with_steps(*steps_left));
     let decoded = decoder.default_value(id, ValueDraft::Text(text));
     *steps_left = decoder.steps_left();

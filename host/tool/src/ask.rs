@@ -22,7 +22,7 @@ pub trait Asker: Send + Sync {
     /// # Errors
     /// [`NotAsked`] if a question could not be put or answered. A user's refusal is an answer, not
     /// an error.
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked>;
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError>;
 }
 
 /// A question. Parameters and answer have the form of MCP's request and result of that kind.
@@ -51,7 +51,7 @@ pub enum QuestionKind {
 /// Reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotAsked {
+pub enum AskError {
     /// The client does not support questions of this kind.
     #[error("the client cannot be asked for {0}")]
     Unsupported(QuestionKind),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
-pub use kept::{DECLARATION_RULES, KeptTool};
+pub use kept::{DECLARATION_RULES, SerializedTool};
 pub(crate) use reason::Reason;
 pub use review::{Remark, Review, review};
 

@@ -105,7 +105,7 @@ impl Functions {
 
     /// Sets the labels of the function named `tool`. They count as given (`LBL-5`). Without labels,
     /// its results are trusted and public, and it may receive any data.
-    pub fn labelled(mut self, tool: &str, labels: StatedLabels) -> Self {
+    pub fn with_labels(mut self, tool: &str, labels: StatedLabels) -> Self {
         if let Some(name) = self.functions.keys().find(|name| name.as_str() == tool) {
             self.labels.insert(name.clone(), labels);
         }
@@ -136,7 +136,7 @@ impl ToolSource for Functions {
             None => Outcome::Error(ToolError::host("UnknownFunction")),
             Some(function) => tokio::select! {
                 biased;
-                () = context.given_up() => Outcome::Cancelled,
+                () = context.cancelled() => Outcome::Cancelled,
                 ended = function(call.arguments, context.clone()) => match ended {
                     Ok(value) => Outcome::Ok(Output::Value(value)),
                     Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::{Asker, LogSink};
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
-use crate::permission::LimitsAsked;
+use crate::permission::RequestedLimits;
 use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, ToolName, Toolset};
 
 /// Source of tools that lists and invokes them: a plugin, a set of host functions, a remote server.
@@ -114,7 +114,7 @@ pub struct CallContext {
     /// The call that made this one, if a tool did.
     pub outer: Option<OuterCall>,
     /// Limits for this call only. They lower the plugin's limits and never raise them.
-    pub limits: Option<Arc<LimitsAsked>>,
+    pub limits: Option<Arc<RequestedLimits>>,
     /// Treatment of the file changes that the call makes.
     pub file_effects: FileEffects,
     /// Receiver of the tool's progress reports.
@@ -161,13 +161,13 @@ pub trait LiveRun: Send + Sync {
     ///
     /// # Errors
     /// If a name is taken or the run is over (`MW-17`).
-    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged>;
+    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), ToolChangeError>;
 
     /// Removes tools from the next iteration on. Unknown names are ignored (`MW-16`).
     ///
     /// # Errors
     /// If the run is over (`MW-17`).
-    fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged>;
+    fn remove_tools(&self, names: &[&str]) -> Result<(), ToolChangeError>;
 
     /// Ends the loop after this batch of calls (`LOOP-25`).
     fn terminate(&self);
@@ -176,7 +176,7 @@ pub trait LiveRun: Send + Sync {
 /// Error returned when the tools of a run cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotChanged {
+pub enum ToolChangeError {
     /// A name is already taken.
     #[error("Duplicate tool name '{name}'. Tool names must be unique.")]
     Duplicate {
@@ -240,13 +240,13 @@ impl CallContext {
     /// Returns whether the caller has given up or its deadline has passed. Both are cancellation
     /// (`RES-12`).
     #[must_use]
-    pub fn is_given_up(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
             || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Waits until [`CallContext::is_given_up`] is true.
-    pub async fn given_up(&self) {
+    pub async fn cancelled(&self) {
         let deadline_passed = async {
             match self.deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,

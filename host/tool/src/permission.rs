@@ -29,8 +29,8 @@ pub use granted::{
 };
 pub use host::{Host, HostPattern, InvalidHost};
 pub use http::{HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidHttpRule, PortRule};
-pub use kept::KeptAsked;
-pub use limits::LimitsAsked;
+pub use kept::SerializedPermissions;
+pub use limits::RequestedLimits;
 pub use mount_name::{InvalidMountName, MountName};
 pub use policy::{
     BoundHeader, HttpGrant, InvalidBoundHeader, Permissions, Policy, is_connection_header,

@@ -69,7 +69,7 @@ pub struct CallRecord {
     #[serde(skip_serializing_if = "is_zero")]
     pub inner_left_out: u64,
     /// Number of questions that the call asked its caller.
-    #[serde(skip_serializing_if = "is_none_asked")]
+    #[serde(skip_serializing_if = "is_zero_count")]
     pub questions: u32,
     /// Number of attempts.
     pub attempts: u32,
@@ -211,7 +211,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-fn is_none_asked(number: &u32) -> bool {
+fn is_zero_count(number: &u32) -> bool {
     *number == 0
 }
 

@@ -32,7 +32,7 @@ pub struct Redactor {
 /// Error returned for a value that cannot be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum UnfitSecret {
+pub enum UnusableSecret {
     /// The value is too short.
     #[error(
         "the secret `{name}` is shorter than {SECRET_BYTES_MIN} bytes, too short to be kept out \
@@ -57,15 +57,15 @@ impl Redactor {
     /// [`UnfitSecret`] if a value cannot be redacted.
     pub fn new<'s>(
         secrets: impl IntoIterator<Item = (&'s str, &'s SecretText)>,
-    ) -> Result<Self, UnfitSecret> {
+    ) -> Result<Self, UnusableSecret> {
         let (mut patterns, mut replacements) = (Vec::new(), Vec::new());
         for (name, secret) in secrets {
             let value = secret.expose();
             if value.len() < SECRET_BYTES_MIN {
-                return Err(UnfitSecret::TooShort { name: name.to_owned() });
+                return Err(UnusableSecret::TooShort { name: name.to_owned() });
             }
             if value.len() > SECRET_BYTES_MAX {
-                return Err(UnfitSecret::TooLong { name: name.to_owned() });
+                return Err(UnusableSecret::TooLong { name: name.to_owned() });
             }
             for spelling in spellings(value) {
                 patterns.push(spelling);
@@ -79,7 +79,7 @@ impl Redactor {
         let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         match built {
             Ok(found) => Ok(Self { found: Some(found), replacements }),
-            Err(_) => Err(UnfitSecret::TooLong { name: "of the plugin".to_owned() }),
+            Err(_) => Err(UnusableSecret::TooLong { name: "of the plugin".to_owned() }),
         }
     }
 
@@ -349,8 +349,8 @@ mod tests {
     #[test]
     fn what_cannot_be_hidden_is_refused() {
         let (short, long) = (SecretText::new("1234567"), SecretText::new("x".repeat(65_537)));
-        assert!(matches!(Redactor::new([("a", &short)]), Err(UnfitSecret::TooShort { .. })));
-        assert!(matches!(Redactor::new([("a", &long)]), Err(UnfitSecret::TooLong { .. })));
+        assert!(matches!(Redactor::new([("a", &short)]), Err(UnusableSecret::TooShort { .. })));
+        assert!(matches!(Redactor::new([("a", &long)]), Err(UnusableSecret::TooLong { .. })));
         assert!(Redactor::new([]).unwrap().is_empty());
     }
 }

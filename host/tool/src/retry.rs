@@ -100,7 +100,7 @@ impl RetryPolicy {
             };
             tokio::select! {
                 biased;
-                () = context.given_up() => return cancelled(last),
+                () = context.cancelled() => return cancelled(last),
                 () = tokio::time::sleep(pause) => {}
             }
             let earlier = last.record;

@@ -40,7 +40,7 @@ use sites::Sites;
 
 pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
-pub(crate) use kept::KeptSchema;
+pub(crate) use kept::SerializedSchema;
 pub(crate) use plan::{
     Additional, AllowedValues, ArrayPlan, Check, Choice, Contains, CountKind, Format, Kind,
     NodeId as SchemaId, ObjectPlan, Property, SchemaCondition, SchemaNode, SchemaPlan,
@@ -57,7 +57,7 @@ pub(crate) use plan::{
 pub struct InputSchema {
     /// Source of the other fields, which are computed on first use; `None` if they are set from the
     /// beginning.
-    kept: Option<Box<KeptSchema>>,
+    kept: Option<Box<SerializedSchema>>,
     compiled: OnceLock<CompiledInput>,
     published: OnceLock<Value>,
 }
@@ -82,7 +82,7 @@ enum DecodeMode {
 /// validity.
 #[derive(Debug)]
 pub struct OutputSchema {
-    kept: Option<Box<KeptSchema>>,
+    kept: Option<Box<SerializedSchema>>,
     /// Boxed because it is large and rarely needed.
     plan: OnceLock<Box<SchemaPlan>>,
     published: OnceLock<Value>,
@@ -179,7 +179,7 @@ impl InputSchema {
     }
 
     /// Restores a schema that was compiled before, by the same rules.
-    pub(crate) fn of_kept(kept: KeptSchema) -> Self {
+    pub(crate) fn from_serialized(kept: SerializedSchema) -> Self {
         Self { kept: Some(Box::new(kept)), compiled: OnceLock::new(), published: OnceLock::new() }
     }
 
@@ -323,7 +323,7 @@ impl OutputSchema {
     }
 
     /// Restores a schema that was compiled before, by the same rules.
-    pub(crate) fn of_kept(kept: KeptSchema) -> Self {
+    pub(crate) fn from_serialized(kept: SerializedSchema) -> Self {
         Self { kept: Some(Box::new(kept)), plan: OnceLock::new(), published: OnceLock::new() }
     }
 

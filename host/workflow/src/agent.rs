@@ -30,7 +30,7 @@ use super::step::Step;
 pub struct AgentExecutor {
     id: String,
     agent: Agent,
-    passes: Passes,
+    passes: ForwardMode,
     remembers: bool,
     names_speakers: bool,
     /// Agents to hand off to, by the name of the tool. If this is set, an answer without a handoff
@@ -41,7 +41,7 @@ pub struct AgentExecutor {
 /// Message that an agent sends to the next executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Passes {
+pub enum ForwardMode {
     /// Its answer as a string.
     Text,
     /// Its answer as a message.
@@ -77,7 +77,7 @@ struct OpenCall {
 
 /// Error returned if an agent needs something that a workflow does not support.
 #[derive(Debug, thiserror::Error)]
-enum NotHere {
+enum UnsupportedFeature {
     #[error("the agent declares `{0}` for its caller to run, which a workflow does not support")]
     CallerRequest(String),
     #[error("the answer to `{0}` belongs to nothing that the agent waits for")]
@@ -88,7 +88,7 @@ impl AgentExecutor {
     /// Creates an executor that takes strings and messages, remembers its turns, and sends and
     /// yields its answers as strings.
     pub fn new(id: impl Into<String>, agent: Agent) -> Self {
-        let passes = Passes::Text;
+        let passes = ForwardMode::Text;
         Self {
             id: id.into(),
             agent,
@@ -101,7 +101,7 @@ impl AgentExecutor {
 
     /// Sets what the agent sends. It yields strings with [`Passes::Text`] and messages otherwise.
     #[must_use]
-    pub fn passing(mut self, passes: Passes) -> Self {
+    pub fn passing(mut self, passes: ForwardMode) -> Self {
         self.passes = passes;
         self
     }
@@ -116,14 +116,14 @@ impl AgentExecutor {
 
     /// Adds the name of the speaker to messages of other agents.
     #[must_use]
-    pub(super) fn naming_speakers(mut self) -> Self {
+    pub(super) fn with_speaker_names(mut self) -> Self {
         self.names_speakers = true;
         self
     }
 
     /// Lets the agent talk to the user and hand off with these tools.
     #[must_use]
-    pub(super) fn handing_off(mut self, handoffs: BTreeMap<String, String>) -> Self {
+    pub(super) fn with_handoffs(mut self, handoffs: BTreeMap<String, String>) -> Self {
         self.handoffs = Some(handoffs);
         self
     }
@@ -135,7 +135,7 @@ impl AgentExecutor {
         own: &mut AgentState,
         step: &Step,
     ) -> Result<(), BoxError> {
-        let heard = conversation::heard_by(&conversation, &self.id, self.names_speakers);
+        let heard = conversation::as_heard_by(&conversation, &self.id, self.names_speakers);
         own.open = Some(OpenCall { conversation, ..OpenCall::default() });
         self.run(heard, own, step).await
     }
@@ -149,7 +149,7 @@ impl AgentExecutor {
         let session = own.session.get_or_insert_default().clone();
         let response = turn_of(&self.agent, messages, &session, step).await?;
         if let Some(call) = response.caller_requests().next() {
-            return Err(NotHere::CallerRequest(call.name.clone()).into());
+            return Err(UnsupportedFeature::CallerRequest(call.name.clone()).into());
         }
         let requests: Vec<_> = response.approval_requests().cloned().collect();
         if !requests.is_empty() {
@@ -175,7 +175,7 @@ impl AgentExecutor {
         let is_said = !answer.contents.is_empty();
         let mut conversation = open.conversation;
         if is_said || self.handoffs.is_none() {
-            step.output_payload(if self.passes == Passes::Text {
+            step.output_payload(if self.passes == ForwardMode::Text {
                 text.clone()
             } else {
                 message.clone()
@@ -196,15 +196,19 @@ impl AgentExecutor {
             };
         }
         let sent = match self.passes {
-            Passes::Text => text,
-            Passes::Answer => message,
-            Passes::Conversation => Payload::messages(&conversation),
+            ForwardMode::Text => text,
+            ForwardMode::Answer => message,
+            ForwardMode::Conversation => Payload::messages(&conversation),
         };
         Ok(step.send_payload(sent, None)?)
     }
 
     /// Handles the messages that arrived while a turn was open.
-    async fn held(&self, own: &mut AgentState, step: &Step) -> Result<(), BoxError> {
+    async fn handle_held_messages(
+        &self,
+        own: &mut AgentState,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         while own.open.is_none() && !own.held.is_empty() {
             let next = own.held.remove(0);
             self.turn(conversation::read(&next)?, own, step).await?;
@@ -229,7 +233,7 @@ async fn turn_of(
 }
 
 /// Runs a turn of an agent in a session of its own, which is dropped.
-pub(super) async fn turn_apart(
+pub(super) async fn separate_turn(
     agent: &Agent,
     messages: impl IntoMessages,
     step: &Step,
@@ -281,14 +285,14 @@ impl Executor for AgentExecutor {
     fn kind(&self) -> &str {
         match (&self.handoffs, self.passes) {
             (Some(_), _) => "agent/handoff",
-            (None, Passes::Text) => "agent/text",
-            (None, Passes::Answer) => "agent/answer",
-            (None, Passes::Conversation) => "agent/conversation",
+            (None, ForwardMode::Text) => "agent/text",
+            (None, ForwardMode::Answer) => "agent/answer",
+            (None, ForwardMode::Conversation) => "agent/conversation",
         }
     }
 
-    fn takes(&self) -> Vec<MessageType> {
-        conversation::taken()
+    fn accepts(&self) -> Vec<MessageType> {
+        conversation::accepted_types()
     }
 
     fn sends(&self) -> Vec<MessageType> {
@@ -296,7 +300,11 @@ impl Executor for AgentExecutor {
     }
 
     fn yields(&self) -> Vec<MessageType> {
-        vec![if self.passes == Passes::Text { MessageType::Text } else { MessageType::messages() }]
+        vec![if self.passes == ForwardMode::Text {
+            MessageType::Text
+        } else {
+            MessageType::messages()
+        }]
     }
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
@@ -334,9 +342,9 @@ impl Executor for AgentExecutor {
                     self.turn(conversation, &mut own, step).await?;
                 }
             }
-            None => return Err(NotHere::Answer(request.id).into()),
+            None => return Err(UnsupportedFeature::Answer(request.id).into()),
         }
-        self.held(&mut own, step).await?;
+        self.handle_held_messages(&mut own, step).await?;
         step.write_own(&own)
     }
 }

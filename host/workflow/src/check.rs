@@ -47,7 +47,7 @@ fn fitting(from: &dyn Executor, to: &dyn Executor, is_fan_in: bool) -> Result<()
     if is_fan_in {
         sends = sends.into_iter().map(MessageType::list).collect();
     }
-    let takes = to.takes();
+    let takes = to.accepts();
     if sends.iter().any(|sent| takes.iter().any(|taken| sent.fits(taken))) {
         return Ok(());
     }

@@ -164,12 +164,12 @@ impl Checkpoints {
 }
 
 /// Saves the checkpoints of one run.
-pub(super) struct Keeper {
+pub(super) struct CheckpointWriter {
     checkpoints: Checkpoints,
     run: String,
 }
 
-impl Keeper {
+impl CheckpointWriter {
     pub(super) fn new(checkpoints: Checkpoints) -> Result<Self, CheckpointError> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut random = [0; 4];
@@ -179,7 +179,7 @@ impl Keeper {
         Ok(Self { checkpoints, run: format!("{millis:012x}{}", HEXLOWER.encode(&random)) })
     }
 
-    pub(super) async fn keep(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {
+    pub(super) async fn save(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {
         let id = CheckpointId { run: self.run.clone(), superstep: snapshot.superstep() };
         self.checkpoints.save(&id, snapshot).await?;
         Ok(id)

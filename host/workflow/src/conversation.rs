@@ -9,7 +9,7 @@ use super::message::{MessageType, Payload};
 const AUTHOR: &str = "author_name";
 
 /// Returns the message types that an executor of conversations takes.
-pub(super) fn taken() -> Vec<MessageType> {
+pub(super) fn accepted_types() -> Vec<MessageType> {
     let message = MessageType::named("message");
     vec![
         MessageType::Text,
@@ -71,7 +71,11 @@ pub(super) fn author(message: &Message) -> Option<&str> {
 /// Returns a conversation from the point of view of one agent: messages of other agents become user
 /// messages. A model takes assistant messages for its own, and some APIs reject a conversation that
 /// ends with one.
-pub(super) fn heard_by(messages: &[Message], listener: &str, names_speakers: bool) -> Vec<Message> {
+pub(super) fn as_heard_by(
+    messages: &[Message],
+    listener: &str,
+    names_speakers: bool,
+) -> Vec<Message> {
     let heard = messages.iter().map(|message| match author(message) {
         Some(speaker) if speaker != listener => {
             let mut heard = message.clone();
@@ -144,7 +148,7 @@ mod tests {
             by(Message::assistant("x"), "a"),
             by(Message::assistant("y"), "b"),
         ];
-        let heard = heard_by(&said, "b", true);
+        let heard = as_heard_by(&said, "b", true);
         let roles: Vec<_> = heard.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::User, Role::User, Role::Assistant]);
         assert_eq!(

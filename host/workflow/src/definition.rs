@@ -66,13 +66,13 @@ pub struct PersonDefinition {
     pub prompt: String,
     /// Message that the node sends.
     #[serde(default)]
-    pub passes: PersonPasses,
+    pub passes: UserForwards,
 }
 
 /// Message that a node sends when the user has answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PersonPasses {
+pub enum UserForwards {
     /// The answer of the user.
     #[default]
     Answer,
@@ -215,13 +215,13 @@ impl WorkflowDefinition {
         };
         serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidDefinition {
             at: error.location(),
-            message: without_place(&error.to_string()),
+            message: without_position(&error.to_string()),
         })
     }
 }
 
 /// Returns the first line of a message without the position at its end.
-fn without_place(message: &str) -> String {
+fn without_position(message: &str) -> String {
     let line = message.lines().next().unwrap_or(message).trim();
     let cut = [" at line ", " (line "].iter().filter_map(|mark| line.rfind(mark)).min();
     cut.and_then(|end| line.get(..end)).unwrap_or(line).to_owned()

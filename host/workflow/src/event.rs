@@ -64,7 +64,7 @@ impl ProducedOutput {
     /// Returns the value as the user reads it.
     #[must_use]
     pub fn text(&self) -> String {
-        self.value.shown()
+        self.value.display_text()
     }
 }
 

@@ -28,7 +28,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Returns the types of messages that the executor takes.
-    fn takes(&self) -> Vec<MessageType>;
+    fn accepts(&self) -> Vec<MessageType>;
 
     /// Returns the types of messages that the executor sends.
     fn sends(&self) -> Vec<MessageType> {

@@ -83,7 +83,7 @@ impl<T: TypedMessage> Executor for FunctionExecutor<T> {
         "function"
     }
 
-    fn takes(&self) -> Vec<MessageType> {
+    fn accepts(&self) -> Vec<MessageType> {
         vec![T::message_type()]
     }
 

@@ -63,7 +63,7 @@ mod superstep;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{AgentExecutor, Passes};
+pub use agent::{AgentExecutor, ForwardMode};
 pub use builder::{Workflow, WorkflowBuilder};
 pub use checkpoint::{CheckpointError, CheckpointId, Checkpoints};
 pub use edges::{Condition, Switch, TargetSelection};
@@ -72,7 +72,7 @@ pub use event::{ProducedOutput, WorkflowEvent};
 pub use executor::Executor;
 pub use function::{FunctionExecutor, executor_fn};
 pub use limits::{MAX_ITERATIONS, WorkflowLimits};
-pub use message::{MessageType, NotOfType, Payload, TypedMessage};
+pub use message::{MessageType, Payload, TypeMismatch, TypedMessage};
 pub use orchestration::{
     AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits,
     Orchestration, Selector, Sequential, selector_fn,

@@ -37,15 +37,17 @@ impl Chart<'_> {
         match group {
             EdgeGroup::Single { from, to, condition } => match condition {
                 None => self.arrow(from, "-->", to),
-                Some(condition) => self.labelled(from, condition.name(), to),
+                Some(condition) => self.labeled_edge(from, condition.name(), to),
             },
             EdgeGroup::FanOut { from, to } => to.iter().for_each(|to| self.arrow(from, "-->", to)),
             EdgeGroup::Select { from, to, selection } => {
-                to.iter().for_each(|to| self.labelled(from, selection.name(), to));
+                to.iter().for_each(|to| self.labeled_edge(from, selection.name(), to));
             }
             EdgeGroup::Switch { from, cases, default } => {
-                cases.iter().for_each(|(condition, to)| self.labelled(from, condition.name(), to));
-                self.labelled(from, "otherwise", default);
+                cases
+                    .iter()
+                    .for_each(|(condition, to)| self.labeled_edge(from, condition.name(), to));
+                self.labeled_edge(from, "otherwise", default);
             }
             EdgeGroup::FanIn { from, to } => self.fan_in(from, to),
         }
@@ -69,7 +71,7 @@ impl Chart<'_> {
         self.line(&format!("{from} {arrow} {to}"));
     }
 
-    fn labelled(&mut self, from: &str, text: &str, to: &str) {
+    fn labeled_edge(&mut self, from: &str, text: &str, to: &str) {
         self.arrow(from, &format!("-. \"{}\" .->", label(text)), to);
     }
 

@@ -48,7 +48,7 @@ pub struct Payload {
 /// Error returned if a value does not have the expected type.
 #[derive(Debug, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
-pub struct NotOfType {
+pub struct TypeMismatch {
     /// Expected type.
     pub expected: MessageType,
     /// Actual type.
@@ -132,11 +132,11 @@ impl Payload {
     ///
     /// # Errors
     /// [`NotOfType`] if the value does not have the type.
-    pub fn new(message_type: MessageType, value: Value) -> Result<Self, NotOfType> {
+    pub fn new(message_type: MessageType, value: Value) -> Result<Self, TypeMismatch> {
         if message_type.admits(&value) {
             return Ok(Self { message_type, value });
         }
-        Err(NotOfType { found: kind(&value), expected: message_type })
+        Err(TypeMismatch { found: kind(&value), expected: message_type })
     }
 
     /// Creates a string.
@@ -189,14 +189,14 @@ impl Payload {
     /// Returns whether an executor that takes `wanted` takes this message: both the type and the
     /// value have to fit.
     #[must_use]
-    pub fn is_taken_as(&self, wanted: &MessageType) -> bool {
+    pub fn fits_type(&self, wanted: &MessageType) -> bool {
         self.message_type.fits(wanted) && wanted.admits(&self.value)
     }
 
     /// Returns the value as the user reads it: a string as it is, messages as their text,
     /// everything else as JSON.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn display_text(&self) -> String {
         if let Value::String(text) = &self.value {
             return text.clone();
         }
@@ -300,9 +300,9 @@ mod tests {
         assert!(!MessageType::Text.fits(&list(MessageType::Text)));
         assert!(!MessageType::named("a").fits(&MessageType::named("b")));
         assert!(!MessageType::named("a").fits(&MessageType::Object));
-        assert!(Payload::json(json!(["a"])).is_taken_as(&list(MessageType::Text)));
-        assert!(!Payload::json(json!([1])).is_taken_as(&list(MessageType::Text)));
-        assert!(!Payload::json(json!(null)).is_taken_as(&MessageType::Text));
+        assert!(Payload::json(json!(["a"])).fits_type(&list(MessageType::Text)));
+        assert!(!Payload::json(json!([1])).fits_type(&list(MessageType::Text)));
+        assert!(!Payload::json(json!(null)).fits_type(&MessageType::Text));
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         let refused = Payload::new(MessageType::list(MessageType::Text), json!({})).unwrap_err();
         assert_eq!(refused.to_string(), "expected list of text, found object");
         assert_eq!(
-            Payload::messages(&[Message::user("a"), Message::assistant("b")]).shown(),
+            Payload::messages(&[Message::user("a"), Message::assistant("b")]).display_text(),
             "a\nb"
         );
     }

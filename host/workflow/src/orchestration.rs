@@ -17,7 +17,7 @@ use cofferdam_agent::Agent;
 use cofferdam_tool::DuplicateTool;
 use cofferdam_tool::declaration::DeclarationError;
 
-use super::agent::{AgentExecutor, Passes};
+use super::agent::{AgentExecutor, ForwardMode};
 use super::builder::{Workflow, WorkflowBuilder};
 use super::error::InvalidWorkflow;
 
@@ -34,13 +34,13 @@ pub struct Orchestration<P> {
     name: String,
     agents: Vec<Agent>,
     /// Selects the participants whose answers are intermediate output.
-    others: Option<Others>,
+    others: Option<ParticipantFilter>,
     max_iterations: Option<u64>,
     pattern: P,
 }
 
 /// Function that selects some of the participants.
-type Others = fn(&[String]) -> &[String];
+type ParticipantFilter = fn(&[String]) -> &[String];
 type OrchestrationResult<T> = Result<T, InvalidOrchestration>;
 
 /// Pattern in which agents work together.
@@ -66,7 +66,7 @@ pub trait Pattern {
     /// The agent cannot take part.
     fn executor(&self, agent: Agent, names: &[String]) -> OrchestrationResult<AgentExecutor> {
         let _ = names;
-        Ok(participant(agent, Passes::Answer, Self::NAMES_SPEAKERS))
+        Ok(participant(agent, ForwardMode::Answer, Self::NAMES_SPEAKERS))
     }
 }
 
@@ -177,9 +177,9 @@ pub enum InvalidOrchestration {
 }
 
 /// Creates an executor of an agent that forgets each turn.
-fn participant(agent: Agent, passes: Passes, names_speakers: bool) -> AgentExecutor {
+fn participant(agent: Agent, passes: ForwardMode, names_speakers: bool) -> AgentExecutor {
     let executor = AgentExecutor::new(agent.name().to_owned(), agent).passing(passes).forgetting();
-    if names_speakers { executor.naming_speakers() } else { executor }
+    if names_speakers { executor.with_speaker_names() } else { executor }
 }
 
 /// Returns the names of the participants and checks that they are unique (`WF-13`).

@@ -105,5 +105,5 @@ fn list<'m>(messages: impl IntoIterator<Item = &'m Payload>) -> Payload {
 /// Returns whether an executor takes a message.
 pub(super) fn takes(graph: &Graph, id: &str, message: &Payload) -> bool {
     let executor = graph.executor(id);
-    executor.is_some_and(|executor| executor.takes().iter().any(|taken| message.is_taken_as(taken)))
+    executor.is_some_and(|executor| executor.accepts().iter().any(|taken| message.fits_type(taken)))
 }

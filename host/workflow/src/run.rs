@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::Workflow;
-use super::checkpoint::{Checkpoints, Keeper};
+use super::checkpoint::{CheckpointWriter, Checkpoints};
 use super::error::WorkflowError;
 use super::event::{ProducedOutput, WorkflowEvent};
 use super::message::Payload;
@@ -112,7 +112,7 @@ impl WorkflowRun {
         for (id, answer) in answers {
             snapshot.answer(&id, answer)?;
         }
-        let keeper = checkpoints.map(Keeper::new).transpose()?;
+        let keeper = checkpoints.map(CheckpointWriter::new).transpose()?;
         Ok(RunState { workflow, snapshot, cancellation, keeper, events })
     }
 }
@@ -120,7 +120,7 @@ impl WorkflowRun {
 fn beginning(workflow: &Workflow, input: Payload) -> Result<Snapshot, WorkflowError> {
     let graph = &workflow.graph;
     if !routing::takes(graph, &graph.start, &input) {
-        let takes = graph.executor(&graph.start).map(|start| start.takes()).unwrap_or_default();
+        let takes = graph.executor(&graph.start).map(|start| start.accepts()).unwrap_or_default();
         return Err(WorkflowError::Input {
             executor: graph.start.clone(),
             takes,

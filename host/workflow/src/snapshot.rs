@@ -183,7 +183,7 @@ impl Snapshot {
             return Err(WorkflowError::UnknownRequest { id: id.to_owned(), open });
         };
         if let Some(request) = self.requests.get(place)
-            && !answer.is_taken_as(&request.answer)
+            && !answer.fits_type(&request.answer)
         {
             let (expected, given) = (request.answer.clone(), answer.message_type);
             return Err(WorkflowError::Answer { id: id.to_owned(), expected, given });

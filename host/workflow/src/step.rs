@@ -253,7 +253,7 @@ impl Step {
         let mut work = self.open()?;
         work.count(&value.value, &self.inner.limits)?;
         let produced = ProducedOutput { executor: self.inner.executor.clone(), value };
-        work.tell(match self.inner.shown {
+        work.emit(match self.inner.shown {
             YieldUse::Output => WorkflowEvent::Output(produced),
             YieldUse::Intermediate => WorkflowEvent::Intermediate(produced),
             YieldUse::Hidden => return Ok(()),
@@ -294,7 +294,7 @@ impl Step {
 
     /// Returns the private state of the executor; null at first.
     #[must_use]
-    pub fn own(&self) -> Value {
+    pub fn executor_state(&self) -> Value {
         self.work().effects.own.clone()
     }
 
@@ -312,7 +312,7 @@ impl Step {
 
     /// Parses the private state of the executor; returns the default at first.
     pub(super) fn read_own<T: Default + DeserializeOwned>(&self) -> Result<T, BoxError> {
-        match self.own() {
+        match self.executor_state() {
             Value::Null => Ok(T::default()),
             own => Ok(serde_json::from_value(own)?),
         }
@@ -335,7 +335,7 @@ impl Step {
         let id = format!("{}-{}", self.inner.executor, work.effects.asked);
         let request =
             UserRequest { id: id.clone(), executor: self.inner.executor.clone(), prompt, answer };
-        work.tell(WorkflowEvent::Request(request.clone()));
+        work.emit(WorkflowEvent::Request(request.clone()));
         work.effects.requests.push(request);
         Ok(id)
     }
@@ -360,8 +360,8 @@ impl Step {
     }
 
     /// Reports an event.
-    pub(super) fn tell(&self, event: WorkflowEvent) {
-        self.work().tell(event);
+    pub(super) fn emit(&self, event: WorkflowEvent) {
+        self.work().emit(event);
     }
 
     /// Ends the step and returns its effects; later actions and events are dropped.
@@ -382,7 +382,7 @@ impl Step {
         declared: &[MessageType],
         value: &Payload,
     ) -> Result<(), StepError> {
-        if declared.iter().any(|declared| value.is_taken_as(declared)) {
+        if declared.iter().any(|declared| value.fits_type(declared)) {
             return Ok(());
         }
         let (executor, given) = (self.inner.executor.clone(), value.message_type.clone());
@@ -401,7 +401,7 @@ impl Step {
 }
 
 impl StepState {
-    fn tell(&self, event: WorkflowEvent) {
+    fn emit(&self, event: WorkflowEvent) {
         if let Some(events) = &self.events {
             // The receiver is gone if the run was dropped.
             let _ = events.send(event);

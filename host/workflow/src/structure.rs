@@ -32,7 +32,7 @@ pub(super) fn digest(
 }
 
 fn written(executor: &dyn Executor) -> Value {
-    json!([executor.id(), executor.kind(), executor.takes(), executor.sends(), executor.yields()])
+    json!([executor.id(), executor.kind(), executor.accepts(), executor.sends(), executor.yields()])
 }
 
 fn edge(group: &EdgeGroup) -> Value {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::{Graph, Workflow};
-use super::checkpoint::Keeper;
+use super::checkpoint::CheckpointWriter;
 use super::error::WorkflowError;
 use super::event::WorkflowEvent;
 use super::executor::Executor;
@@ -25,7 +25,7 @@ pub(super) struct RunState {
     pub(super) workflow: Workflow,
     pub(super) snapshot: Snapshot,
     pub(super) cancellation: CancellationToken,
-    pub(super) keeper: Option<Keeper>,
+    pub(super) keeper: Option<CheckpointWriter>,
     pub(super) events: mpsc::Sender<WorkflowEvent>,
 }
 
@@ -79,7 +79,7 @@ impl RunState {
         self.snapshot.superstep = superstep;
         self.snapshot.check_limits(&graph)?;
         let checkpoint = match &self.keeper {
-            Some(keeper) => Some(keeper.keep(&self.snapshot).await?),
+            Some(keeper) => Some(keeper.save(&self.snapshot).await?),
             None => None,
         };
         self.tell(WorkflowEvent::SuperstepCompleted { superstep, checkpoint }).await;
@@ -142,17 +142,17 @@ impl ExecutorTurn {
         let id = || executor.id().to_owned();
         for Delivery { from, message, request, .. } in deliveries {
             step.begin(&from);
-            step.tell(WorkflowEvent::ExecutorInvoked { executor: id() });
+            step.emit(WorkflowEvent::ExecutorInvoked { executor: id() });
             let handled = match request {
                 Some(request) => executor.answered(request, message, &step).await,
                 None => executor.handle(message, &step).await,
             };
             if let Err(source) = handled {
                 let error = source.to_string();
-                step.tell(WorkflowEvent::ExecutorFailed { executor: id(), error });
+                step.emit(WorkflowEvent::ExecutorFailed { executor: id(), error });
                 return Err(WorkflowError::Executor { executor: id(), source });
             }
-            step.tell(WorkflowEvent::ExecutorCompleted { executor: id() });
+            step.emit(WorkflowEvent::ExecutorCompleted { executor: id() });
         }
         Ok(())
     }

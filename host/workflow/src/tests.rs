@@ -117,7 +117,7 @@ async fn several_messages_are_handled_in_the_order_in_which_they_were_sent() {
         (0..count).try_for_each(|number| step.send(&number)).map_err(BoxError::from)
     });
     let adds = executor_fn("b", async |number: u64, step: Step| {
-        let seen = json!([step.own(), number]);
+        let seen = json!([step.executor_state(), number]);
         step.set_own(seen.clone())?;
         Ok(step.output(&seen)?)
     });
@@ -382,7 +382,7 @@ async fn answers_go_to_whoever_has_asked_and_others_stay_open() {
     let paused = workflow.run("what").await.unwrap();
     let ids: Vec<_> = paused.requests().iter().map(|request| request.id.as_str()).collect();
     assert_eq!(ids, ["a-1", "a-2"]);
-    assert_eq!(paused.requests()[0].prompt.shown(), "what?");
+    assert_eq!(paused.requests()[0].prompt.display_text(), "what?");
     let resume = || workflow.resume(paused.snapshot.clone()).unwrap();
     let error = resume().answer("a-3", "x").await.unwrap_err().to_string();
     assert_eq!(error, "there is no open request `a-3`; open: a-1, a-2");

@@ -31,7 +31,7 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot run cofferdam")?;
-        let said = said(&mut child)?;
+        let said = stderr_lines(&mut child)?;
         let mut server = Self { child, url: String::new() };
         let mut lines = Vec::new();
         while let Ok(line) = said.recv_timeout(START_MAX) {
@@ -67,7 +67,7 @@ impl Drop for Server {
 
 /// Returns the lines that the server writes to standard error. A thread reads them to the end,
 /// because the server would block on a full pipe.
-fn said(child: &mut Child) -> anyhow::Result<Receiver<String>> {
+fn stderr_lines(child: &mut Child) -> anyhow::Result<Receiver<String>> {
     let stderr = child.stderr.take().context("standard error is a pipe")?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

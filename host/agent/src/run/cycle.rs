@@ -16,8 +16,8 @@ use crate::guard::RunGuard;
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
-    CallFailure, FunctionCall, IterationContext, LoopSettings, Message, MessageContent,
-    OnErrorLimit, Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
+    CallFailure, ErrorLimitAction, FunctionCall, IterationContext, LoopSettings, Message,
+    MessageContent, Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
 };
 
 /// Text of a reply that is empty after its calls were removed (`LOOP-23`).
@@ -347,8 +347,8 @@ impl<'r> Cycle<'r> {
             return Ok(());
         }
         match self.settings.on_error_limit {
-            OnErrorLimit::Answer => self.is_withdrawn = true,
-            OnErrorLimit::Raise => return Err(RunError::Calls(failures)),
+            ErrorLimitAction::Answer => self.is_withdrawn = true,
+            ErrorLimitAction::Raise => return Err(RunError::Calls(failures)),
         }
         Ok(())
     }

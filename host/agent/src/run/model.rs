@@ -80,16 +80,16 @@ impl Cycle<'_> {
                 // Updates after a call are held back too, to keep the order.
                 held.push(update);
             } else {
-                self.pass_on(update).await;
+                self.send_update(update).await;
             }
         }
         for update in held {
-            self.pass_on(update).await;
+            self.send_update(update).await;
         }
         Ok(stream.finished(builder.build()))
     }
 
-    async fn pass_on(&self, update: Update) {
+    async fn send_update(&self, update: Update) {
         if let Some(updates) = &self.updates {
             // If the reader is gone, the run is about to be dropped.
             let _ = updates.send(update).await;

@@ -93,7 +93,7 @@ impl Cycle<'_> {
     }
 
     fn may_ask(&self, tools: &RunTools) -> bool {
-        if self.guard.may_object() {
+        if self.guard.can_block() {
             return true;
         }
         let toolsets = [tools.toolset(), &self.settings.additional_tools];

@@ -184,7 +184,7 @@ impl ProvidedContext {
                 added: &mut added,
             };
             let done = provider.before_run(&mut run).await;
-            self.keep(source, state);
+            self.save_state(source, state);
             done.map_err(RunError::Other)?;
         }
         Ok(added)
@@ -208,7 +208,7 @@ impl ProvidedContext {
                 error,
             };
             let done: Result<(), BoxError> = provider.after_run(&mut run).await;
-            self.keep(source, state);
+            self.save_state(source, state);
             done.map_err(RunError::Other)?;
         }
         Ok(())
@@ -218,7 +218,7 @@ impl ProvidedContext {
         self.session.as_ref().map(|session| session.part(source)).unwrap_or_default()
     }
 
-    fn keep(&self, source: &str, state: Value) {
+    fn save_state(&self, source: &str, state: Value) {
         if let Some(session) = &self.session {
             session.set_part(source, state);
         }

@@ -87,7 +87,7 @@ impl Compiler<'_> {
         compile.arg("-MD").arg("-MF").arg(&read).arg("-c").arg(source).arg("-o").arg(&object);
         let recipe = format!("{} {compile:?}", self.toolchain.version);
         let stamp = object.with_extension("recipe");
-        if self.is_good(&object, &read)
+        if self.is_current(&object, &read)
             && fs::read_to_string(&stamp).is_ok_and(|there| there == recipe)
         {
             return Ok(object);
@@ -132,7 +132,7 @@ impl Compiler<'_> {
     }
 
     /// Returns whether an object is newer than all of its inputs.
-    fn is_good(&self, object: &Path, read: &Path) -> bool {
+    fn is_current(&self, object: &Path, read: &Path) -> bool {
         let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
         let (Some(made), Ok(text)) = (changed(object), fs::read_to_string(read)) else {
             return false;

@@ -288,7 +288,7 @@ impl Toolchain {
             .env("RUST_BACKTRACE", "0")
             .current_dir(work);
         let step = "importing the plugin and making the component (componentize-py)";
-        steps.run(step, &mut command).map_err(|error| with_output(error, what_python_said))?;
+        steps.run(step, &mut command).map_err(|error| with_output(error, python_message))?;
         fs::read(&output).map_err(|error| BuildError::read(&output, error))
     }
 }
@@ -324,7 +324,7 @@ fn with_output(error: BuildError, change: impl FnOnce(String) -> String) -> Buil
 
 /// Extracts the plugin's traceback from the output, without the tracebacks around it and without
 /// its second copy.
-fn what_python_said(output: String) -> String {
+fn python_message(output: String) -> String {
     let said = output.split_once(NOT_LOADED).map(|(_, said)| said);
     match said.and_then(|said| said.split("\n\n\nCaused by:").next()) {
         Some(said) => said.trim().to_owned(),
@@ -498,11 +498,8 @@ mod tests {
         let output = "Traceback …\nAssertionError: …\ncofferdam._guest.NotLoaded: the plugin \
             cannot be loaded:\nTraceback\n  File \"app.py\"\nTypeError: x\n\n\nCaused by:\n    \
             again";
-        assert_eq!(
-            what_python_said(output.to_owned()),
-            "Traceback\n  File \"app.py\"\nTypeError: x"
-        );
-        assert_eq!(what_python_said("something else".to_owned()), "something else");
+        assert_eq!(python_message(output.to_owned()), "Traceback\n  File \"app.py\"\nTypeError: x");
+        assert_eq!(python_message("something else".to_owned()), "something else");
     }
 
     #[test]

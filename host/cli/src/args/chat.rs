@@ -82,8 +82,8 @@ pub(crate) struct ChatArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ApprovalArgs {
     /// Calls that need your approval
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenToAsk::Sources)]
-    pub(crate) ask: WhenToAsk,
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = AskMode::Sources)]
+    pub(crate) ask: AskMode,
     /// Approve every call of this tool; repeatable
     #[arg(long, value_name = "TOOL")]
     pub(crate) approve: Vec<String>,
@@ -94,7 +94,7 @@ pub(crate) struct ApprovalArgs {
 
 /// Calls that need the user's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhenToAsk {
+pub(crate) enum AskMode {
     /// Calls for which the configuration requires it, and calls that delete files
     Sources,
     /// Also calls of tools that are not declared read-only

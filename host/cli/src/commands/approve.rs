@@ -7,7 +7,7 @@ use crate::{ask, host, print};
 use cofferdam::config::ConfigFile;
 use cofferdam::difference::DefinitionDiff;
 use cofferdam::granting::Values;
-use cofferdam::pins::{PinComparison, Pins, asks};
+use cofferdam::pins::{PinComparison, Pins, permission_strings};
 use cofferdam::servers;
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
@@ -27,7 +27,7 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
             let digest = &plugin.info().identity.digest;
             print::result(&format!(
                 "`{name}` is new: {digest}\nasks for:\n  {}",
-                asks(plugin.asked()).join("\n  ")
+                permission_strings(plugin.requested()).join("\n  ")
             ))?;
         }
         PinComparison::Changed(difference) => show(&difference, args.full)?,
@@ -75,7 +75,7 @@ fn show(difference: &DefinitionDiff, is_full: bool) -> anyhow::Result<()> {
 
 fn check_accepted(args: &ApproveArgs) -> Result<(), ConsentError> {
     let question = format!("Accept `{}` like this?", args.plugin);
-    if args.yes || (ask::is_possible() && ask::yes(&question)) {
+    if args.yes || (ask::is_possible() && ask::confirm(&question)) {
         return Ok(());
     }
     Err(ConsentError(format!(

@@ -168,7 +168,7 @@ async fn times(
     };
     let prepared = runner.prepare(case).await?;
     let started = Instant::now();
-    if !prepared.ends_well(case).await {
+    if !prepared.succeeds(case).await {
         let advice = format!(
             "the first case, `{}`, does not return a value; `cofferdam test` says more",
             case.title()
@@ -180,7 +180,7 @@ async fn times(
     let (mut warm, began) = (Vec::new(), Instant::now());
     while warm.is_empty() || (warm.len() < WARM_CALLS_MAX && began.elapsed() < WARM_TIME_MAX) {
         let started = Instant::now();
-        prepared.ends_well(case).await;
+        prepared.succeeds(case).await;
         warm.push(started.elapsed());
     }
     warm.sort_unstable();

@@ -126,12 +126,12 @@ fn show_record(completion: &Completion) {
     }
     for (name, text) in [("stdout", &record.stdout_tail), ("stderr", &record.stderr_tail)] {
         if !text.is_empty() {
-            print::note(&print::marked(&format!("{name} of the tool:"), text.trim_end()));
+            print::note(&print::with_prefix(&format!("{name} of the tool:"), text.trim_end()));
         }
     }
     if let Some(backtrace) = &record.backtrace {
         // Function names in the backtrace come from the plugin.
-        print::note(&print::marked("call stack of the tool:", backtrace.trim_end()));
+        print::note(&print::with_prefix("call stack of the tool:", backtrace.trim_end()));
     }
     let phases = record.phases;
     print::note(&format!(

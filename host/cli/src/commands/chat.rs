@@ -23,11 +23,11 @@ use self::approve::StandingApprovals;
 use self::interrupts::Interrupts;
 use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
-pub(super) use self::screen::{how_it_ended, short};
+pub(super) use self::screen::{describe_outcome, short};
 use self::transcript::Transcript;
-use self::turn::{Talk, TurnEnd};
+use self::turn::{Conversation, TurnEnd};
 use super::labels;
-use crate::args::{ApprovalArgs, ChatArgs, Global, WhenToAsk};
+use crate::args::{ApprovalArgs, AskMode, ChatArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::host;
 use cofferdam::Purpose;
@@ -65,7 +65,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(saved) => saved.session()?,
         None => Session::new(),
     };
-    let mut talk = Talk {
+    let mut talk = Conversation {
         agent,
         session,
         screen,
@@ -146,9 +146,9 @@ pub(super) fn approvals(args: &ApprovalArgs, toolset: &Toolset) -> anyhow::Resul
         known(name, toolset)?;
     }
     Ok(Approvals::by_default(match args.ask {
-        WhenToAsk::Sources => ApprovalMode::Never,
-        WhenToAsk::Changes => ApprovalMode::ByAnnotation,
-        WhenToAsk::Always => ApprovalMode::Always,
+        AskMode::Sources => ApprovalMode::Never,
+        AskMode::Changes => ApprovalMode::ByAnnotation,
+        AskMode::Always => ApprovalMode::Always,
     }))
 }
 

@@ -21,8 +21,8 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             let servers = servers::of_config(&file, Values::Leave, &Default::default())?;
             let models = model_specs::of_config(&file)?;
             let models =
-                models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
-            let skills = skill_tools::meaning(&file)?;
+                models.into_iter().map(|(name, model)| model_summary(name, &model)).collect();
+            let skills = skill_tools::summary(&file)?;
             file_tools::check(&file)?;
             Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
         });
@@ -35,7 +35,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
         }
         Ok((specs, servers, models, skills)) => {
             for spec in &specs {
-                print::result(&meaning(spec))?;
+                print::result(&summary(spec))?;
             }
             for server in &servers {
                 print::result(&meaning_of_server(server))?;
@@ -73,7 +73,7 @@ fn failure(error: &cofferdam::Error) -> serde_json::Value {
     })
 }
 
-fn meaning(spec: &PluginSpec) -> String {
+fn summary(spec: &PluginSpec) -> String {
     let limits = &spec.options.limits;
     let mut lines = vec![format!("{}  {}", spec.options.name, spec.path.display())];
     for permission in offered(&spec.options.grants) {
@@ -90,7 +90,7 @@ fn meaning(spec: &PluginSpec) -> String {
     lines.join("\n")
 }
 
-fn meaning_of_model(name: &str, model: &model_specs::ModelSpec) -> String {
+fn model_summary(name: &str, model: &model_specs::ModelSpec) -> String {
     let at =
         model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
     format!("{name}  {}:{}{at}", model.provider.word(), model.model)

@@ -27,7 +27,7 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         }
         let is_agreed = missing.is_empty()
             || args.yes
-            || (ask::is_possible() && ask::yes("Grant all of this?"));
+            || (ask::is_possible() && ask::confirm("Grant all of this?"));
         if !is_agreed {
             return Err(ConsentError(format!(
                 "nothing was granted{}; pass --yes to grant it without a question",

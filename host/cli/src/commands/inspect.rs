@@ -28,7 +28,7 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
     if args.json {
         let tools: Vec<_> = plugin.definitions().iter().map(|d| json::definition(d)).collect();
         let more = json!({
-            "asks": pins::asks(plugin.asked()),
+            "asks": pins::permission_strings(plugin.requested()),
             "grants": columns::json(&columns::rows(&plugin)),
             "tools": tools,
         });
@@ -85,7 +85,7 @@ fn report(plugin: &Plugin) -> String {
     let mut text = String::new();
     about(&mut text, plugin.info());
     let _ = writeln!(text, "\nIts manifest asks for:");
-    for ask in pins::asks(plugin.asked()) {
+    for ask in pins::permission_strings(plugin.requested()) {
         let _ = writeln!(text, "  - {ask}");
     }
     let _ = writeln!(text, "\nWhat it gets:");

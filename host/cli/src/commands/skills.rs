@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_skills::{
-    ComponentScripts, Discovery, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason,
-    SkippedEntry, discover,
+    ArgumentMode, ComponentScripts, Discovery, FileSkill, ScriptRunner as _, SkillLimits,
+    SkipReason, SkippedEntry, discover,
 };
 use serde_json::{Value, json};
 
@@ -217,8 +217,8 @@ impl SkillsReport {
                 }
                 Ok(interface) => {
                     let takes = match interface.passes {
-                        Passes::AsArguments => "takes arguments of its own",
-                        Passes::AsText => "takes `args` as JSON text",
+                        ArgumentMode::AsArguments => "takes arguments of its own",
+                        ArgumentMode::AsText => "takes `args` as JSON text",
                         _ => "takes `args`",
                     };
                     let message = format!("runs the tool `{}`, which {takes}", interface.tool.name);

@@ -84,14 +84,14 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         }
     };
     let end =
-        ActiveRun { workflow, kept, is_json: args.json }.to_its_end(begun, &mut answers).await?;
+        ActiveRun { workflow, kept, is_json: args.json }.run_to_end(begun, &mut answers).await?;
     show::end(&end, args.json)?;
     for id in answers.left() {
         print::note(&format!(
             "warning: the answer to `{id}` was not used: nothing of that name was asked"
         ));
     }
-    note_how_to_go_on(&end, args);
+    note_next_steps(&end, args);
     Ok(match exit_of(&end) {
         Exit::Ok if decisions.take_blocked() => {
             print::note("the label policy has blocked calls of this run");
@@ -116,7 +116,7 @@ struct ActiveRun {
 
 impl ActiveRun {
     /// Runs the workflow until it is done, or until a request gets no answer.
-    async fn to_its_end(
+    async fn run_to_end(
         &self,
         begun: RunStart,
         answers: &mut TypedAnswers,
@@ -225,7 +225,7 @@ impl CheckpointDirectory {
     }
 }
 
-fn note_how_to_go_on(end: &RunEnd, args: &WorkflowRunArgs) {
+fn note_next_steps(end: &RunEnd, args: &WorkflowRunArgs) {
     let RunEnd::Paused(requests) = end else { return };
     let answers: Vec<_> =
         requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
@@ -259,13 +259,13 @@ fn exit_of(end: &RunEnd) -> Exit {
     }
 }
 
-fn drawn(path: &Path) -> anyhow::Result<Workflow> {
+fn flowchart_of(path: &Path) -> anyhow::Result<Workflow> {
     let file = WorkflowFile::read_ambient(path)?;
     Ok(file.outline()?)
 }
 
 fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
-    let workflow = drawn(&args.file)?;
+    let workflow = flowchart_of(&args.file)?;
     if args.json {
         print::result(
             &json!({"name": workflow.name(), "mermaid": workflow.mermaid()}).to_string(),
@@ -277,7 +277,7 @@ fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
 }
 
 fn check(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
-    let workflow = drawn(&args.file)?;
+    let workflow = flowchart_of(&args.file)?;
     let executors: Vec<_> = workflow.executors().collect();
     let max_iterations = workflow.limits().max_iterations;
     if args.json {

@@ -38,7 +38,7 @@ pub(super) async fn problems(
             problems.push(format!("{part:?} is shown to the model"));
         }
     }
-    problems.extend(told_problems(case, told));
+    problems.extend(report_problems(case, told));
     problems.extend(files(case, prepared).await);
     if let Some(expected) = &case.definition {
         match prepared.definition(&case.tool) {
@@ -169,7 +169,7 @@ fn same_number(expected: &Number, got: &Number) -> bool {
     bits(expected) == bits(got)
 }
 
-fn told_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
+fn report_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
         let got = told.progress.lock().unwrap_or_else(PoisonError::into_inner);

@@ -185,7 +185,7 @@ impl PreparedCase {
     }
 
     /// Calls the tool of a case to measure its duration. Returns whether the call returned a value.
-    pub async fn ends_well(&self, case: &TestCase) -> bool {
+    pub async fn succeeds(&self, case: &TestCase) -> bool {
         let ended = self.call(case, None).await;
         ended.is_ok_and(|completion| matches!(completion.outcome, cofferdam_tool::Outcome::Ok(_)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_files::FileAccessTools;
 
-use super::{PluginSpec, check_reach, deciding, plugin_specs};
+use super::{PluginSpec, check_reach, plugin_specs, policy_files_of};
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
@@ -43,7 +43,7 @@ impl HostPlan {
         let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();
         specs.iter_mut().for_each(|spec| spec.protect(&protected));
         check_reach(&specs)?;
-        let mut deciding = deciding(&specs);
+        let mut deciding = policy_files_of(&specs);
         deciding.extend_from_slice(&protected);
         if let Some(file) = &config {
             deciding.extend(servers::deciding_files(file));
@@ -83,6 +83,6 @@ impl HostPlan {
     /// plugins and their configuration.
     #[cfg(feature = "skills")]
     pub(crate) fn protected_from_skills(&self) -> Vec<PathBuf> {
-        [self.protected.as_slice(), &deciding(&self.specs)].concat()
+        [self.protected.as_slice(), &policy_files_of(&self.specs)].concat()
     }
 }

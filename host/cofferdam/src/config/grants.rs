@@ -61,7 +61,7 @@ pub struct OfferedGrants {
 }
 
 /// Error with its position in the file.
-pub type Wrong = (Range<usize>, String);
+pub type SpannedMessage = (Range<usize>, String);
 
 impl GrantsTable {
     /// Returns whether plugins may change something in a store.
@@ -70,7 +70,7 @@ impl GrantsTable {
     }
 
     /// Adds these grants to `offered`. Replaces an earlier grant of the same name.
-    pub fn add_to(&self, offered: &mut OfferedGrants) -> Result<(), Wrong> {
+    pub fn add_to(&self, offered: &mut OfferedGrants) -> Result<(), SpannedMessage> {
         for (store, access) in &self.files {
             let name = MountName::new(store.as_str())
                 .map_err(|error| (access.span(), error.to_string()))?;
@@ -107,12 +107,12 @@ impl GrantsTable {
     }
 }
 
-fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T, Wrong> {
+fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T, SpannedMessage> {
     text.parse().map_err(|error| (span.clone(), format!("`{text}` {error}")))
 }
 
 /// Returns a name if it is valid for one kind of permission.
-pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
+pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, SpannedMessage> {
     let permission: Permission = format!("{kind}:{}", name.get_ref()).parse().map_err(
         |error: cofferdam_tool::permission::InvalidPermission| (name.span(), error.to_string()),
     )?;
@@ -123,7 +123,7 @@ pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong>
 }
 
 /// Parses a rule as a string, or as a table with `to`, `addresses` and `headers`.
-fn http(entry: &Spanned<Value>) -> Result<HttpGrant, Wrong> {
+fn http(entry: &Spanned<Value>) -> Result<HttpGrant, SpannedMessage> {
     let span = entry.span();
     let wrong = |message: String| (span.clone(), message);
     let form = "write a rule such as \"GET https://api.example.com/\", or a table with `to`, \
@@ -158,7 +158,7 @@ fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> 
 }
 
 /// Parses a string, `{ env = "NAME" }` or `{ secret = "NAME" }`.
-pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
+pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, SpannedMessage> {
     let form =
         || (value.span(), "write a string, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
     match value.get_ref() {

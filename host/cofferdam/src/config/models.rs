@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 use url::Url;
 
-use super::grants::{ValueSource, Wrong, source};
+use super::grants::{SpannedMessage, ValueSource, source};
 
 /// Table of a model.
 #[derive(Debug, Deserialize)]
@@ -68,7 +68,7 @@ impl Provider {
 
 impl ModelTable {
     /// Returns the source of the key. The key itself must not be in the file.
-    pub(crate) fn key(&self) -> Result<Option<ValueSource>, Wrong> {
+    pub(crate) fn key(&self) -> Result<Option<ValueSource>, SpannedMessage> {
         let Some(written) = &self.key else { return Ok(None) };
         let wrong =
             || (written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned());
@@ -82,7 +82,7 @@ impl ModelTable {
     }
 
     /// Returns the base URL, if it is not the provider's own.
-    pub(crate) fn base_url(&self) -> Result<Option<&str>, Wrong> {
+    pub(crate) fn base_url(&self) -> Result<Option<&str>, SpannedMessage> {
         let Some(written) = &self.base_url else { return Ok(None) };
         let wrong = |message: &str| (written.span(), message.to_owned());
         if self.provider == Provider::Script {

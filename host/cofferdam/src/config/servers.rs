@@ -9,7 +9,7 @@ use cofferdam_tool::permission::BoundHeader;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::grants::{ValueSource, Wrong, named, source};
+use super::grants::{SpannedMessage, ValueSource, named, source};
 
 /// Headers that the protocol sets itself, beside those that begin with `mcp-`.
 const PROTOCOL_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
@@ -171,17 +171,17 @@ impl Default for TasksTable {
 
 impl ServerTable {
     /// Returns the configured environment variables.
-    pub(crate) fn env(&self) -> Result<BTreeMap<String, ValueSource>, Wrong> {
+    pub(crate) fn env(&self) -> Result<BTreeMap<String, ValueSource>, SpannedMessage> {
         self.env.iter().map(|(name, value)| Ok((named("env", name)?, source(value)?))).collect()
     }
 
     /// Returns the configured headers.
-    pub(crate) fn headers(&self) -> Result<Vec<(HeaderSource, Range<usize>)>, Wrong> {
+    pub(crate) fn headers(&self) -> Result<Vec<(HeaderSource, Range<usize>)>, SpannedMessage> {
         self.headers.iter().map(|(name, value)| Ok((header(name, value)?, value.span()))).collect()
     }
 
     /// Returns the tools that need approval (`MCP-13`).
-    pub(crate) fn approval(&self) -> Result<ApprovalMode, Wrong> {
+    pub(crate) fn approval(&self) -> Result<ApprovalMode, SpannedMessage> {
         let Some(written) = &self.approval else { return Ok(ApprovalMode::default()) };
         let form = "write \"always\", \"never\", or lists of names: \
             { always = [\"delete\"], never = [\"read\"] }";
@@ -210,7 +210,7 @@ impl ServerTable {
     }
 
     /// Returns the arguments that are sent although the server does not declare them (`MCP-5`).
-    pub(crate) fn extras(&self) -> Result<Extras, Wrong> {
+    pub(crate) fn extras(&self) -> Result<Extras, SpannedMessage> {
         let Some(written) = &self.extras else { return Ok(Extras::default()) };
         written.get_ref().clone().try_into().map_err(|_| {
             let form =
@@ -221,7 +221,7 @@ impl ServerTable {
     }
 
     /// Returns the options of tasks.
-    pub(crate) fn tasks(&self) -> Result<TaskOptions, Wrong> {
+    pub(crate) fn tasks(&self) -> Result<TaskOptions, SpannedMessage> {
         let Some(written) = &self.tasks else { return Ok(TaskOptions::default()) };
         let table = written.get_ref();
         let cancels = table.cancel_remote_task_on_local_cancellation;
@@ -250,7 +250,7 @@ impl ServerTable {
     }
 
     /// Returns the sources of all values: variables, headers, and the OAuth client secret.
-    pub fn sources(&self) -> Result<Vec<ValueSource>, Wrong> {
+    pub fn sources(&self) -> Result<Vec<ValueSource>, SpannedMessage> {
         let headers = self.headers()?.into_iter().filter_map(|(header, _)| match header {
             HeaderSource::Whole(_, source) => Some(source),
             HeaderSource::Text(_) => None,
@@ -263,7 +263,7 @@ impl ServerTable {
 
 impl ServerOAuthTable {
     /// Returns the source of the client secret. The secret itself must not be in the file.
-    pub(crate) fn client_secret(&self) -> Result<Option<ValueSource>, Wrong> {
+    pub(crate) fn client_secret(&self) -> Result<Option<ValueSource>, SpannedMessage> {
         let Some(written) = &self.client_secret else { return Ok(None) };
         match source(written)? {
             ValueSource::Literal(_) => Err((
@@ -275,7 +275,7 @@ impl ServerOAuthTable {
     }
 }
 
-fn header(name: &Spanned<String>, value: &Spanned<Value>) -> Result<HeaderSource, Wrong> {
+fn header(name: &Spanned<String>, value: &Spanned<Value>) -> Result<HeaderSource, SpannedMessage> {
     let bound = |text: &str, span: Range<usize>| {
         let bound = format!("{}: {text}", name.get_ref()).parse::<BoundHeader>();
         bound.map_err(|error| (span, format!("the header `{}` {error}", name.get_ref())))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cofferdam_tool::permission::LimitsAsked;
+use cofferdam_tool::permission::RequestedLimits;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -21,7 +21,7 @@ pub struct SkillsTable {
     /// Grants of scripts in addition to the folder of their skill.
     pub(crate) grants: GrantsTable,
     /// Limits of a script. Omitted keys have the value of the file's `[limits]`.
-    pub(crate) limits: LimitsAsked,
+    pub(crate) limits: RequestedLimits,
 }
 
 impl SkillsTable {

@@ -28,7 +28,7 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
-use crate::servers::{self, News, SupervisedServer};
+use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::stores::Stores;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 
@@ -67,7 +67,7 @@ impl ServedState {
         engine: &Engine,
         options: &ServeOptions,
         before: Option<&Self>,
-        news: &News,
+        news: &ChangeSignal,
         operator: &Operator,
     ) -> crate::Result<(Self, Loader)> {
         let mut stamps: Vec<_> =
@@ -145,7 +145,7 @@ impl ServedState {
         engine: &Engine,
         options: &ServeOptions,
         before: &Self,
-        news: &News,
+        news: &ChangeSignal,
     ) -> crate::Result<Self> {
         let (mut offering, mut loader) =
             Self::start(engine, options, Some(before), news, &before.operator).await?;
@@ -293,7 +293,7 @@ impl ServedState {
         name: &str,
         is_lasting: bool,
     ) -> crate::Result<Vec<String>> {
-        let deciding = compose::deciding(self.plugins.iter().map(|(spec, _)| spec));
+        let deciding = compose::policy_files_of(self.plugins.iter().map(|(spec, _)| spec));
         let found = self.plugins.iter_mut().find(|(spec, _)| spec.options.name.as_str() == name);
         let (spec, state) = found.with_context(|| format!("there is no plugin `{name}`"))?;
         let LoadState::Ready(plugin) = state else {
@@ -350,7 +350,7 @@ impl ServedState {
             (name, SourceFacts { policy_digest, icons })
         };
         let sources: HashMap<_, _> = self.ready().map(facts).collect();
-        let (mut prompts, resources) = self.made(&toolset)?;
+        let (mut prompts, resources) = self.build_offers(&toolset)?;
         #[cfg(feature = "skills")]
         if let Some(skills) = &self.skills {
             // Prompts of the configuration take precedence over prompts of skills.
@@ -365,7 +365,7 @@ impl ServedState {
             prompts,
             resources,
             resource_sources: self.resources.clone(),
-            remote: self.passed_on(options),
+            remote: self.forwarded_servers(options),
             expects_prompts: !self.servers.is_empty(),
             sources,
             loading: self.loading(),
@@ -375,7 +375,7 @@ impl ServedState {
 
     /// Returns the servers whose resources and prompts clients see: all servers, or those of the
     /// selected toolsets.
-    fn passed_on(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
+    fn forwarded_servers(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
         let is_asked_for = |name: &str| {
             let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
             let mut asked = toolsets.filter(|(name, _)| options.toolsets.contains(*name));
@@ -388,7 +388,10 @@ impl ServedState {
     }
 
     /// Returns the prompts and resources that tools produce.
-    fn made(&self, toolset: &Toolset) -> crate::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
+    fn build_offers(
+        &self,
+        toolset: &Toolset,
+    ) -> crate::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
         let Some(file) = &self.config else { return Ok(Default::default()) };
         let known = |tool: &str, at: std::ops::Range<usize>| match toolset.definition(tool) {
             Ok(_) => Ok(Some(tool.to_owned())),

@@ -27,7 +27,7 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     tokio::time::sleep(QUIET).await;
     let mut real = CanonicalFiles::default();
     let mut unseen: BTreeSet<PathBuf> =
-        running.changed_unseen().await.iter().map(|path| real.path(path)).collect();
+        running.unnoticed_changes().await.iter().map(|path| real.path(path)).collect();
     loop {
         let files = running.files().await;
         watch(&mut watcher, &mut watched, &files, &operator);

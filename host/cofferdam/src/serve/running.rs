@@ -19,7 +19,7 @@ use super::{ServeOptions, ServedState};
 use crate::Operator;
 use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
-use crate::servers::{self, News};
+use crate::servers::{self, ChangeSignal};
 
 /// Time to wait after a change of one server for changes of others.
 const QUIET: Duration = Duration::from_millis(50);
@@ -34,7 +34,7 @@ pub(super) struct RunningService {
     pub(super) options: ServeOptions,
     offering: Mutex<ServedState>,
     /// Fires when remote servers have changed.
-    news: News,
+    news: ChangeSignal,
     /// Permissions that the operator could grant, by plugin. Behind a separate lock because every
     /// call reads them.
     missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
@@ -47,7 +47,7 @@ impl RunningService {
         engine: Engine,
         options: ServeOptions,
         offering: ServedState,
-        news: News,
+        news: ChangeSignal,
         operator: Operator,
     ) -> Self {
         let missing = SyncMutex::new(offering.missing());
@@ -122,7 +122,7 @@ impl RunningService {
     }
 
     /// Returns the files that changed after they were read and before they were watched.
-    pub(super) async fn changed_unseen(&self) -> Vec<PathBuf> {
+    pub(super) async fn unnoticed_changes(&self) -> Vec<PathBuf> {
         self.offering.lock().await.changed()
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RunningService, ServedState, follow};
 use crate::error::Context as _;
 use crate::loading::Loader;
-use crate::servers::News;
+use crate::servers::ChangeSignal;
 use crate::{Error, FirstBuild, Operator, Result, Selection};
 
 /// Maximum time to wait for a compiler to stop when the server ends.
@@ -65,7 +65,7 @@ impl Service {
     /// Returns an error if the selection or its configuration is invalid, or if a plugin could
     /// write a file that controls its grants.
     pub async fn start(engine: Engine, options: ServeOptions, operator: Operator) -> Result<Self> {
-        let news = News::default();
+        let news = ChangeSignal::default();
         let (offering, loader) =
             Box::pin(ServedState::start(&engine, &options, None, &news, &operator)).await?;
         offering.unavailable().for_each(|plugin| plugin.note(&operator));

@@ -132,7 +132,7 @@ impl ToolSource for SkillPrompts {
         let skill = call.tool.name.as_str().strip_prefix(PROMPT_TOOL).unwrap_or_default();
         let outcome = tokio::select! {
             biased;
-            () = context.given_up() => Outcome::Cancelled,
+            () = context.cancelled() => Outcome::Cancelled,
             loaded = self.tools.loaded(skill) => match loaded {
                 Some(text) => Outcome::Ok(Output::Value(text.into())),
                 None => Outcome::Error(ToolError::host("SkillNotFound")),

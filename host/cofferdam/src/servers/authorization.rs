@@ -69,18 +69,18 @@ fn browser(file: &ConfigFile, name: &str, operator: &Operator) -> Arc<dyn Browse
         }));
     }
     let config = file.path.display();
-    Arc::new(Nobody {
+    Arc::new(NoBrowser {
         what_to_do: format!("log in once with: cofferdam mcp login {name} --config {config}"),
     })
 }
 
 /// Browser for hosts whose operator cannot log in. Returns instructions as an error.
-struct Nobody {
+struct NoBrowser {
     what_to_do: String,
 }
 
 #[async_trait]
-impl Browser for Nobody {
+impl Browser for NoBrowser {
     async fn redirect_uri(&self) -> Result<String, String> {
         Err(self.what_to_do.clone())
     }

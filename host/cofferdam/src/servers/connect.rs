@@ -63,7 +63,7 @@ impl ConnectOutcome {
                     pins.config().display()
                 ));
             }
-            if !operator.yes_later("Accept the change?").await {
+            if !operator.confirm_async("Accept the change?").await {
                 pins.tell();
                 continue;
             }

@@ -29,7 +29,7 @@ const ATTEMPTS: Backoff = Backoff {
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Fires when a server has connected, or its offer has changed.
-pub type News = Arc<Notify>;
+pub type ChangeSignal = Arc<Notify>;
 
 /// A supervised server. Dropping it ends the attempts to connect; a connection ends when its last
 /// user drops it.
@@ -46,14 +46,19 @@ pub struct SupervisedServer {
 }
 
 impl SupervisedServer {
-    fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News, operator: Operator) -> Self {
+    fn start(
+        spec: ServerSpec,
+        places: Arc<Semaphore>,
+        news: ChangeSignal,
+        operator: Operator,
+    ) -> Self {
         let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
         let call_wait = spec.settings.call_wait;
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
         let (stopped, work) =
-            (stop.clone(), keep(spec, places, Arc::clone(&server), first, news, operator));
+            (stop.clone(), supervise(spec, places, Arc::clone(&server), first, news, operator));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
         Self { name, table, call_wait, server, pins, tried, _stop: stop.drop_guard() }
     }
@@ -87,7 +92,7 @@ impl SupervisedServer {
 pub fn start_all(
     specs: Vec<ServerSpec>,
     before: &[Arc<SupervisedServer>],
-    news: &News,
+    news: &ChangeSignal,
     operator: &Operator,
 ) -> Vec<Arc<SupervisedServer>> {
     let places = Arc::new(Semaphore::new(CONNECTING_MAX));
@@ -121,12 +126,12 @@ pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
 }
 
 /// Connects, retrying until it succeeds, and then announces changes until the connection ends.
-async fn keep(
+async fn supervise(
     spec: ServerSpec,
     places: Arc<Semaphore>,
     slot: Arc<Mutex<Option<Arc<RemoteServer>>>>,
     first: watch::Sender<bool>,
-    news: News,
+    news: ChangeSignal,
     operator: Operator,
 ) {
     let mut attempts = 0_u32;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use cofferdam_mcp::client::{LeftOut, Review, Statements};
+use cofferdam_mcp::client::{IgnoredStatements, Review, Statements};
 
 use crate::Operator;
 use crate::difference::DefinitionDiff;
@@ -35,7 +35,7 @@ struct PinState {
 /// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerChange {
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: IgnoredStatements,
     /// Difference of the statements, for the operator.
     pub difference: DefinitionDiff,
     /// Current statements of the server.
@@ -114,11 +114,11 @@ impl ServerPins {
 }
 
 impl Review for ServerPins {
-    fn left_out(&self, statements: &Statements) -> LeftOut {
+    fn left_out(&self, statements: &Statements) -> IgnoredStatements {
         let seen = written(&self.config);
         let change = self.compare(statements).unwrap_or_else(|error| {
             // The accepted state is unknown, so everything is left out.
-            let everything = LeftOut {
+            let everything = IgnoredStatements {
                 instructions: statements.instructions.is_some(),
                 tools: statements.tools.keys().cloned().collect(),
                 prompts: statements.prompts.keys().cloned().collect(),
@@ -140,7 +140,7 @@ fn written(config: &Path) -> Option<SystemTime> {
 }
 
 /// Returns the names of everything that is left out, in one line.
-pub(crate) fn names(left_out: &LeftOut) -> String {
+pub(crate) fn names(left_out: &IgnoredStatements) -> String {
     let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
     let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));
     let resources =

@@ -18,7 +18,7 @@ use http::{HeaderName, HeaderValue};
 use super::authorization;
 use super::pins::ServerPins;
 use crate::Operator;
-use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, Wrong};
+use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, SpannedMessage};
 use crate::granting::{ValueReader, Values};
 
 /// A selected server before it is connected.
@@ -69,7 +69,7 @@ pub fn of_name(
     if table.limits.connect_ms_max == 0 || table.limits.wall_ms_max == 0 {
         return Err(in_table("a limit of 0 lets no call succeed".to_owned()).into());
     }
-    let wrong = |(span, message): Wrong| file.error(span, message);
+    let wrong = |(span, message): SpannedMessage| file.error(span, message);
     let mut reader = ValueReader::new(file, "servers", name, values);
     let endpoint = match (&table.command, &table.url) {
         (Some(_), None) => ServerEndpoint::Command(command(file, table, &mut reader)?),

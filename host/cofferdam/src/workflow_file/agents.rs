@@ -121,7 +121,7 @@ fn text(file: &WorkflowFile, text: &str) -> Result<String> {
 }
 
 /// Returns an agent that cannot be run, for checking or drawing a graph.
-pub(super) fn stand_in(id: &str) -> Result<Agent> {
+pub(super) fn placeholder_agent(id: &str) -> Result<Agent> {
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
     Agent::builder(model).name(id).build().map_err(|error| Error::invalid(error.to_string()))
 }

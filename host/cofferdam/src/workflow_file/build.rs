@@ -13,7 +13,7 @@ use cofferdam_workflow::{
 };
 
 use super::WorkflowFile;
-use super::person::Person;
+use super::person::UserExecutor;
 
 /// Maximum number of supersteps, if the command line sets it.
 pub(super) type MaxIterations = Option<u64>;
@@ -41,7 +41,7 @@ pub(super) fn workflow(
     match &file.definition.orchestration {
         Some(orchestration) => {
             let at = orchestration.referenced;
-            check_alone(file, at)?;
+            check_has_one_form(file, at)?;
             let table = &orchestration.value.0;
             let built =
                 OrchestrationBuilder { file, table, at, agent: &agent, max_iterations }.build()?;
@@ -53,7 +53,7 @@ pub(super) fn workflow(
 
 /// Returns an error if the file has an orchestration and a graph of its own: an orchestration
 /// defines its edges itself.
-fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
+fn check_has_one_form(file: &WorkflowFile, at: Location) -> Result<()> {
     let definition = &file.definition;
     let has_graph = definition.start.is_some()
         || !definition.edges.is_empty()
@@ -114,7 +114,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
                     Some(selector) => {
                         GroupChat::new(agents, AgentSelector::new(self.one(selector)?))
                     }
-                    None => GroupChat::new(agents, selector_fn(in_turn(ids.len()))),
+                    None => GroupChat::new(agents, selector_fn(round_robin(ids.len()))),
                 };
                 if let Some(rounds) = self.table.max_rounds {
                     chat = chat.max_rounds(rounds);
@@ -206,7 +206,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
 }
 
 /// Selects participants in turn: the number of answers in the chat determines the next one.
-fn in_turn(count: usize) -> impl Fn(&[cofferdam_agent::Message], &[String]) -> Option<String> {
+fn round_robin(count: usize) -> impl Fn(&[cofferdam_agent::Message], &[String]) -> Option<String> {
     move |chat, participants| {
         let answers =
             chat.iter().filter(|message| message.extra.contains_key("author_name")).count();
@@ -233,7 +233,7 @@ fn graph(
         builder = builder.executor(AgentExecutor::new(id, agent(id)?));
     }
     for (id, table) in &definition.people.0 {
-        builder = builder.executor(Person::new(id, table));
+        builder = builder.executor(UserExecutor::new(id, table));
     }
     let only = definition
         .agents

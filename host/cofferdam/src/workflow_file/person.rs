@@ -2,16 +2,16 @@
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
-use cofferdam_workflow::definition::{PersonDefinition, PersonPasses};
+use cofferdam_workflow::definition::{PersonDefinition, UserForwards};
 use cofferdam_workflow::{Executor, MessageType, Payload, Step, UserRequest};
 
 /// Asks the user about each message. Sends on the answer, or the message if the answer is yes.
-pub(super) struct Person {
+pub(super) struct UserExecutor {
     id: String,
     table: PersonDefinition,
 }
 
-impl Person {
+impl UserExecutor {
     pub(super) fn new(id: &str, table: &PersonDefinition) -> Self {
         Self { id: id.to_owned(), table: table.clone() }
     }
@@ -23,19 +23,19 @@ pub fn is_yes(answer: &str) -> bool {
 }
 
 #[async_trait]
-impl Executor for Person {
+impl Executor for UserExecutor {
     fn id(&self) -> &str {
         &self.id
     }
 
     fn kind(&self) -> &str {
         match self.table.passes {
-            PersonPasses::Answer => "person/answer",
-            PersonPasses::Message => "person/message",
+            UserForwards::Answer => "person/answer",
+            UserForwards::Message => "person/message",
         }
     }
 
-    fn takes(&self) -> Vec<MessageType> {
+    fn accepts(&self) -> Vec<MessageType> {
         vec![MessageType::Text, MessageType::list(MessageType::Text)]
     }
 
@@ -50,14 +50,14 @@ impl Executor for Person {
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
         let text = match message.read::<Vec<String>>() {
             Ok(texts) => texts.join("\n"),
-            Err(_) => message.shown(),
+            Err(_) => message.display_text(),
         };
         let id = step.request(
             Payload::text(format!("{}\n\n{text}", self.table.prompt)),
             MessageType::Text,
         )?;
         // Messages by request id, because several requests may be open at the same time.
-        let mut waiting = step.own().as_object().cloned().unwrap_or_default();
+        let mut waiting = step.executor_state().as_object().cloned().unwrap_or_default();
         waiting.insert(id, text.into());
         Ok(step.set_own(waiting)?)
     }
@@ -68,13 +68,13 @@ impl Executor for Person {
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {
-        let mut waiting = step.own().as_object().cloned().unwrap_or_default();
+        let mut waiting = step.executor_state().as_object().cloned().unwrap_or_default();
         let message = waiting.remove(&request.id).unwrap_or_default();
         step.set_own(waiting)?;
         let sent = match self.table.passes {
-            PersonPasses::Answer => answer,
-            PersonPasses::Message if is_yes(&answer.shown()) => Payload::json(message),
-            PersonPasses::Message => return Ok(()),
+            UserForwards::Answer => answer,
+            UserForwards::Message if is_yes(&answer.display_text()) => Payload::json(message),
+            UserForwards::Message => return Ok(()),
         };
         step.output_payload(sent.clone())?;
         Ok(step.send_payload(sent, None)?)

@@ -128,7 +128,7 @@ fn error_type(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
         trap_type(*trap, limiter)
     } else {
-        untyped(error, stage, limiter)
+        classify_by_origin(error, stage, limiter)
     }
 }
 
@@ -160,7 +160,7 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
 
 /// Classifies an error without its own type by its origin: with guest frames on the stack, a host
 /// function raised it; without, the guest had returned and its result broke the calling convention.
-fn untyped(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
+fn classify_by_origin(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
     match stage {
         // Not the fault of the call: later there may be enough memory.
         CallStage::Instantiate if limiter.refused() == Some(MemoryRefusal::Process) => {

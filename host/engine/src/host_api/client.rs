@@ -11,7 +11,7 @@ mod form;
 
 use std::sync::Arc;
 
-use cofferdam_tool::ask::{Asker, LogLevel, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, LogLevel, Question, QuestionKind};
 use cofferdam_tool::{CallContext, Permission};
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -59,7 +59,7 @@ impl CallerClient {
     }
 
     /// Returns the number of questions that were asked.
-    pub(crate) fn asked(&self) -> u32 {
+    pub(crate) fn question_count(&self) -> u32 {
         u32::try_from(self.asked.len()).unwrap_or(u32::MAX)
     }
 
@@ -128,7 +128,7 @@ impl Host for CallState {
             )));
         };
         let answers = asked.map_err(|_| Error::Failed("the client has gone".to_owned()))?;
-        form::answers(&kinds, answers.map_err(told)?)
+        form::answers(&kinds, answers.map_err(to_guest_error)?)
     }
 
     async fn log(&mut self, level: client::LogLevel, message: String) {
@@ -171,9 +171,9 @@ impl CallState {
     }
 }
 
-fn told(error: NotAsked) -> Error {
+fn to_guest_error(error: AskError) -> Error {
     match error {
-        NotAsked::Unsupported(_) => Error::Unsupported,
+        AskError::Unsupported(_) => Error::Unsupported,
         other => Error::Failed(other.to_string().chars().take(FAILURE_CHARS_MAX).collect()),
     }
 }

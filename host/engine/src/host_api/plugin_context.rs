@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_network::Client;
 use cofferdam_tool::record::PluginIdentity;
-use cofferdam_tool::redact::{Redactor, UnfitSecret};
+use cofferdam_tool::redact::{Redactor, UnusableSecret};
 use cofferdam_tool::{PluginName, ToolName};
 use wasmtime_wasi_config::WasiConfigVariables;
 
@@ -38,7 +38,7 @@ impl PluginContext {
         grants: Grants,
         client: Client,
         tools: impl Iterator<Item = ToolName>,
-    ) -> Result<Self, UnfitSecret> {
+    ) -> Result<Self, UnusableSecret> {
         let redactor = grants.redactor()?;
         let mut config = WasiConfigVariables::new();
         for (key, value) in &grants.config {
@@ -52,7 +52,7 @@ impl PluginContext {
     ///
     /// # Errors
     /// Never fails: without secrets, none can be too short.
-    pub(crate) fn without_grants(name: PluginName, client: Client) -> Result<Self, UnfitSecret> {
+    pub(crate) fn without_grants(name: PluginName, client: Client) -> Result<Self, UnusableSecret> {
         let identity = PluginIdentity { name, digest: "".into() };
         Self::new(identity, Grants::default(), client, std::iter::empty())
     }

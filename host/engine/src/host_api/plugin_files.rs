@@ -62,7 +62,7 @@ impl Host for CallState {
 
     async fn stat(&mut self, store: String, path: String) -> Result<EntryStat, Error> {
         let (overlay, path) = self.directory(&store, &path)?;
-        let stat = overlay.stat(&path).await.map_err(told)?;
+        let stat = overlay.stat(&path).await.map_err(to_guest_error)?;
         Ok(EntryStat { type_: entry_type(stat.kind), size: stat.bytes })
     }
 
@@ -74,10 +74,10 @@ impl Host for CallState {
         length: u64,
     ) -> Result<Vec<u8>, Error> {
         let (overlay, path) = self.file(&store, &path)?;
-        let stat = overlay.stat(&path).await.map_err(told)?;
+        let stat = overlay.stat(&path).await.map_err(to_guest_error)?;
         let length = length.min(stat.bytes.saturating_sub(offset));
-        let _charge = overlay.budget().take(length).map_err(told)?;
-        overlay.read_range(&path, offset, length).await.map_err(told)
+        let _charge = overlay.budget().take(length).map_err(to_guest_error)?;
+        overlay.read_range(&path, offset, length).await.map_err(to_guest_error)
     }
 
     async fn write(
@@ -92,17 +92,17 @@ impl Host for CallState {
             Mode::Create => WriteMode::Create,
             Mode::Replace => WriteMode::Replace,
         };
-        overlay.write(&path, content, mode).await.map_err(told)
+        overlay.write(&path, content, mode).await.map_err(to_guest_error)
     }
 
     async fn delete(&mut self, store: String, path: String) -> Result<(), Error> {
         let (overlay, path) = self.file(&store, &path)?;
-        overlay.delete(&path).await.map_err(told)
+        overlay.delete(&path).await.map_err(to_guest_error)
     }
 
     async fn create_directory(&mut self, store: String, path: String) -> Result<(), Error> {
         let (overlay, path) = self.directory(&store, &path)?;
-        match overlay.create_directory(&path).await.map_err(told)? {
+        match overlay.create_directory(&path).await.map_err(to_guest_error)? {
             MadeDirectory::Created => Ok(()),
             MadeDirectory::Existed => Err(Error::AlreadyExists),
         }
@@ -118,7 +118,7 @@ impl Host for CallState {
         let (overlay, directory) = self.directory(&store, &directory)?;
         let glob =
             Glob::new(glob.as_deref()).map_err(|error| Error::InvalidPattern(error.to_string()))?;
-        let listing = overlay.list(&directory, scope(recursive)).await.map_err(told)?;
+        let listing = overlay.list(&directory, scope(recursive)).await.map_err(to_guest_error)?;
         if listing.is_truncated {
             // An error is better than a partial listing that the guest takes for complete.
             return Err(Error::Limit(
@@ -147,7 +147,7 @@ impl Host for CallState {
             .map_err(|error| Error::InvalidPattern(error.to_string()))?
             .with_scope(scope(query.recursive));
         let store: Arc<dyn FileStore> = Arc::new(overlay);
-        let found = search(&store, &directory, &query).await.map_err(told)?;
+        let found = search(&store, &directory, &query).await.map_err(to_guest_error)?;
         let matches = found.files.into_iter().map(|file| SearchMatch {
             path: file.file_name,
             snippet: file.snippet,
@@ -166,7 +166,7 @@ fn charge(overlay: &Overlay, names: impl Iterator<Item = usize>) -> Result<Charg
     let bytes = names
         .map(|length| ENTRY_BYTES.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
         .sum();
-    overlay.budget().take(bytes).map_err(told)
+    overlay.budget().take(bytes).map_err(to_guest_error)
 }
 
 fn scope(is_recursive: bool) -> Scope {
@@ -182,7 +182,7 @@ fn entry_type(kind: EntryKind) -> EntryType {
 
 /// Converts an error of a store to the guest's error type, with the messages of
 /// `docs/rules/files.md` and without details of the host.
-fn told(error: FileError) -> Error {
+fn to_guest_error(error: FileError) -> Error {
     let text = error.to_string();
     match error {
         FileError::NotFound => Error::NotFound,

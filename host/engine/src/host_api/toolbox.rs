@@ -92,7 +92,7 @@ impl CallState {
 
 impl Host for CallState {
     async fn list_tools(&mut self) -> Vec<types::ToolDefinition> {
-        self.granted_tools().map(|definition| told_definition(definition)).collect()
+        self.granted_tools().map(|definition| to_guest_definition(definition)).collect()
     }
 
     async fn call_tool(
@@ -131,14 +131,14 @@ impl Host for CallState {
         match AbortOnDropHandle::new(runtime.spawn(call)).await {
             Ok(Ok(Completion { outcome, record })) => {
                 self.toolbox.records.push(record);
-                told(outcome)
+                to_guest_result(outcome)
             }
             Ok(Err(RefusedCall::UnknownTool { .. })) => Err(Error::UnknownTool),
             Ok(Err(RefusedCall::InvalidArguments(error))) => {
                 Err(Error::InvalidArguments(error.to_string()))
             }
             Ok(Err(refused)) => {
-                Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string()))))
+                Err(Error::Failed(to_guest_failure(ToolFailure::new(refused.to_string()))))
             }
             Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
         }
@@ -169,10 +169,10 @@ impl CallState {
     }
 }
 
-fn told(outcome: Outcome) -> Result<Vec<Content>, Error> {
+fn to_guest_result(outcome: Outcome) -> Result<Vec<Content>, Error> {
     match outcome {
         Outcome::Ok(output) => Ok(contents(output)),
-        Outcome::Failure(failure) => Err(Error::Failed(told_failure(failure))),
+        Outcome::Failure(failure) => Err(Error::Failed(to_guest_failure(failure))),
         Outcome::Error(error) => Err(Error::Ended(error.type_name().to_owned())),
         _ => Err(Error::Ended("Cancelled".to_owned())),
     }
@@ -207,7 +207,7 @@ fn content(content: ToolContent) -> Option<Content> {
     })
 }
 
-fn told_failure(failure: ToolFailure) -> Failure {
+fn to_guest_failure(failure: ToolFailure) -> Failure {
     Failure {
         value: failure.value.map(|value| value.to_string()),
         message: failure.message,
@@ -216,7 +216,7 @@ fn told_failure(failure: ToolFailure) -> Failure {
     }
 }
 
-fn told_definition(definition: &ToolDefinition) -> types::ToolDefinition {
+fn to_guest_definition(definition: &ToolDefinition) -> types::ToolDefinition {
     let annotations = definition.annotations;
     types::ToolDefinition {
         name: definition.name.to_string(),

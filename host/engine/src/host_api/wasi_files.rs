@@ -89,7 +89,7 @@ impl CallFiles {
             Outcome::Ok(_) => true,
             _ => false,
         };
-        if has_succeeded && context.is_given_up() {
+        if has_succeeded && context.is_cancelled() {
             completion.outcome = Outcome::Cancelled;
         } else if let Some(conflict) = self.transaction.conflict().await {
             let guest_end =

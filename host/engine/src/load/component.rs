@@ -35,7 +35,7 @@ impl Component {
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
-            files: ComponentFiles::look_ambient(&path),
+            files: ComponentFiles::stat_ambient(&path),
             source: ComponentSource::File(path),
             manifest: None,
         }
@@ -67,7 +67,7 @@ impl Component {
     pub fn has_changed(&self) -> Option<bool> {
         let before = self.files?;
         match &self.source {
-            ComponentSource::File(path) => Some(ComponentFiles::look_ambient(path) != Some(before)),
+            ComponentSource::File(path) => Some(ComponentFiles::stat_ambient(path) != Some(before)),
             ComponentSource::Bytes(_) => None,
         }
     }

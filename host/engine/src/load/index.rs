@@ -126,12 +126,12 @@ impl StartupIndex {
             .into_iter()
             .map(|tool| tool.into_definition().map(Arc::new));
         let tools = tools.collect::<Option<Vec<_>>>()?;
-        self.keep(position);
+        self.retain(position);
         Some(tools)
     }
 
     /// Keeps the saved record of the component at `position`.
-    pub(crate) fn keep(&self, position: usize) {
+    pub(crate) fn retain(&self, position: usize) {
         self.set(position, RecordState::Unchanged);
     }
 
@@ -173,7 +173,7 @@ impl StartupIndex {
     pub(crate) fn save(&self) {
         let Some(saved) = &self.saved else { return };
         let Some(bytes) = self.changed_contents(saved) else { return };
-        if let Err(error) = saved.cache.keep(&saved.key, EntryKind::Index, &bytes) {
+        if let Err(error) = saved.cache.insert(&saved.key, EntryKind::Index, &bytes) {
             tracing::warn!(%error, "the index of plugins cannot be written");
         }
     }

@@ -97,7 +97,7 @@ impl<'a> ComponentLoad<'a> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
-        let (asked, icons) = (manifest.asked(), manifest.icons());
+        let (asked, icons) = (manifest.requested(), manifest.icons());
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
             return Ok(ComponentDescription { description, asked, icons, code: None });
@@ -233,7 +233,7 @@ impl<'a> ComponentLoad<'a> {
     /// Stores an entry. If the cache cannot be written, the next start only takes longer.
     fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
         let Some(cache) = &self.engine.cache else { return };
-        if let Err(error) = cache.keep(key, kind, bytes) {
+        if let Err(error) = cache.insert(key, kind, bytes) {
             tracing::warn!(%error, "a cache entry cannot be written");
             self.observer.on_event(LoadEvent::CacheUnwritable);
         }

@@ -26,11 +26,11 @@ pub(super) struct PermissionsTable {
 }
 
 /// Position and message of an error.
-type Wrong = (usize, String);
+type PositionedMessage = (usize, String);
 
 impl PermissionsTable {
     /// Parses all entries.
-    pub(super) fn read(self) -> Result<Permissions, Wrong> {
+    pub(super) fn read(self) -> Result<Permissions, PositionedMessage> {
         let mut permissions = Permissions {
             http: all(&self.http)?,
             sockets: all(&self.sockets)?.into_iter().collect(),
@@ -43,7 +43,8 @@ impl PermissionsTable {
             if name.get_ref() == "*" {
                 permissions.files_any = Some(access);
             } else {
-                let mount = MountName::new(name.get_ref().as_str()).map_err(|e| wrong(&name, e))?;
+                let mount =
+                    MountName::new(name.get_ref().as_str()).map_err(|e| positioned(&name, e))?;
                 permissions.files.insert(mount, access);
             }
         }
@@ -51,23 +52,26 @@ impl PermissionsTable {
         permissions.config = names(&self.config, "config")?;
         permissions.secrets = names(&self.secrets, "secret")?;
         for name in &self.tools {
-            let tool = ToolName::new(name.get_ref().as_str()).map_err(|e| wrong(name, e))?;
+            let tool = ToolName::new(name.get_ref().as_str()).map_err(|e| positioned(name, e))?;
             permissions.tools.insert(tool);
         }
         Ok(permissions)
     }
 }
 
-fn wrong<T: Display>(value: &Spanned<String>, reason: T) -> Wrong {
+fn positioned<T: Display>(value: &Spanned<String>, reason: T) -> PositionedMessage {
     (value.span().start, format!("`{}` {reason}", value.get_ref()))
 }
 
-fn all<T: FromStr<Err: Display>>(texts: &[Spanned<String>]) -> Result<Vec<T>, Wrong> {
-    texts.iter().map(|text| text.get_ref().parse().map_err(|error| wrong(text, error))).collect()
+fn all<T: FromStr<Err: Display>>(texts: &[Spanned<String>]) -> Result<Vec<T>, PositionedMessage> {
+    texts
+        .iter()
+        .map(|text| text.get_ref().parse().map_err(|error| positioned(text, error)))
+        .collect()
 }
 
 /// Checks names by the rules of one kind of permission.
-fn names(texts: &[Spanned<String>], kind: &str) -> Result<BTreeSet<String>, Wrong> {
+fn names(texts: &[Spanned<String>], kind: &str) -> Result<BTreeSet<String>, PositionedMessage> {
     let mut names = BTreeSet::new();
     for text in texts {
         match format!("{kind}:{}", text.get_ref()).parse() {

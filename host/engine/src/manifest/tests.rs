@@ -31,7 +31,8 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn a_manifest_asks() {
-    let RequestedPermissions::Stated(asked) = Manifest::parse(Some(FULL), None).unwrap().asked()
+    let RequestedPermissions::Stated(asked) =
+        Manifest::parse(Some(FULL), None).unwrap().requested()
     else {
         panic!("stated")
     };
@@ -53,23 +54,26 @@ fn a_manifest_asks() {
 fn a_table_of_the_file_takes_the_place_of_the_one_inside() {
     let beside = "[permissions]\nenv = [\"LANG\"]\n";
     let RequestedPermissions::Stated(asked) =
-        Manifest::parse(Some(beside), Some(FULL)).unwrap().asked()
+        Manifest::parse(Some(beside), Some(FULL)).unwrap().requested()
     else {
         panic!("stated")
     };
     assert!(asked.http.is_empty() && asked.env.contains("LANG"));
     assert_eq!(asked.limits.wall_ms_max, Some(5000), "limits are a table of their own");
     let only_words = Manifest::parse(Some("[tools.u]\ntitle = \"U\"\n"), Some(FULL)).unwrap();
-    assert!(matches!(only_words.asked(), RequestedPermissions::Stated(_)));
+    assert!(matches!(only_words.requested(), RequestedPermissions::Stated(_)));
     assert!(only_words.tool("u").is_some() && only_words.tool("t").is_some());
 }
 
 #[test]
 fn limits_without_permissions_only_lower_limits() {
-    let asked = Manifest::parse(None, Some("[limits]\nwall-ms-max = 5\n")).unwrap().asked();
+    let asked = Manifest::parse(None, Some("[limits]\nwall-ms-max = 5\n")).unwrap().requested();
     let granted = asked.granted_of(&Policy::default());
     assert_eq!(granted.policy.limits, Limits { wall_ms_max: 5, ..Limits::default() });
-    assert_eq!(Manifest::parse(None, Some("")).unwrap().asked(), RequestedPermissions::Unstated);
+    assert_eq!(
+        Manifest::parse(None, Some("")).unwrap().requested(),
+        RequestedPermissions::Unstated
+    );
 }
 
 #[test]

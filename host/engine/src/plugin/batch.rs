@@ -179,7 +179,7 @@ impl Engine {
         let record = record.filter(|record| record.is_counting == is_counting);
         let Some(parts) = record.and_then(PluginParts::from_record) else { return Ok(None) };
         self.check_mounts(&options.grants)?;
-        index.keep(position);
+        index.retain(position);
         Plugin::new(self, component, options.clone(), parts).map(Some)
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_tool::declaration::{Declaration, KeptTool, check_declarations};
-use cofferdam_tool::permission::KeptAsked;
+use cofferdam_tool::declaration::{Declaration, SerializedTool, check_declarations};
+use cofferdam_tool::permission::SerializedPermissions;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::{Limits, PluginName, ToolDefinition};
 
@@ -135,9 +135,11 @@ impl LoadedComponent {
             digest: self.digest,
             component_bytes: description.component_bytes,
             imports: description.imports.join("\n"),
-            asked: KeptAsked::new(asked)?,
+            asked: SerializedPermissions::new(asked)?,
             icons: icons.clone(),
-            tools: tools.map(|(declaration, tool)| KeptTool::new(declaration, tool)).collect(),
+            tools: tools
+                .map(|(declaration, tool)| SerializedTool::new(declaration, tool))
+                .collect(),
         })
     }
 
@@ -165,7 +167,7 @@ impl PluginParts {
             digest: record.digest,
             facts: Facts { component_bytes: record.component_bytes, imports: record.imports },
             definitions: tools.collect::<Option<_>>()?,
-            asked: record.asked.to_asked()?,
+            asked: record.asked.to_requested()?,
             icons: record.icons,
             code: None,
         })

@@ -75,7 +75,7 @@ impl CpuMeter {
     }
 
     /// Returns true if the next call of the same tool should start in the CPU pool.
-    pub(crate) fn used_much(&self) -> bool {
+    pub(crate) fn prefers_cpu_pool(&self) -> bool {
         self.used() > STARTS_IN_PLACE_MAX
     }
 

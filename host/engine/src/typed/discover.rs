@@ -26,7 +26,7 @@ const LEVELS_MAX: usize = 60;
 /// Error for an exported function that cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("exports the function `{function}`, which cannot be a tool: {reason}")]
-pub struct UnfitFunction {
+pub struct UnsupportedFunction {
     /// Name of the function as written in the component, after its interface and a `#` if it has
     /// one.
     pub function: String,
@@ -43,7 +43,7 @@ pub(crate) fn is_protocol(export: &str) -> bool {
 /// Returns true for the function `exports#init`, which componentize-py calls when it builds a
 /// component and leaves in it. Calling it again is useless. Its parameter names distinguish it from
 /// a function of the author.
-fn is_left_over(interface: &str, function: &str, ty: &ComponentFunc) -> bool {
+fn is_runtime_export(interface: &str, function: &str, ty: &ComponentFunc) -> bool {
     interface == "exports"
         && function == "init"
         && ty.params().map(|(name, _)| name).eq(["app-name", "symbols", "stub-wasi"])
@@ -94,7 +94,7 @@ fn find(component: &Component) -> Vec<ExportedFunction> {
             ComponentItem::ComponentInstance(interface) => {
                 for (name, item) in interface.exports(engine) {
                     let ComponentItem::ComponentFunc(ty) = item.ty else { continue };
-                    if is_left_over(export, name, &ty) {
+                    if is_runtime_export(export, name, &ty) {
                         continue;
                     }
                     let Some(export_index) = component.get_export_index(Some(&index), name) else {
@@ -119,12 +119,12 @@ fn plan(
     builder: &mut Builder<'_>,
     found: ExportedFunction,
     tool: String,
-) -> Result<Function, UnfitFunction> {
+) -> Result<Function, UnsupportedFunction> {
     let written = match &found.interface {
         Some(interface) => format!("{interface}#{}", found.name),
         None => found.name.clone(),
     };
-    let unfit = |reason| UnfitFunction { function: written.clone(), reason };
+    let unfit = |reason| UnsupportedFunction { function: written.clone(), reason };
     if found.name.starts_with('[') {
         return Err(unfit("it belongs to a resource, and a call cannot hold one".to_owned()));
     }

@@ -16,8 +16,8 @@ use super::fault::CommitStep;
 use super::publish::{flush_all, flush_names, rename_exclusive};
 use super::record::{Arrival, ArrivalSource, CommitRecord, Departure, Phase, Removal, state};
 use super::staging::FLUSHED_SINGLY_MAX;
-use super::tree::{ReachedDepth, Tree, TreeNode, look};
-use crate::changes::blame;
+use super::tree::{ReachedDepth, Tree, TreeNode, lookup};
+use crate::changes::at_path;
 use crate::{FileError, StorePath};
 
 /// Maximum number of attempts to roll back a commit, and the pause between them.
@@ -47,7 +47,7 @@ impl<'t> Commit<'t> {
             Phase::Unfill | Phase::Unvacate => Ok(()),
         };
         if made.is_err() || matches!(self.phase, Phase::Unfill | Phase::Unvacate) {
-            self.undo_again_and_again()?;
+            self.undo_with_retries()?;
         }
         drop(alone);
         self.flush();
@@ -79,7 +79,7 @@ impl<'t> Commit<'t> {
 
     /// Rolls back, with several attempts, because another program that renames things in the store
     /// may be in the way for a moment.
-    fn undo_again_and_again(&mut self) -> Result<(), FileError> {
+    fn undo_with_retries(&mut self) -> Result<(), FileError> {
         let mut undone = self.undo();
         for _ in 1..UNDONE_MAX {
             match &undone {
@@ -175,7 +175,7 @@ impl<'t> Commit<'t> {
         self.tree.faults.point(CommitStep::Fill)?;
         // If it could not get a second name, it is already gone.
         if let Some(replaced) = coming.replaces.and_then(|number| self.record.leaving.get(number))
-            && !matches!(look(&parent, leaf)?, TreeNode::Missing)
+            && !matches!(lookup(&parent, leaf)?, TreeNode::Missing)
         {
             require_same(&parent, leaf, replaced)?;
         }
@@ -206,7 +206,7 @@ impl<'t> Commit<'t> {
             }
             return Ok(());
         }
-        match look(&parent, leaf)? {
+        match lookup(&parent, leaf)? {
             TreeNode::Missing => Ok(()),
             // A directory stays if another program has put something into it.
             TreeNode::Directory(_) if coming.from == ArrivalSource::Staged => match parent
@@ -226,7 +226,8 @@ impl<'t> Commit<'t> {
         }
         let (parent, leaf) = leaving.path.split().ok_or(FileError::Root)?;
         let parent = self.tree.existing_directory(&parent)?;
-        if leaving.end == Removal::Replaced && !matches!(look(&parent, leaf)?, TreeNode::Missing) {
+        if leaving.end == Removal::Replaced && !matches!(lookup(&parent, leaf)?, TreeNode::Missing)
+        {
             return Ok(());
         }
         self.tree.faults.point(CommitStep::Unvacate)?;
@@ -234,7 +235,7 @@ impl<'t> Commit<'t> {
     }
 
     fn holds(&self, name: &str) -> io::Result<bool> {
-        Ok(!matches!(look(&self.directory, name)?, TreeNode::Missing))
+        Ok(!matches!(lookup(&self.directory, name)?, TreeNode::Missing))
     }
 
     /// Makes the changed names durable, in all directories that have some.
@@ -272,7 +273,7 @@ fn source_name(number: usize, coming: &Arrival) -> String {
 
 /// Fails unless `name` is the file or directory that is expected to leave.
 fn require_same(directory: &Dir, name: &str, leaving: &Departure) -> Result<(), FileError> {
-    match look(directory, name)? {
+    match lookup(directory, name)? {
         TreeNode::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => {
             Ok(())
         }
@@ -302,11 +303,11 @@ fn explain(error: FileError, path: &StorePath) -> FileError {
             FileError::MountPoint
         }
         FileError::Host(failure) => match failure.kind() {
-            io::ErrorKind::AlreadyExists => blame(FileError::AlreadyExists, path),
-            io::ErrorKind::NotFound => blame(FileError::NotFound, path),
-            io::ErrorKind::DirectoryNotEmpty => blame(FileError::NotEmpty, path),
+            io::ErrorKind::AlreadyExists => at_path(FileError::AlreadyExists, path),
+            io::ErrorKind::NotFound => at_path(FileError::NotFound, path),
+            io::ErrorKind::DirectoryNotEmpty => at_path(FileError::NotEmpty, path),
             _ => error,
         },
-        _ => blame(error, path),
+        _ => at_path(error, path),
     }
 }

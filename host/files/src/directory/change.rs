@@ -6,7 +6,7 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, Metadata};
 
 use super::publish::{flush_names, publish};
-use super::tree::{ReachedDepth, Tree, TreeNode, look};
+use super::tree::{ReachedDepth, Tree, TreeNode, lookup};
 use crate::content::FileContent;
 use crate::ledger::UsageLedger;
 use crate::quota::UsageChange;
@@ -60,7 +60,7 @@ impl Tree {
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::NotFound)?;
         let directory = self.existing_directory(&parent)?;
-        let metadata = match look(&directory, name)? {
+        let metadata = match lookup(&directory, name)? {
             TreeNode::File(metadata) => metadata,
             TreeNode::Link => return Err(FileError::Link),
             TreeNode::Missing | TreeNode::Directory(_) | TreeNode::Special => {
@@ -122,7 +122,7 @@ impl Tree {
 
 /// Returns the file that writing `name` replaces, if any.
 fn writable(directory: &Dir, name: &str, mode: WriteMode) -> Result<Option<Metadata>, FileError> {
-    match (look(directory, name)?, mode) {
+    match (lookup(directory, name)?, mode) {
         (TreeNode::Missing, _) => Ok(None),
         (TreeNode::File(metadata), WriteMode::Replace) => Ok(Some(metadata)),
         (TreeNode::File(_), WriteMode::Create) => Err(FileError::AlreadyExists),

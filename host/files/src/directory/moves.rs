@@ -6,7 +6,7 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use super::publish::flush_names;
-use super::tree::{ReachedDepth, Tree, TreeNode, look};
+use super::tree::{ReachedDepth, Tree, TreeNode, lookup};
 use super::walk::WalkEntry;
 use crate::ledger::UsageLedger;
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
@@ -19,7 +19,7 @@ impl Tree {
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::Root)?;
         let directory = self.existing_directory(&parent)?;
-        match look(&directory, name)? {
+        match lookup(&directory, name)? {
             TreeNode::Directory(_) => {}
             TreeNode::File(_) => return Err(FileError::NotDirectory),
             TreeNode::Link => return Err(FileError::Link),
@@ -44,7 +44,7 @@ impl Tree {
     ) -> Result<(), FileError> {
         let (parent, name) = from.split().ok_or(FileError::Root)?;
         let source = self.existing_directory(&parent)?;
-        let moved = match look(&source, name)? {
+        let moved = match lookup(&source, name)? {
             TreeNode::File(_) => EntryKind::File,
             TreeNode::Directory(_) => EntryKind::Directory,
             TreeNode::Link => return Err(FileError::Link),
@@ -108,7 +108,7 @@ fn replaceable(
     directory: &Dir,
     name: &str,
 ) -> Result<Option<TreeNode>, FileError> {
-    match (moved, look(directory, name)?) {
+    match (moved, lookup(directory, name)?) {
         (_, TreeNode::Missing) => Ok(None),
         (_, TreeNode::Link) => Err(FileError::Link),
         (_, TreeNode::Special) => Err(FileError::Special),

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::nameless;
-use super::tree::{TreeNode, look};
+use super::tree::{TreeNode, lookup};
 use crate::WriteMode;
 use crate::content::FileContent;
 use crate::path::RESERVED_PREFIX;
@@ -193,12 +193,12 @@ fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
 pub(super) fn rename_exclusive(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
     match rename_unless_taken(source, from, target, to) {
         Some(result) => result,
-        None => look_and_rename(source, from, target, to),
+        None => check_and_rename(source, from, target, to),
     }
 }
 
-fn look_and_rename(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
-    match look(target, to)? {
+fn check_and_rename(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
+    match lookup(target, to)? {
         TreeNode::Missing => source.rename(from, target, to),
         _ => Err(io::ErrorKind::AlreadyExists.into()),
     }
@@ -273,7 +273,7 @@ mod tests {
             publish_exclusive,
             link_exclusive,
             |directory, from, to| rename_exclusive(directory, from, directory, to),
-            |directory, from, to| look_and_rename(directory, from, directory, to),
+            |directory, from, to| check_and_rename(directory, from, directory, to),
         ];
         for rename in ways {
             directory.write("taken", "old").unwrap();

@@ -16,23 +16,23 @@ use super::fault::CommitStep;
 use super::publish::temporary_name;
 use super::record::CommitRecord;
 use super::staging::COMMIT;
-use super::tree::{Tree, TreeNode, look};
+use super::tree::{Tree, TreeNode, lookup};
 use super::walk::Kind;
 use crate::FileError;
 
 impl Tree {
     /// Returns whether a commit has left something to be done. Costs one lookup.
     pub(super) fn has_unfinished_commit(&self) -> io::Result<bool> {
-        Ok(!matches!(look(&self.root, COMMIT)?, TreeNode::Missing))
+        Ok(!matches!(lookup(&self.root, COMMIT)?, TreeNode::Missing))
     }
 
     /// Finishes an interrupted commit: makes all of its changes or rolls all of them back. The
     /// caller must hold the lock of the directory. Returns whether there was such a commit.
     pub(super) fn recover(&self) -> Result<bool, FileError> {
-        let directory = match look(&self.root, COMMIT)? {
+        let directory = match lookup(&self.root, COMMIT)? {
             TreeNode::Missing => return Ok(false),
             TreeNode::Directory(metadata) => {
-                self.require_ours(&metadata)?;
+                self.require_owner(&metadata)?;
                 self.root.open_dir_nofollow(COMMIT)?
             }
             // No commit creates this.
@@ -94,7 +94,7 @@ impl Tree {
     }
 
     #[cfg(unix)]
-    fn require_ours(&self, metadata: &Metadata) -> Result<(), FileError> {
+    fn require_owner(&self, metadata: &Metadata) -> Result<(), FileError> {
         use cap_std::fs::MetadataExt as _;
         let is_trusted = metadata.uid() == rustix::process::geteuid().as_raw()
             || metadata.uid() == self.root.dir_metadata()?.uid();
@@ -111,7 +111,7 @@ impl Tree {
         clippy::unnecessary_wraps,
         reason = "owners are looked at on Unix only"
     )]
-    fn require_ours(&self, _: &Metadata) -> Result<(), FileError> {
+    fn require_owner(&self, _: &Metadata) -> Result<(), FileError> {
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use super::apply::Commit;
 use super::fault::CommitStep;
 use super::publish::{PublishedFile, flush_all, flush_names};
 use super::record::{Arrival, ArrivalSource, CommitRecord, Departure, Phase, Removal, state};
-use super::tree::{Tree, TreeNode, look};
-use crate::changes::{NewContent, RemovedPath, blame};
+use super::tree::{Tree, TreeNode, lookup};
+use crate::changes::{NewContent, RemovedPath, at_path};
 use crate::content::FileContent;
 use crate::{Changes, FileError, StorePath};
 
@@ -139,12 +139,14 @@ impl StagingArea<'_> {
 
     fn leaving(&self, path: &StorePath, end: Removal) -> Result<Departure, FileError> {
         let (parent, name) = path.split().ok_or(FileError::Root)?;
-        let parent = self.tree.existing_directory(&parent).map_err(|error| blame(error, path))?;
-        let (metadata, is_directory) = match look(&parent, name)? {
+        let parent = self.tree.existing_directory(&parent).map_err(|error| at_path(error, path))?;
+        let (metadata, is_directory) = match lookup(&parent, name)? {
             TreeNode::File(metadata) => (metadata, false),
             TreeNode::Directory(metadata) => (metadata, true),
             TreeNode::Link => return Err(FileError::Link),
-            TreeNode::Missing | TreeNode::Special => return Err(blame(FileError::NotFound, path)),
+            TreeNode::Missing | TreeNode::Special => {
+                return Err(at_path(FileError::NotFound, path));
+            }
         };
         Ok(Departure { path: path.clone(), is_directory, end, state: state(&metadata) })
     }
@@ -197,7 +199,7 @@ impl StagingArea<'_> {
     /// Returns the file whose permissions a new one gets.
     fn permissions(&self, path: Option<&StorePath>) -> Result<Option<Metadata>, FileError> {
         let Some((parent, name)) = path.and_then(StorePath::split) else { return Ok(None) };
-        match look(&self.tree.existing_directory(&parent)?, name)? {
+        match lookup(&self.tree.existing_directory(&parent)?, name)? {
             TreeNode::File(metadata) => Ok(Some(metadata)),
             _ => Ok(None),
         }

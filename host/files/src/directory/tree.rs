@@ -12,7 +12,7 @@ use super::turn::{DirectoryLock, Turns};
 use super::walk::{Kind, WalkEntry};
 use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;
-use crate::{FileError, Listing, ListingEntry, NotShown, Scope, Stat, StorePath, Version};
+use crate::{FileError, Listing, ListingEntry, OmittedNames, Scope, Stat, StorePath, Version};
 
 /// Maximum number of attempts to open an entry that changes between two lookups.
 const LOOKS_MAX: usize = 8;
@@ -89,7 +89,7 @@ impl Tree {
     pub(super) fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
         let Some((parent, name)) = path.split() else { return Ok(Some(Stat::ROOT)) };
         let ReachedDepth::Directory(directory) = self.descend(&parent)? else { return Ok(None) };
-        match look(&directory, name)? {
+        match lookup(&directory, name)? {
             TreeNode::File(metadata) => {
                 let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
                 Ok(Some(Stat::file(metadata.len(), modified, file_version(&metadata))))
@@ -135,7 +135,7 @@ impl Tree {
             return Ok(Listing::default());
         };
         let (mut entries, mut hides_entries, mut not_shown) =
-            (Vec::new(), false, NotShown::default());
+            (Vec::new(), false, OmittedNames::default());
         let is_complete = self.walk(
             (path, directory),
             scope,
@@ -207,7 +207,7 @@ impl Tree {
 }
 
 /// Looks up `name` in `directory`, without following links.
-pub(super) fn look(directory: &Dir, name: &str) -> io::Result<TreeNode> {
+pub(super) fn lookup(directory: &Dir, name: &str) -> io::Result<TreeNode> {
     let metadata = match directory.symlink_metadata(name) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TreeNode::Missing),
@@ -272,7 +272,7 @@ impl Kind {
 
 /// Fails unless `name` is a regular file.
 fn require_file(directory: &Dir, name: &str) -> Result<(), FileError> {
-    match look(directory, name)? {
+    match lookup(directory, name)? {
         TreeNode::File(_) => Ok(()),
         TreeNode::Link => Err(FileError::Link),
         TreeNode::Missing | TreeNode::Directory(_) | TreeNode::Special => Err(FileError::NotFound),
@@ -294,7 +294,7 @@ fn enter(parent: &Dir, name: &str) -> Result<EnterResult, FileError> {
             Ok(directory) => return Ok(EnterResult::Directory(directory)),
             Err(error) => error,
         };
-        match look(parent, name)? {
+        match lookup(parent, name)? {
             TreeNode::Missing => return Ok(EnterResult::Missing),
             TreeNode::Link => return Err(FileError::Link),
             TreeNode::File(_) | TreeNode::Special => return Ok(EnterResult::NotDirectory),

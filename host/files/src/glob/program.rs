@@ -28,7 +28,7 @@ pub(super) enum Instruction {
 /// `**`: they are if the pattern on this path began a segment right before them and ends it right
 /// after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SegmentState {
     /// The pattern is at the start of a segment.
     SegmentStart,
     /// One star since the start of the segment, which has matched nothing.
@@ -45,7 +45,7 @@ enum Way {
 /// Number of variants of [`Way`].
 const WAYS: usize = 5;
 
-type State = (usize, Way);
+type State = (usize, SegmentState);
 
 /// A compiled pattern.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,7 @@ impl Program {
     /// Returns whether the whole of `name` matches.
     pub(super) fn matches(&self, name: impl Iterator<Item = char>) -> bool {
         let mut states = States::new(self.0.len());
-        self.enter(&mut states, (0, Way::SegmentStart));
+        self.enter(&mut states, (0, SegmentState::SegmentStart));
         let mut next = States::new(self.0.len());
         for c in name {
             next.clear();
@@ -115,16 +115,18 @@ impl Program {
             }
             (Some(Instruction::Jump(target)), _) => pending.push((*target, way)),
             // A `**` may match no segment at all; then its separator matches nothing, too.
-            (Some(Instruction::Separator), Way::TwoStars) => {
-                pending.push((next, Way::SegmentStart))
+            (Some(Instruction::Separator), SegmentState::TwoStars) => {
+                pending.push((next, SegmentState::SegmentStart))
             }
-            (Some(Instruction::Star), Way::SegmentStart) => {
-                pending.extend([(next, Way::Inside), (next, Way::OneStar)]);
+            (Some(Instruction::Star), SegmentState::SegmentStart) => {
+                pending.extend([(next, SegmentState::Inside), (next, SegmentState::OneStar)]);
             }
-            (Some(Instruction::Star), Way::OneStar) => {
-                pending.extend([(next, Way::Inside), (next, Way::TwoStars)]);
+            (Some(Instruction::Star), SegmentState::OneStar) => {
+                pending.extend([(next, SegmentState::Inside), (next, SegmentState::TwoStars)]);
             }
-            (Some(Instruction::Star), Way::Inside) => pending.push((next, Way::Inside)),
+            (Some(Instruction::Star), SegmentState::Inside) => {
+                pending.push((next, SegmentState::Inside))
+            }
             _ => {}
         }
     }
@@ -132,16 +134,18 @@ impl Program {
     /// Reads `c` in one state.
     fn step(&self, (place, way): State, c: char, next: &mut States) {
         let Some(instruction) = self.0.get(place) else { return };
-        if matches!(way, Way::TwoStars | Way::Deep) {
+        if matches!(way, SegmentState::TwoStars | SegmentState::Deep) {
             return self.step_deep(instruction, (place, way), c, next);
         }
         let after = place.saturating_add(1);
         let reached = match instruction {
-            Instruction::Char(expected) => (c == *expected).then_some((after, Way::Inside)),
-            Instruction::One => (c != '/').then_some((after, Way::Inside)),
-            Instruction::Set(set) => set.contains(c).then_some((after, Way::Inside)),
-            Instruction::Star => (c != '/').then_some((place, Way::Inside)),
-            Instruction::Separator => (c == '/').then_some((after, Way::SegmentStart)),
+            Instruction::Char(expected) => {
+                (c == *expected).then_some((after, SegmentState::Inside))
+            }
+            Instruction::One => (c != '/').then_some((after, SegmentState::Inside)),
+            Instruction::Set(set) => set.contains(c).then_some((after, SegmentState::Inside)),
+            Instruction::Star => (c != '/').then_some((place, SegmentState::Inside)),
+            Instruction::Separator => (c == '/').then_some((after, SegmentState::SegmentStart)),
             Instruction::Branch(_) | Instruction::Jump(_) | Instruction::End => None,
         };
         if let Some(state) = reached {
@@ -162,16 +166,16 @@ impl Program {
         if !is_separator && !matches!(instruction, Instruction::End) {
             return;
         }
-        self.enter(next, (place, Way::Deep));
-        if is_separator && c == '/' && way == Way::Deep {
-            self.enter(next, (place.saturating_add(1), Way::SegmentStart));
+        self.enter(next, (place, SegmentState::Deep));
+        if is_separator && c == '/' && way == SegmentState::Deep {
+            self.enter(next, (place.saturating_add(1), SegmentState::SegmentStart));
         }
     }
 
     /// Returns whether the name may end in this state. A `**` at the end of the pattern requires at
     /// least one segment.
     fn accepts(&self, (place, way): State) -> bool {
-        way != Way::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
+        way != SegmentState::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
     }
 }
 

@@ -62,7 +62,7 @@ impl Subtree {
     }
 
     /// Counts the directories on the path to the root of this view, itself included, that exist.
-    async fn roots_there(&self) -> Result<u64, FileError> {
+    async fn existing_roots(&self) -> Result<u64, FileError> {
         let mut missing = 0_u64;
         for above in std::iter::once(self.root.clone()).chain(self.root.ancestors()) {
             match self.store.stat(&above).await {
@@ -192,7 +192,7 @@ impl FileStore for Subtree {
         let depth = self.root.depth();
         quota.depth_max = quota.depth_max.saturating_sub(depth);
         quota.entries_max = quota.entries_max.saturating_sub(depth);
-        usage.entries = usage.entries.saturating_sub(self.roots_there().await?);
+        usage.entries = usage.entries.saturating_sub(self.existing_roots().await?);
         Ok(Room { quota, usage })
     }
 
@@ -200,7 +200,7 @@ impl FileStore for Subtree {
         if changes.is_empty() {
             return Ok(());
         }
-        let missing = self.root.depth().saturating_sub(self.roots_there().await?);
+        let missing = self.root.depth().saturating_sub(self.existing_roots().await?);
         let mut changes = changes.moved_below(|path| self.below(path))?;
         if !changes.filled.is_empty() {
             changes.after.entries = changes.after.entries.saturating_add(missing);

@@ -99,7 +99,11 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> EditOutcome {
                 "line_number {number} is out of range (file has {count} lines)."
             )));
         };
-        if edit.expected_line.as_ref().is_some_and(|expected| bare(expected) != bare(line)) {
+        if edit
+            .expected_line
+            .as_ref()
+            .is_some_and(|expected| without_line_end(expected) != without_line_end(line))
+        {
             return Err(OperationRefusal::Reason(format!(
                 "line_number {number} does not match the expected text. Re-read the file to get \
                  current line numbers."
@@ -115,7 +119,7 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> EditOutcome {
 }
 
 /// Returns `line` without its terminator.
-fn bare(line: &str) -> &str {
+fn without_line_end(line: &str) -> &str {
     match line.strip_suffix('\n') {
         Some(line) => line.strip_suffix('\r').unwrap_or(line),
         None => line,

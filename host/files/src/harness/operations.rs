@@ -13,8 +13,8 @@ use super::stores::{SearchRoot, StoreAddress, View};
 use super::{CallWork, ToolResult};
 use crate::path::quoted;
 use crate::{
-    EntryKind, FileError, Glob, Listing, ListingEntry, MadeDirectory, NotShown, RefusedName, Scope,
-    SearchQuery, SearchResults, StorePath, Truncation, WriteMode, search,
+    EntryKind, FileError, Glob, Listing, ListingEntry, MadeDirectory, OmittedNames, RefusedName,
+    Scope, SearchQuery, SearchResults, StorePath, Truncation, WriteMode, search,
 };
 
 /// Reason why a tool changed nothing.
@@ -52,33 +52,37 @@ impl CallWork<'_> {
     pub(super) async fn run(&self, request: FileToolRequest) -> ToolResult {
         match request {
             FileToolRequest::SaveFile(request) => {
-                told(self.save(&request).await, "save file", Some(&request.file_name))
+                tool_result(self.save(&request).await, "save file", Some(&request.file_name))
             }
             FileToolRequest::ReadFile(request) => {
-                told(self.read(&request).await, "read file", Some(&request.file_name))
+                tool_result(self.read(&request).await, "read file", Some(&request.file_name))
             }
             FileToolRequest::DeleteFile(request) => {
-                told(self.delete(&request).await, "delete file", Some(&request.file_name))
+                tool_result(self.delete(&request).await, "delete file", Some(&request.file_name))
             }
             FileToolRequest::ListFiles(request) => {
                 let directory = request.directory.as_deref().unwrap_or_default();
-                told(self.list(&request).await, "list directory", Some(directory))
+                tool_result(self.list(&request).await, "list directory", Some(directory))
             }
             FileToolRequest::SearchFiles(request) => {
-                told(self.search(&request).await, "search files", None)
+                tool_result(self.search(&request).await, "search files", None)
             }
-            FileToolRequest::ReadLines(request) => told(
+            FileToolRequest::ReadLines(request) => tool_result(
                 self.read_lines(&request).await,
                 "read lines from file",
                 Some(&request.file_name),
             ),
-            FileToolRequest::Replace(request) => {
-                told(self.replace(&request).await, "replace in file", Some(&request.file_name))
-            }
-            FileToolRequest::ReplaceLines(request) => {
-                told(self.replace_lines(&request).await, "edit file", Some(&request.file_name))
-            }
-            FileToolRequest::CreateDirectory(request) => told(
+            FileToolRequest::Replace(request) => tool_result(
+                self.replace(&request).await,
+                "replace in file",
+                Some(&request.file_name),
+            ),
+            FileToolRequest::ReplaceLines(request) => tool_result(
+                self.replace_lines(&request).await,
+                "edit file",
+                Some(&request.file_name),
+            ),
+            FileToolRequest::CreateDirectory(request) => tool_result(
                 self.create_directory(&request).await,
                 "create directory",
                 Some(&request.directory),
@@ -206,7 +210,7 @@ impl CallWork<'_> {
         if entries.next().is_some() || listing.is_truncated {
             shown.push(truncated(Truncation::Entries));
         }
-        shown.extend(not_shown(&listing.not_shown));
+        shown.extend(omission_note(&listing.not_shown));
         Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
@@ -253,7 +257,7 @@ impl CallWork<'_> {
                 .collect(),
         };
         let (mut shown, mut left_out, mut hidden) =
-            (Vec::<Value>::new(), None, NotShown::default());
+            (Vec::<Value>::new(), None, OmittedNames::default());
         let mut lines = 0_u64;
         for StoreAddress { view, path } in places {
             let mut caps = view.options.search;
@@ -272,7 +276,7 @@ impl CallWork<'_> {
             left_out = left_out.or(truncated);
         }
         shown.extend(left_out.map(truncated));
-        shown.extend(not_shown(&hidden));
+        shown.extend(omission_note(&hidden));
         Ok(ToolResult { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
@@ -351,7 +355,7 @@ fn change(view: &View<'_>, path: &StorePath, what: FileChangeKind, bytes: usize)
 }
 
 /// Returns the answer as a result. Turns a refusal into its message (`FILE-43`).
-fn told(answered: ToolAnswer, what: &str, argument: Option<&str>) -> ToolResult {
+fn tool_result(answered: ToolAnswer, what: &str, argument: Option<&str>) -> ToolResult {
     let quotes = argument.map(|argument| format!(" '{}'", quoted(argument))).unwrap_or_default();
     match answered {
         Ok(answer) => answer,
@@ -372,8 +376,8 @@ fn truncated(reason: Truncation) -> Value {
 }
 
 /// Describes the files and directories that an answer leaves out because of their names.
-fn not_shown(left_out: &NotShown) -> Option<Value> {
-    let NotShown { count, names, .. } = left_out;
+fn omission_note(left_out: &OmittedNames) -> Option<Value> {
+    let OmittedNames { count, names, .. } = left_out;
     if *count == 0 {
         return None;
     }

@@ -25,7 +25,7 @@ const FAILURES_MAX: usize = 8;
 pub struct ApprovalRule {
     /// Names of the tools, with or without `file_access_`. If empty, the rule applies to all tools.
     #[serde(default)]
-    pub tools: Vec<ToolWord>,
+    pub tools: Vec<ToolAlias>,
     /// Paths relative to the root of the store. If empty, the rule applies to all paths.
     #[serde(default)]
     pub paths: PathPatterns,
@@ -36,7 +36,7 @@ pub struct ApprovalRule {
 /// Name of a file-access tool in a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ToolWord(FileTool);
+pub struct ToolAlias(FileTool);
 
 /// Error: a name in a rule is not a file-access tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub struct ToolWord(FileTool);
 )]
 pub struct UnknownToolWord(String);
 
-impl TryFrom<String> for ToolWord {
+impl TryFrom<String> for ToolAlias {
     type Error = UnknownToolWord;
 
     fn try_from(name: String) -> Result<Self, UnknownToolWord> {
@@ -54,8 +54,8 @@ impl TryFrom<String> for ToolWord {
     }
 }
 
-impl From<ToolWord> for String {
-    fn from(word: ToolWord) -> Self {
+impl From<ToolAlias> for String {
+    fn from(word: ToolAlias) -> Self {
         word.0.name().to_owned()
     }
 }

@@ -26,7 +26,7 @@ impl ObjectNode {
 
 impl Bucket {
     /// Returns the file or directory at `path`, if there is one.
-    pub(super) async fn look(&self, path: &StorePath) -> Result<Option<ObjectNode>, FileError> {
+    pub(super) async fn lookup(&self, path: &StorePath) -> Result<Option<ObjectNode>, FileError> {
         if path.is_root() {
             return Ok(Some(ObjectNode::Directory));
         }
@@ -43,7 +43,7 @@ impl Bucket {
         content: Vec<u8>,
         mode: WriteMode,
     ) -> Result<(), FileError> {
-        let (parents, replaced) = match (self.look(path).await?, mode) {
+        let (parents, replaced) = match (self.lookup(path).await?, mode) {
             (Some(ObjectNode::Directory), _) => return Err(FileError::IsDirectory),
             (Some(ObjectNode::File(_)), WriteMode::Create) => return Err(FileError::AlreadyExists),
             // The parent of a file is a directory.
@@ -77,7 +77,7 @@ impl Bucket {
         }
         let object = self.head(path.as_str()).await?.ok_or(FileError::NotFound)?;
         let mut draft = ObjectDraft::default();
-        draft.know(path.as_str(), None);
+        draft.record_version(path.as_str(), None);
         draft.delete(path);
         self.make(ledger, draft).await?;
         ledger.enter_deletion(object.bytes);
@@ -89,7 +89,7 @@ impl Bucket {
         ledger: &mut UsageLedger,
         path: &StorePath,
     ) -> Result<MadeDirectory, FileError> {
-        match self.look(path).await? {
+        match self.lookup(path).await? {
             Some(ObjectNode::Directory) => return Ok(MadeDirectory::Existed),
             Some(ObjectNode::File(_)) => return Err(FileError::IsFile),
             None => {}
@@ -117,7 +117,7 @@ impl Bucket {
         if path.is_root() {
             return Err(FileError::Root);
         }
-        match self.look(path).await? {
+        match self.lookup(path).await? {
             None => return Err(FileError::NotFound),
             Some(ObjectNode::File(_)) => return Err(FileError::NotDirectory),
             Some(ObjectNode::Directory) => {}
@@ -139,7 +139,7 @@ impl Bucket {
         if from.is_root() {
             return Err(FileError::Root);
         }
-        let moved = self.look(from).await?.ok_or(FileError::NotFound)?;
+        let moved = self.lookup(from).await?.ok_or(FileError::NotFound)?;
         if from == to {
             return Ok(());
         }
@@ -157,24 +157,24 @@ impl Bucket {
             return Err(FileError::NotFound);
         }
         let mut draft = ObjectDraft::default();
-        let replaced = self.look(to).await?;
+        let replaced = self.lookup(to).await?;
         match (kind, &replaced) {
             (EntryKind::File, Some(ObjectNode::Directory)) => return Err(FileError::IsDirectory),
             (EntryKind::Directory, Some(ObjectNode::File(_))) => return Err(FileError::IsFile),
             (EntryKind::Directory, Some(ObjectNode::Directory)) => {
                 self.check_empty(&mut draft, to).await?
             }
-            (EntryKind::File, Some(ObjectNode::File(_))) => draft.know(to.as_str(), None),
+            (EntryKind::File, Some(ObjectNode::File(_))) => draft.record_version(to.as_str(), None),
             (_, None) => {}
         }
         let below = if kind == EntryKind::Directory {
-            self.know_below(&mut draft, from).await?.depth()
+            self.record_versions_below(&mut draft, from).await?.depth()
         } else {
             0
         };
         self.quota.check_depth(to.depth().saturating_add(below))?;
         if kind == EntryKind::File {
-            draft.know(from.as_str(), None);
+            draft.record_version(from.as_str(), None);
         }
         draft.rename(from, to);
         self.make(ledger, draft).await?;
@@ -197,7 +197,7 @@ impl Bucket {
     }
 
     /// Adds everything below `directory` to the draft, and returns what the store shows of it.
-    pub(super) async fn know_below(
+    pub(super) async fn record_versions_below(
         &self,
         draft: &mut ObjectDraft,
         directory: &StorePath,
@@ -211,7 +211,7 @@ impl Bucket {
             if let Some(key) = self.keys.key(&object.location)
                 && keys::rest(key, directory.as_str()).is_some()
             {
-                draft.know(key, None);
+                draft.record_version(key, None);
             }
         }
         Ok(DirectoryContents::of_objects(&self.keys, directory, &objects, is_truncated))
@@ -230,7 +230,7 @@ impl Bucket {
             return Err(FileError::NotEmpty);
         }
         if !level.objects.is_empty() {
-            draft.know(&keys::marker(directory), None);
+            draft.record_version(&keys::marker(directory), None);
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl Bucket {
     async fn missing_parents(&self, path: &StorePath) -> Result<u64, FileError> {
         let mut missing = 0_u64;
         for above in path.ancestors() {
-            match self.look(&above).await? {
+            match self.lookup(&above).await? {
                 None => missing = missing.saturating_add(1),
                 Some(ObjectNode::File(_)) => return Err(FileError::ParentIsFile),
                 // The parent of a directory is a directory.

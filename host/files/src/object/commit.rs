@@ -33,7 +33,7 @@ impl Bucket {
         let usage = self.usage(ledger).await?;
         let (before, after) = (changes.before, changes.after);
         self.quota.check_difference(usage, before, after)?;
-        self.know_moved(&mut draft, &changes).await?;
+        self.record_moved(&mut draft, &changes).await?;
         rearrange(&mut draft, changes)?;
         self.send(draft.into_difference()).await.inspect_err(|_| ledger.forget())?;
         ledger.enter(usage.exchanged(before, after));
@@ -49,7 +49,7 @@ impl Bucket {
         let looks = expected.iter().cloned().map(|(path, version)| {
             let bucket = self.clone();
             async move {
-                let node = bucket.look(&path).await?;
+                let node = bucket.lookup(&path).await?;
                 Ok::<_, FileError>((path, version, node))
             }
         });
@@ -62,7 +62,7 @@ impl Bucket {
                 return Err(FileError::Conflict { path });
             }
             if let Some(ObjectNode::File(object)) = node {
-                draft.know(path.as_str(), Some(object.state));
+                draft.record_version(path.as_str(), Some(object.state));
             }
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Bucket {
         let going: BTreeSet<_> = vacated.iter().map(RemovedPath::path).collect();
         for change in vacated {
             let RemovedPath::Directory(directory) = change else { continue };
-            let contents = self.know_below(draft, directory).await?;
+            let contents = self.record_versions_below(draft, directory).await?;
             let names = contents.files.keys().chain(&contents.directories);
             let children =
                 names.filter(|name| !name.contains('/')).map(|name| directory.join(name));
@@ -111,7 +111,7 @@ impl Bucket {
     }
 
     /// Adds everything that moves to the draft, with everything below it.
-    async fn know_moved(
+    async fn record_moved(
         &self,
         draft: &mut ObjectDraft,
         changes: &Changes,
@@ -126,7 +126,7 @@ impl Bucket {
         });
         for from in staged.chain(moved) {
             if !draft.is_known(from.as_str()) {
-                self.know_below(draft, from).await?;
+                self.record_versions_below(draft, from).await?;
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::keys::{self, Keys};
 use super::requests::{Bucket, Level};
 use crate::path::RESERVED_PREFIX;
 use crate::{
-    EntryKind, FileError, Listing, ListingEntry, NotShown, PathError, RefusedName, Scope,
+    EntryKind, FileError, Listing, ListingEntry, OmittedNames, PathError, RefusedName, Scope,
     StorePath, Usage,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct DirectoryContents {
     pub(super) directories: BTreeSet<String>,
     pub(super) is_truncated: bool,
     pub(super) hides_entries: bool,
-    not_shown: NotShown,
+    not_shown: OmittedNames,
 }
 
 impl Bucket {

@@ -16,12 +16,12 @@ use crate::StorePath;
 pub(super) struct ObjectDraft {
     /// Existing objects, with their state if it is known.
     before: BTreeMap<Key, Option<UpdateVersion>>,
-    now: BTreeMap<Key, Holds>,
+    now: BTreeMap<Key, PlannedContent>,
 }
 
 /// Planned content of a key.
 #[derive(Debug)]
-enum Holds {
+enum PlannedContent {
     /// The object that was at this key before.
     Object(Key),
     Content(Vec<u8>),
@@ -50,10 +50,10 @@ pub(super) struct ObjectPut {
 
 impl ObjectDraft {
     /// Adds the object at `key`; `state` is the state that a put replacing it must find.
-    pub(super) fn know(&mut self, key: &str, state: Option<UpdateVersion>) {
+    pub(super) fn record_version(&mut self, key: &str, state: Option<UpdateVersion>) {
         let known = self.before.entry(key.to_owned()).or_default();
         *known = known.take().or(state);
-        self.now.entry(key.to_owned()).or_insert_with(|| Holds::Object(key.to_owned()));
+        self.now.entry(key.to_owned()).or_insert_with(|| PlannedContent::Object(key.to_owned()));
     }
 
     /// Returns whether the draft knows of an object at `key`.
@@ -87,12 +87,12 @@ impl ObjectDraft {
 
     /// Creates a directory.
     pub(super) fn create_directory(&mut self, path: &StorePath) {
-        self.now.entry(keys::marker(path)).or_insert(Holds::Marker);
+        self.now.entry(keys::marker(path)).or_insert(PlannedContent::Marker);
     }
 
     /// Writes a file.
     pub(super) fn write(&mut self, path: &StorePath, content: Vec<u8>) {
-        self.now.insert(path.as_str().to_owned(), Holds::Content(content));
+        self.now.insert(path.as_str().to_owned(), PlannedContent::Content(content));
     }
 
     /// Keeps a directory when its last entry is removed (`FILE-12`). Always writes its marker,
@@ -116,9 +116,9 @@ impl ObjectDraft {
         for (key, holds) in self.now {
             let there = self.before.get(&key);
             match holds {
-                Holds::Object(from) if from == key => continue,
-                Holds::Object(from) => difference.copies.push((from, key.clone())),
-                Holds::Content(content) => {
+                PlannedContent::Object(from) if from == key => continue,
+                PlannedContent::Object(from) => difference.copies.push((from, key.clone())),
+                PlannedContent::Content(content) => {
                     let condition = match there {
                         None => PutCondition::Missing,
                         Some(None) => PutCondition::Always,
@@ -126,8 +126,8 @@ impl ObjectDraft {
                     };
                     difference.puts.push(ObjectPut { key: key.clone(), content, condition });
                 }
-                Holds::Marker if there.is_some() => continue,
-                Holds::Marker => difference.markers.push(key.clone()),
+                PlannedContent::Marker if there.is_some() => continue,
+                PlannedContent::Marker => difference.markers.push(key.clone()),
             }
             if there.is_some() {
                 difference.replaced.insert(key);
@@ -147,7 +147,7 @@ mod tests {
 
     fn draft(keys: &[&str]) -> ObjectDraft {
         let mut draft = ObjectDraft::default();
-        keys.iter().for_each(|key| draft.know(key, None));
+        keys.iter().for_each(|key| draft.record_version(key, None));
         draft
     }
 

@@ -65,7 +65,7 @@ impl Bucket {
     ) -> Result<(), FileError> {
         let staged = self.each(lost, async |bucket, key| {
             let stage = stage();
-            bucket.copy(&key, &stage).await.map_err(|error| blame(error, &key))?;
+            bucket.copy(&key, &stage).await.map_err(|error| at_key(error, &key))?;
             Ok((key, stage))
         });
         let (staged, result) = staged.await;
@@ -78,7 +78,7 @@ impl Bucket {
         let (marked, result) = marked.await;
         sent.take((marked.into_iter().flatten().collect(), result))?;
         let written = self.each(puts, async |bucket, ObjectPut { key, content, condition }| {
-            bucket.put(&key, content, condition).await.map_err(|error| blame(error, &key))?;
+            bucket.put(&key, content, condition).await.map_err(|error| at_key(error, &key))?;
             Ok(key)
         });
         sent.take(written.await)?;
@@ -87,7 +87,7 @@ impl Bucket {
             (from, to)
         });
         let written = self.each(copies.collect(), async |bucket, (from, to)| {
-            bucket.copy(&from, &to).await.map_err(|error| blame(error, &from))?;
+            bucket.copy(&from, &to).await.map_err(|error| at_key(error, &from))?;
             Ok(to)
         });
         sent.take(written.await)
@@ -165,7 +165,7 @@ impl SendProgress {
 }
 
 /// Converts an error that the checks have ruled out into a conflict: another host caused it.
-fn blame(error: FileError, key: &str) -> FileError {
+fn at_key(error: FileError, key: &str) -> FileError {
     match error {
         FileError::NotFound | FileError::AlreadyExists => {
             FileError::Conflict { path: StorePath::ROOT.descend(key).unwrap_or(StorePath::ROOT) }

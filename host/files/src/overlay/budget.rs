@@ -131,7 +131,7 @@ impl Budget {
         // From here on, dropping the charge decrements the number of files.
         let mut charge = Charge { budget: self.clone(), kind: Kind::Disk, bytes: 0 };
         charge.set(bytes)?;
-        if let Some(file) = store.nameless_file() {
+        if let Some(file) = store.anonymous_file() {
             return Ok(SpilledContent::of_store(file, charge));
         }
         Ok(SpilledContent::new(tempfile::tempfile_in(&spill.options.directory_ambient)?, charge))
@@ -169,7 +169,7 @@ impl Account {
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
-    fn give_back(&self, amount: u64) {
+    fn release(&self, amount: u64) {
         self.taken.fetch_sub(amount, Ordering::Relaxed);
     }
 }
@@ -184,7 +184,7 @@ impl Charge {
             return Err(self.budget.out_of_memory());
         };
         if bytes <= self.bytes {
-            account.give_back(self.bytes - bytes);
+            account.release(self.bytes - bytes);
         } else if !account.add(bytes - self.bytes) {
             let bytes_max = account.max;
             return Err(match self.kind {
@@ -200,10 +200,10 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         if let Some(account) = self.budget.account(self.kind) {
-            account.give_back(self.bytes);
+            account.release(self.bytes);
         }
         if let (Kind::Disk, Some(spill)) = (self.kind, &self.budget.0.spill) {
-            spill.files.give_back(1);
+            spill.files.release(1);
         }
     }
 }

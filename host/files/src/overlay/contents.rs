@@ -24,7 +24,7 @@ impl OverlayState {
         if mode.writes || mode.truncates {
             self.require_writable()?;
         }
-        let node = match self.look(path).await? {
+        let node = match self.lookup(path).await? {
             PathState::Directory { .. } if mode.creates && mode.is_exclusive => {
                 return Err(FileError::AlreadyExists);
             }
@@ -72,7 +72,7 @@ impl OverlayState {
     ) -> Result<(), FileError> {
         self.require_writable()?;
         let missing = self.missing_parents(path).await?;
-        let found = self.look(path).await?;
+        let found = self.lookup(path).await?;
         let bytes_removed = match &found {
             PathState::Directory { .. } => return Err(FileError::IsDirectory),
             PathState::Special => return Err(FileError::Special),
@@ -269,15 +269,15 @@ impl OverlayState {
 
     pub(super) async fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
         self.require_writable()?;
-        let found = self.look(path).await?;
+        let found = self.lookup(path).await?;
         let bytes = match &found {
             PathState::File { node, .. } => node.bytes(),
             PathState::BaseFile { stat, .. } => stat.bytes,
             _ => return Err(FileError::NotFound),
         };
         self.room().await?;
-        self.require_spare()?;
-        self.vanish(path, &found)?;
+        self.require_budget()?;
+        self.remove_path(path, &found)?;
         if let PathState::File { node, .. } = found {
             node.unlink();
         }

@@ -74,7 +74,7 @@ impl OverlayState {
         let mut difference = OverlayDiff::default();
         for (path, node) in &self.nodes {
             // A node below something that was removed is not visible.
-            let Ok(natural) = self.natural(path) else { continue };
+            let Ok(natural) = self.base_path(path) else { continue };
             let is_in_place =
                 node.now.origin().is_some_and(|origin| Some(origin) == natural.as_ref());
             if let (true, Some(natural)) = (is_in_place, &natural) {

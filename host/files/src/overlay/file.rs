@@ -124,7 +124,7 @@ impl FileNode {
     }
 
     /// Returns whether the content is loaded and can be read.
-    pub(super) fn is_at_hand(&self) -> bool {
+    pub(super) fn is_readable(&self) -> bool {
         let inner = self.inner();
         !matches!(inner.content, ContentLocation::Base { .. }) && !inner.is_unreadable
     }

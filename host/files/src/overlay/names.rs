@@ -15,7 +15,7 @@ impl OverlayState {
     ) -> Result<MadeDirectory, FileError> {
         self.require_writable()?;
         let mut missing = self.missing_parents(path).await?;
-        match self.look(path).await? {
+        match self.lookup(path).await? {
             PathState::Directory { .. } => return Ok(MadeDirectory::Existed),
             PathState::File { .. } | PathState::BaseFile { .. } | PathState::Special => {
                 return Err(FileError::IsFile);
@@ -54,7 +54,7 @@ impl OverlayState {
     ) -> Result<Vec<StorePath>, FileError> {
         let mut missing = Vec::new();
         for above in path.ancestors() {
-            match self.look(&above).await? {
+            match self.lookup(&above).await? {
                 PathState::Missing { .. } | PathState::BelowFile => missing.push(above),
                 PathState::File { .. } | PathState::BaseFile { .. } | PathState::Special => {
                     return Err(FileError::ParentIsFile);
@@ -71,7 +71,7 @@ impl OverlayState {
         directory: &StorePath,
         scope: Scope,
     ) -> Result<Listing, FileError> {
-        let PathState::Directory { base, .. } = self.look(directory).await? else {
+        let PathState::Directory { base, .. } = self.lookup(directory).await? else {
             return Ok(Listing::default());
         };
         let is_unchanged = self.keys_below(directory).is_empty();
@@ -110,7 +110,7 @@ impl OverlayState {
 
     /// Lists the direct children of a directory.
     async fn children(&mut self, directory: &StorePath) -> Result<Listing, FileError> {
-        let PathState::Directory { base, .. } = self.look(directory).await? else {
+        let PathState::Directory { base, .. } = self.lookup(directory).await? else {
             return Ok(Listing::default());
         };
         let mut listing = match base {
@@ -135,7 +135,7 @@ impl OverlayState {
         if path.is_root() {
             return Err(FileError::Root);
         }
-        let found = self.look(path).await?;
+        let found = self.lookup(path).await?;
         match &found {
             PathState::Directory { .. } => {}
             PathState::File { .. } | PathState::BaseFile { .. } => {
@@ -147,8 +147,8 @@ impl OverlayState {
         }
         self.require_empty(path).await?;
         self.room().await?;
-        self.require_spare()?;
-        self.vanish(path, &found)?;
+        self.require_budget()?;
+        self.remove_path(path, &found)?;
         self.enter(|usage| usage.without_directory());
         Ok(())
     }
@@ -169,7 +169,7 @@ impl OverlayState {
         if from.is_root() {
             return Err(FileError::Root);
         }
-        let found = self.look(from).await?;
+        let found = self.lookup(from).await?;
         let kind = found.kind().ok_or(FileError::NotFound)?;
         if from == to {
             return Ok(());
@@ -187,7 +187,7 @@ impl OverlayState {
         if !self.missing_parents(to).await?.is_empty() {
             return Err(FileError::NotFound);
         }
-        let replaced = self.look(to).await?;
+        let replaced = self.lookup(to).await?;
         if matches!(replaced, PathState::Special) {
             return Err(FileError::Special);
         }
@@ -202,8 +202,8 @@ impl OverlayState {
             EntryKind::Directory => self.deepest(from, to).await?,
         };
         self.quota().await?.check_depth(deepest)?;
-        self.require_spare()?;
-        self.make_way(to, &replaced)?;
+        self.require_budget()?;
+        self.remove_target(to, &replaced)?;
         self.put(from, &found, to)
     }
 
@@ -215,8 +215,8 @@ impl OverlayState {
     }
 
     /// Removes what is replaced at `to`.
-    fn make_way(&mut self, to: &StorePath, replaced: &PathState) -> Result<(), FileError> {
-        self.vanish(to, replaced)?;
+    fn remove_target(&mut self, to: &StorePath, replaced: &PathState) -> Result<(), FileError> {
+        self.remove_path(to, replaced)?;
         match replaced {
             PathState::File { node, .. } => {
                 node.unlink();
@@ -244,7 +244,7 @@ impl OverlayState {
             .iter()
             .filter_map(|key| Some((to.join(key.below(from)?), self.take_node(key)?)))
             .collect();
-        self.vanish(from, found)?;
+        self.remove_path(from, found)?;
         self.insert(to, now, charge);
         for (key, node) in moved {
             self.put_node(&key, node);

@@ -55,7 +55,7 @@ impl OverlayState {
     }
 
     async fn version(&mut self, path: &StorePath) -> Result<Option<Version>, FileError> {
-        Ok(self.look(path).await?.version())
+        Ok(self.lookup(path).await?.version())
     }
 
     async fn make(&mut self, changes: Changes) -> Result<(), FileError> {

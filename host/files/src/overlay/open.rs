@@ -49,7 +49,7 @@ impl OverlayFile {
     /// memory, or on disk if it is too large.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
-        self.node.is_at_hand()
+        self.node.is_readable()
     }
 
     /// Like [`read_at`](Self::read_at), without waiting. Returns `None` if the overlay does not

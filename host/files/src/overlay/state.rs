@@ -113,7 +113,7 @@ impl PathState {
         }
     }
 
-    fn natural(&self) -> Option<&StorePath> {
+    fn base_path(&self) -> Option<&StorePath> {
         match self {
             Self::BelowFile | Self::Special => None,
             Self::BaseFile { natural, .. } => Some(natural),
@@ -194,8 +194,8 @@ impl OverlayState {
     }
 
     /// Looks up `path`. The base store refuses links.
-    pub(super) async fn look(&mut self, path: &StorePath) -> Result<PathState, FileError> {
-        match self.look_above(path) {
+    pub(super) async fn lookup(&mut self, path: &StorePath) -> Result<PathState, FileError> {
+        match self.lookup_parents(path) {
             Ok(found) => Ok(found),
             Err(natural) => {
                 let probed = self.base.probe(&natural).await;
@@ -206,7 +206,7 @@ impl OverlayState {
 
     /// Looks up `path` in the overlay. If the answer depends on the base store, returns the path to
     /// look up there as the error.
-    pub(super) fn look_above(&self, path: &StorePath) -> Result<PathState, StorePath> {
+    pub(super) fn lookup_parents(&self, path: &StorePath) -> Result<PathState, StorePath> {
         if path.is_root() {
             let root = StorePath::ROOT;
             let identity = identity_of(&root);
@@ -217,10 +217,10 @@ impl OverlayState {
                 identity,
             });
         }
-        let natural = match self.natural(path) {
+        let natural = match self.base_path(path) {
             Ok(natural) => natural,
-            Err(IsBelowFile(true)) => return Ok(PathState::BelowFile),
-            Err(IsBelowFile(false)) => return Ok(PathState::Missing { natural: None }),
+            Err(MissingParent(true)) => return Ok(PathState::BelowFile),
+            Err(MissingParent(false)) => return Ok(PathState::Missing { natural: None }),
         };
         match self.nodes.get(path).map(|node| node.now.clone()) {
             Some(CurrentState::Gone) => Ok(PathState::Missing { natural }),
@@ -276,7 +276,7 @@ impl OverlayState {
 
     /// Returns the path in the base store that corresponds to `path`; `None` if its directory is
     /// new.
-    pub(super) fn natural(&self, path: &StorePath) -> Result<Option<StorePath>, IsBelowFile> {
+    pub(super) fn base_path(&self, path: &StorePath) -> Result<Option<StorePath>, MissingParent> {
         // Most calls read a lot before their first change.
         if self.nodes.is_empty() {
             return Ok((!path.is_root()).then(|| path.clone()));
@@ -287,8 +287,8 @@ impl OverlayState {
         for directory in above {
             match self.nodes.get(&directory).map(|node| &node.now) {
                 None => {}
-                Some(CurrentState::Gone) => return Err(IsBelowFile(false)),
-                Some(CurrentState::File(_)) => return Err(IsBelowFile(true)),
+                Some(CurrentState::Gone) => return Err(MissingParent(false)),
+                Some(CurrentState::File(_)) => return Err(MissingParent(true)),
                 Some(CurrentState::Directory { origin, .. }) => {
                     nearest = (directory.clone(), origin.clone())
                 }
@@ -309,7 +309,7 @@ impl OverlayState {
     }
 
     /// Fails unless there is memory for any change of two names, so that no change fails halfway.
-    pub(super) fn require_spare(&self) -> Result<(), FileError> {
+    pub(super) fn require_budget(&self) -> Result<(), FileError> {
         self.budget.take(SPARE_BYTES).map(drop)
     }
 
@@ -335,7 +335,11 @@ impl OverlayState {
     }
 
     /// Removes what was found at `path`, with everything below it.
-    pub(super) fn vanish(&mut self, path: &StorePath, found: &PathState) -> Result<(), FileError> {
+    pub(super) fn remove_path(
+        &mut self,
+        path: &StorePath,
+        found: &PathState,
+    ) -> Result<(), FileError> {
         match found {
             PathState::BaseFile { natural, stat } => {
                 self.hide(natural, EntryKind::File, stat.version)?
@@ -356,7 +360,7 @@ impl OverlayState {
         }
         self.drop_below(path);
         self.nodes.remove(path);
-        if found.natural().is_some_and(|natural| self.hidden.contains_key(natural)) {
+        if found.base_path().is_some_and(|natural| self.hidden.contains_key(natural)) {
             let charge = self.charge_name(path)?;
             self.insert(path, CurrentState::Gone, charge);
         }
@@ -416,7 +420,7 @@ impl OverlayState {
 }
 
 /// Reason why a path cannot exist: something above it is a file (true) or missing (false).
-pub(super) struct IsBelowFile(bool);
+pub(super) struct MissingParent(bool);
 
 pub(super) fn length(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)

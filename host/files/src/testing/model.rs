@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::{Operation, Said};
+use super::plan::{Operation, OutcomeText};
 use crate::{Quota, Scope, WriteMode};
 
 const ROOT: &str = "the root directory cannot be moved, replaced or removed.";
@@ -21,7 +21,7 @@ impl Model {
         Self { quota, nodes: BTreeMap::from([(String::new(), None)]) }
     }
 
-    pub(super) fn apply(&mut self, operation: &Operation) -> Said {
+    pub(super) fn apply(&mut self, operation: &Operation) -> OutcomeText {
         match operation {
             Operation::Write { path, content, mode } => self.write(path.as_str(), content, *mode),
             Operation::CreateDirectory { path } => self.create_directory(path.as_str()),
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    fn write(&mut self, path: &str, content: &[u8], mode: WriteMode) -> Said {
+    fn write(&mut self, path: &str, content: &[u8], mode: WriteMode) -> OutcomeText {
         let missing = self.missing_above(path)?;
         let old = match (self.nodes.get(path), mode) {
             (Some(None), _) => {
@@ -64,7 +64,7 @@ impl Model {
         Ok("written".into())
     }
 
-    fn create_directory(&mut self, path: &str) -> Said {
+    fn create_directory(&mut self, path: &str) -> OutcomeText {
         let mut missing = self.missing_above(path)?;
         match self.nodes.get(path) {
             Some(None) => return Ok("Existed".into()),
@@ -79,13 +79,13 @@ impl Model {
         Ok("Created".into())
     }
 
-    fn delete(&mut self, path: &str) -> Said {
+    fn delete(&mut self, path: &str) -> OutcomeText {
         self.content(path)?;
         self.nodes.remove(path);
         Ok("deleted".into())
     }
 
-    fn remove_directory(&mut self, path: &str) -> Said {
+    fn remove_directory(&mut self, path: &str) -> OutcomeText {
         if path.is_empty() {
             return Err(ROOT.into());
         }
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Said {
+    fn rename(&mut self, from: &str, to: &str) -> OutcomeText {
         if from.is_empty() {
             return Err(ROOT.into());
         }
@@ -152,7 +152,7 @@ impl Model {
         self.nodes.get(path).and_then(Option::as_deref).ok_or_else(|| "not found".into())
     }
 
-    fn stat(&self, path: &str) -> Said {
+    fn stat(&self, path: &str) -> OutcomeText {
         match self.nodes.get(path) {
             Some(Some(content)) => Ok(format!("File {}", content.len())),
             Some(None) => Ok("Directory 0".into()),

@@ -23,7 +23,7 @@ const QUOTA: Quota = Quota {
 };
 
 /// Result of an operation as a string.
-pub(super) type Said = Result<String, String>;
+pub(super) type OutcomeText = Result<String, String>;
 
 /// One operation of a plan.
 #[derive(Debug, Clone)]
@@ -181,7 +181,7 @@ async fn compare(
     Ok(())
 }
 
-async fn apply(store: &dyn FileStore, operation: &Operation) -> Said {
+async fn apply(store: &dyn FileStore, operation: &Operation) -> OutcomeText {
     match operation {
         Operation::Write { path, content, mode } => {
             say(store.write(path, content.clone(), *mode).await, |()| "written".into())
@@ -208,7 +208,7 @@ async fn apply(store: &dyn FileStore, operation: &Operation) -> Said {
     }
 }
 
-fn say<T>(result: Result<T, FileError>, show: impl FnOnce(T) -> String) -> Said {
+fn say<T>(result: Result<T, FileError>, show: impl FnOnce(T) -> String) -> OutcomeText {
     result.map(show).map_err(|error| error.to_string())
 }
 

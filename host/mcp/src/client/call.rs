@@ -107,7 +107,7 @@ impl Calls {
     ///
     /// # Errors
     /// As for [`Calls::call`].
-    pub(crate) async fn pass(
+    pub(crate) async fn forward_question(
         &self,
         what: &str,
         method: &'static str,
@@ -130,7 +130,7 @@ impl Calls {
     ) -> Result<CallAnswer, CallError> {
         let creation =
             task::create(self.remote.as_ref(), tool, parameters.clone(), &self.tasks, call);
-        match unless_given_up(call, creation).await? {
+        match unless_cancelled(call, creation).await? {
             Creation::Task(created) => self.wait(tool, created, call).await,
             Creation::Answer(answer) => Ok(answer),
             Creation::Plain => self.plain(tool, parameters, call).await,
@@ -168,7 +168,7 @@ impl Calls {
             let end = tokio::time::timeout(wait, asking).await;
             end.unwrap_or(Err(CallError::NoAnswer { seconds: wait.as_secs() }))
         };
-        unless_given_up(call, asking).await
+        unless_cancelled(call, asking).await
     }
 
     async fn wait(
@@ -183,13 +183,13 @@ impl Calls {
 }
 
 /// Returns the result of `work`, or drops it when the caller cancels.
-async fn unless_given_up<T>(
+async fn unless_cancelled<T>(
     call: &CallContext,
     work: impl Future<Output = Result<T, CallError>>,
 ) -> Result<T, CallError> {
     tokio::select! {
         biased;
-        () = call.given_up() => Err(CallError::Cancelled),
+        () = call.cancelled() => Err(CallError::Cancelled),
         result = work => result,
     }
 }

@@ -60,11 +60,11 @@ pub enum ConnectError {
 
 /// Error of the first messages on a connection.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", said(.0))]
+#[error("{}", describe(.0))]
 pub struct HandshakeError(pub(crate) Box<ClientInitializeError>);
 
 /// Describes an error for users, without the SDK's type names.
-fn said(error: &ClientInitializeError) -> String {
+fn describe(error: &ClientInitializeError) -> String {
     let error = match error {
         ClientInitializeError::ConnectionClosed(_) => {
             return "the server ended before it answered".to_owned();

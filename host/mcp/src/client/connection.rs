@@ -138,7 +138,7 @@ impl ServerConnection {
         let service = match self.serve(&running, first).await {
             // Some old servers respond to the discovery request with arbitrary data, or hang up.
             Err(ConnectError::Handshake(error))
-                if first == OpeningMode::Either && is_confused(&error.0) =>
+                if first == OpeningMode::Either && is_wrong_protocol(&error.0) =>
             {
                 self.serve(&running, OpeningMode::Handshake).await?
             }
@@ -315,7 +315,7 @@ impl OpeningMode {
 }
 
 /// Returns true if the error may be due to a server that does not understand the discovery request.
-fn is_confused(error: &ClientInitializeError) -> bool {
+fn is_wrong_protocol(error: &ClientInitializeError) -> bool {
     matches!(
         error,
         ClientInitializeError::ExpectedInitResult(_)

@@ -113,7 +113,7 @@ impl HttpClient {
             status if !status.is_success() => {
                 Err(HttpStatusError::new(status.as_u16(), None).into())
             }
-            _ if is_of(&response, EVENTS) => Ok(events(response, event_bytes_max)),
+            _ if has_media_type(&response, EVENTS) => Ok(events(response, event_bytes_max)),
             _ => Err(StreamableHttpError::UnexpectedContentType(None)),
         }
     }
@@ -154,7 +154,7 @@ fn challenge(response: &Response) -> Option<TransportError> {
     }
 }
 
-fn is_of(response: &Response, media_type: &str) -> bool {
+fn has_media_type(response: &Response, media_type: &str) -> bool {
     let written = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     written
         .and_then(|written| written.split(';').next())
@@ -291,7 +291,7 @@ impl StreamableHttpClient for HttpClient {
         if !status.is_success() {
             return refused(&message, response, session).await;
         }
-        if is_of(&response, EVENTS) {
+        if has_media_type(&response, EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(events(response, event_bytes_max), session));
         }
         // Notifications and responses get no response; some servers send arbitrary bodies instead
@@ -299,7 +299,7 @@ impl StreamableHttpClient for HttpClient {
         if !matches!(message, ClientJsonRpcMessage::Request(_)) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        if !is_of(&response, JSON) {
+        if !has_media_type(&response, JSON) {
             return Err(StreamableHttpError::UnexpectedContentType(None));
         }
         let body = body(response, event_bytes_max).await?;
@@ -366,7 +366,7 @@ async fn refused(
     response: Response,
     session: Option<String>,
 ) -> Result<StreamableHttpPostResponse, TransportError> {
-    let (status, is_json) = (response.status(), is_of(&response, JSON));
+    let (status, is_json) = (response.status(), has_media_type(&response, JSON));
     let failed = || TransportError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")));
     if status.is_redirection() {
         return Err(failed());

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
 use super::listing::is_flatter;
-use super::passed::{self, PassedItems};
-use super::review::{LeftOut, Statements, statement};
+use super::passed::{self, RemoteItems};
+use super::review::{IgnoredStatements, Statements, statement};
 use super::{
     Admission, DuplicateName, PromptListed, SelectionMode, ServerListing, TaskSupport, ToolListed,
     ToolTable, prefixed_name, prompt_schema,
@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     entries: BTreeMap<ToolName, Arc<OfferEntry>>,
     prompts: Vec<PromptListed>,
     /// Items that are passed through unchanged.
-    pub(crate) passed: Arc<PassedItems>,
+    pub(crate) passed: Arc<RemoteItems>,
 }
 
 /// Remote item behind a local name.
@@ -116,7 +116,7 @@ impl Offer {
     pub(crate) fn statements(
         &self,
         instructions: Option<String>,
-        passed: &PassedItems,
+        passed: &RemoteItems,
     ) -> Statements {
         let resources = passed.words();
         let mut statements = Statements { instructions, resources, ..Statements::default() };
@@ -133,7 +133,7 @@ impl Offer {
     }
 
     /// Removes the statements that are left out.
-    pub(crate) fn without(mut self, left_out: &LeftOut, mut passed: PassedItems) -> Self {
+    pub(crate) fn without(mut self, left_out: &IgnoredStatements, mut passed: RemoteItems) -> Self {
         self.prompts.retain(|prompt| !left_out.prompts.contains(&prompt.name));
         passed.prompts = self.prompts.iter().map(passed::prompt).collect();
         passed.leave_words_out(&left_out.resources);

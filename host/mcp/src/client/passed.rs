@@ -18,7 +18,7 @@ use super::remote::Remote;
 
 /// Items that a server lists in addition to its tools.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct PassedItems {
+pub struct RemoteItems {
     /// Resources.
     pub resources: Vec<Resource>,
     /// Resource templates.
@@ -27,7 +27,7 @@ pub struct PassedItems {
     pub prompts: Vec<Prompt>,
 }
 
-impl PassedItems {
+impl RemoteItems {
     /// Fetches resources and templates.
     pub(crate) async fn fetch(
         remote: &dyn Remote,
@@ -66,7 +66,7 @@ impl PassedItems {
     }
 }
 
-impl PassedItems {
+impl RemoteItems {
     /// Returns the titles and descriptions of resources and templates by address, for those that
     /// have any.
     pub(crate) fn words(&self) -> BTreeMap<String, Value> {

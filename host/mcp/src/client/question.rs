@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use cofferdam_tool::CallContext;
-use cofferdam_tool::ask::{NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Question, QuestionKind};
 use cofferdam_tool::redact::Redactor;
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ impl Questions {
 /// Error for a question without an answer, where the protocol has no form to decline it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the server asked for something that it does not get: {0}")]
-pub(crate) struct NotAnswered(pub(crate) String);
+pub(crate) struct AnswerError(pub(crate) String);
 
 /// Question of a server.
 enum ServerQuestion {
@@ -67,7 +67,7 @@ enum ServerQuestion {
 }
 
 impl ServerQuestion {
-    fn read(request: &Value) -> Result<Self, NotAnswered> {
+    fn read(request: &Value) -> Result<Self, AnswerError> {
         let parameters = match request.get("params") {
             Some(Value::Object(parameters)) => parameters.clone(),
             _ => Map::new(),
@@ -76,7 +76,7 @@ impl ServerQuestion {
             Some("elicitation/create") => Ok(Self::Elicitation(parameters)),
             Some("sampling/createMessage") => Ok(Self::Sampling(parameters)),
             Some("roots/list") => Ok(Self::Roots),
-            _ => Err(NotAnswered("an unknown method".to_owned())),
+            _ => Err(AnswerError("an unknown method".to_owned())),
         }
     }
 }
@@ -89,18 +89,18 @@ pub(crate) async fn answers(
     asked: Option<&Map<String, Value>>,
     round: usize,
     call: &CallContext,
-) -> Result<Map<String, Value>, NotAnswered> {
+) -> Result<Map<String, Value>, AnswerError> {
     let bytes =
         asked.map_or(0, |asked| asked.iter().map(|(_, request)| request.to_string().len()).sum());
     if bytes > OWN_MESSAGE_BYTES_MAX {
-        return Err(NotAnswered(format!("questions of {bytes} bytes")));
+        return Err(AnswerError(format!("questions of {bytes} bytes")));
     }
     let asked = asked.into_iter().flatten();
     let asked: Vec<_> = asked
         .map(|(key, request)| Ok((key, ServerQuestion::read(request)?)))
         .collect::<Result<_, _>>()?;
     if asked.len() > QUESTIONS_MAX {
-        return Err(NotAnswered(format!("{} answers at once", asked.len())));
+        return Err(AnswerError(format!("{} answers at once", asked.len())));
     }
     let for_person = asked.iter().enumerate().filter_map(|(index, (key, asked))| match asked {
         ServerQuestion::Elicitation(parameters) => {
@@ -115,7 +115,7 @@ pub(crate) async fn answers(
             ServerQuestion::Elicitation(_) => of_person.next().unwrap_or_else(declined),
             ServerQuestion::Sampling(parameters) => {
                 let answer = questions.sample(parameters).await;
-                answer.map_err(|refused| NotAnswered(refused.to_string()))?
+                answer.map_err(|refused| AnswerError(refused.to_string()))?
             }
             ServerQuestion::Roots => no_roots(),
         };
@@ -155,7 +155,7 @@ pub(crate) async fn elicit(
     });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
-        Err(NotAsked::Unsupported(_)) => vec![declined(); count],
+        Err(AskError::Unsupported(_)) => vec![declined(); count],
         Ok(_) | Err(_) => vec![cancelled(); count],
     }
 }

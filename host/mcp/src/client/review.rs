@@ -29,7 +29,7 @@ pub struct Statements {
 
 /// Statements that are not used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct IgnoredStatements {
     /// True if the instructions are left out.
     pub instructions: bool,
     /// Tools that are left out, by their remote names.
@@ -45,10 +45,10 @@ pub struct LeftOut {
 pub trait Review: Send + Sync {
     /// Returns the part of `statements` that is not used. Called whenever the server has listed
     /// what it offers.
-    fn left_out(&self, statements: &Statements) -> LeftOut;
+    fn left_out(&self, statements: &Statements) -> IgnoredStatements;
 }
 
-impl LeftOut {
+impl IgnoredStatements {
     /// Returns whether everything is used.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -138,7 +138,7 @@ impl ActiveRequests {
     pub(super) fn remove(&self, id: &RequestId) {
         let removed = self.state().calls.remove(id);
         if let Some(waiting) = removed {
-            tell_left_out(&waiting.call, waiting.lines.left_out);
+            note_omitted(&waiting.call, waiting.lines.left_out);
         }
     }
 
@@ -262,12 +262,12 @@ impl ActiveRequests {
         let left_out = std::mem::take(&mut waiting.lines.left_out);
         let call = waiting.call.clone();
         drop(state);
-        tell_left_out(&call, left_out);
+        note_omitted(&call, left_out);
         Some(Some(call))
     }
 }
 
-fn tell_left_out(call: &CallContext, count: u64) {
+fn note_omitted(call: &CallContext, count: u64) {
     if let Some(sink) = call.log.as_ref().filter(|_| count > 0) {
         let lines = if count == 1 { "line" } else { "lines" };
         sink.log(

@@ -24,7 +24,7 @@ use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{ServerEndpoint, ServerSettings};
 use super::{
-    CallError, Calls, ConnectError, Item, ItemKind, PassedItems, Questions, SamplingLimits,
+    CallError, Calls, ConnectError, Item, ItemKind, Questions, RemoteItems, SamplingLimits,
     ServerListing, into_output, joined_meta,
 };
 
@@ -107,7 +107,7 @@ impl RemoteServer {
 
     /// Returns the items that the server lists in addition to its tools, as of the last load.
     #[must_use]
-    pub fn passed(&self) -> Arc<PassedItems> {
+    pub fn remote_items(&self) -> Arc<RemoteItems> {
         Arc::clone(&self.inner.offer().passed)
     }
 
@@ -173,9 +173,9 @@ async fn listen(
     loop {
         numbers.mark_unchanged();
         let live = server.upgrade().and_then(|inner| inner.connection.live());
-        if let Some(live) = live.as_ref().filter(|live| tells_changes(live)) {
+        if let Some(live) = live.as_ref().filter(|live| announces_changes(live)) {
             tokio::select! {
-                () = hear(live, &changed) => {}
+                () = watch_changes(live, &changed) => {}
                 another = numbers.changed() => if another.is_err() { return },
             }
             tokio::time::sleep(LISTEN_AGAIN).await;
@@ -188,14 +188,14 @@ async fn listen(
     }
 }
 
-fn tells_changes(live: &Live) -> bool {
+fn announces_changes(live: &Live) -> bool {
     live.server().is_some_and(|info| {
         let tools = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
         info.protocol_version >= ProtocolVersion::V_2026_07_28 && tools == Some(true)
     })
 }
 
-async fn hear(live: &Live, changed: &Notify) {
+async fn watch_changes(live: &Live, changed: &Notify) {
     let filter = SubscriptionFilter::builder()
         .tools_list_changed()
         .prompts_list_changed()
@@ -220,13 +220,13 @@ impl ServerState {
         let remote = self.connection.as_ref();
         let mut listing = ServerListing::fetch(remote, settings.loads_tools, has_prompts).await?;
         let passed = match capabilities.resources {
-            Some(_) => PassedItems::fetch(remote, self.redactor(), &mut listing.left_out).await,
-            None => Ok(PassedItems::default()),
+            Some(_) => RemoteItems::fetch(remote, self.redactor(), &mut listing.left_out).await,
+            None => Ok(RemoteItems::default()),
         };
         // Tools are useful without resources.
         let passed = passed.unwrap_or_else(|error| {
             listing.left_out.push(format!("all resources: {error}"));
-            PassedItems::default()
+            RemoteItems::default()
         });
         let listing = match self.redactor() {
             Some(redactor) => listing.redacted(redactor),
@@ -260,7 +260,7 @@ impl ServerState {
         parameters: Map<String, Value>,
         call: &CallContext,
     ) -> Result<Value, CallError> {
-        let result = self.calls.pass(what, method, parameters, call).await;
+        let result = self.calls.forward_question(what, method, parameters, call).await;
         let Some(redactor) = self.redactor() else { return result };
         match result {
             Ok(value) => Ok(redactor.value(value)),

@@ -73,18 +73,18 @@ pub(crate) struct AwaitedTask<'a> {
 }
 
 /// Error that ends the wait, and whether to cancel the remote task.
-struct WaitEnd {
+struct WaitError {
     error: CallError,
     cancels: bool,
 }
 
-impl WaitEnd {
+impl WaitError {
     fn with_cancel(error: CallError) -> Self {
         Self { error, cancels: true }
     }
 }
 
-impl From<CallError> for WaitEnd {
+impl From<CallError> for WaitError {
     fn from(error: CallError) -> Self {
         Self { error, cancels: false }
     }
@@ -99,8 +99,8 @@ impl AwaitedTask<'_> {
         };
         let end = tokio::select! {
             biased;
-            () = self.call.given_up() => {
-                Err(WaitEnd { error: CallError::Cancelled, cancels: self.options.cancels_remote_task() })
+            () = self.call.cancelled() => {
+                Err(WaitError { error: CallError::Cancelled, cancels: self.options.cancels_remote_task() })
             }
             end = self.within_time() => end,
         };
@@ -117,15 +117,15 @@ impl AwaitedTask<'_> {
         }
     }
 
-    async fn within_time(&self) -> Result<CallAnswer, WaitEnd> {
+    async fn within_time(&self) -> Result<CallAnswer, WaitError> {
         let Some(wait) = self.options.max_task_wait() else { return self.follow().await };
         tokio::time::timeout(wait, self.follow()).await.unwrap_or_else(|_| {
             let seconds = wait.as_secs_f64();
-            Err(WaitEnd::with_cancel(CallError::TaskWait { task: self.task.id.clone(), seconds }))
+            Err(WaitError::with_cancel(CallError::TaskWait { task: self.task.id.clone(), seconds }))
         })
     }
 
-    async fn follow(&self) -> Result<CallAnswer, WaitEnd> {
+    async fn follow(&self) -> Result<CallAnswer, WaitError> {
         let mut round = 0_usize;
         loop {
             let state = self.poll().await?;
@@ -134,7 +134,7 @@ impl AwaitedTask<'_> {
                 (Status::Completed, TaskDialect::Asked) => return self.fetch().await,
                 (Status::Completed, TaskDialect::Offered) => {
                     let result = state.payload.get("result").cloned().unwrap_or_default();
-                    return self.answer(result).map_err(WaitEnd::from);
+                    return self.answer(result).map_err(WaitError::from);
                 }
                 (Status::InputRequired, TaskDialect::Offered) => {
                     self.supply(&state, round).await?;
@@ -146,12 +146,12 @@ impl AwaitedTask<'_> {
         }
     }
 
-    async fn poll(&self) -> Result<TaskState, WaitEnd> {
+    async fn poll(&self) -> Result<TaskState, WaitError> {
         loop {
             match self.ask("tasks/get", self.parameters()).await {
                 Ok(result) => {
                     return TaskState::read(&self.task.id, result).ok_or_else(|| {
-                        WaitEnd::with_cancel(CallError::MalformedPoll {
+                        WaitError::with_cancel(CallError::MalformedPoll {
                             task: self.task.id.clone(),
                         })
                     });
@@ -159,32 +159,32 @@ impl AwaitedTask<'_> {
                 Err(ResendOutcome::Failed(RequestError::Protocol { code: POLL_AGAIN, .. })) => {
                     self.remote.pause(POLL_AGAIN_DELAY).await;
                 }
-                Err(end) => return Err(WaitEnd::with_cancel(self.failed(end).error)),
+                Err(end) => return Err(WaitError::with_cancel(self.failed(end).error)),
             }
         }
     }
 
-    async fn fetch(&self) -> Result<CallAnswer, WaitEnd> {
+    async fn fetch(&self) -> Result<CallAnswer, WaitError> {
         match self.ask("tasks/result", self.parameters()).await {
-            Ok(result) => self.answer(result).map_err(WaitEnd::from),
+            Ok(result) => self.answer(result).map_err(WaitError::from),
             Err(end) => Err(self.failed(end)),
         }
     }
 
     /// Answers the questions of a task of the extension.
-    async fn supply(&self, state: &TaskState, round: usize) -> Result<(), WaitEnd> {
+    async fn supply(&self, state: &TaskState, round: usize) -> Result<(), WaitError> {
         let asked = state.payload.get("inputRequests").and_then(Value::as_object);
         let responses =
             question::answers(self.questions, asked, round, self.call).await.map_err(|_| {
                 let message = NO_INPUT.to_owned();
                 let (tool, status) = (self.tool.to_owned(), state.status.word());
-                WaitEnd::with_cancel(CallError::TaskEnded { tool, status, message })
+                WaitError::with_cancel(CallError::TaskEnded { tool, status, message })
             })?;
         let mut parameters = self.parameters();
         parameters.insert("inputResponses".to_owned(), Value::Object(responses));
         match self.ask("tasks/update", parameters).await {
             Ok(_) => Ok(()),
-            Err(end) => Err(WaitEnd::with_cancel(self.failed(end).error)),
+            Err(end) => Err(WaitError::with_cancel(self.failed(end).error)),
         }
     }
 
@@ -202,13 +202,13 @@ impl AwaitedTask<'_> {
 
     /// Converts the error of a request. After a lost connection the task is canceled if it can be
     /// reached; after a refused fetch it is not (`MCP-31`).
-    fn failed(&self, end: ResendOutcome) -> WaitEnd {
+    fn failed(&self, end: ResendOutcome) -> WaitError {
         match end {
             ResendOutcome::Lost => {
-                WaitEnd::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
+                WaitError::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
             }
             ResendOutcome::Reconnect(detail) => {
-                WaitEnd::with_cancel(CallError::Reconnect { detail })
+                WaitError::with_cancel(CallError::Reconnect { detail })
             }
             ResendOutcome::Failed(error) => CallError::of_request(self.tool, error).into(),
         }

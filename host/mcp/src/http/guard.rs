@@ -155,7 +155,7 @@ impl Guard {
         if let Some(access) = found {
             let principal = Principal::new(access.name.as_str(), access.sources.clone());
             let principal = principal.limited_to(access.tools.clone());
-            return Ok(if access.decides { principal.who_decides() } else { principal });
+            return Ok(if access.decides { principal.as_grantor() } else { principal });
         }
         let Some(tokens) = &self.tokens else {
             return Err(self.unauthorized("the token is not valid", Some("invalid_token")));

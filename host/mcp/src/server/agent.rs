@@ -75,7 +75,7 @@ impl<A: Agent> ToolSource for AgentTool<A> {
         let task = call.arguments.value().get("task").and_then(Value::as_str).unwrap_or_default();
         let outcome = tokio::select! {
             biased;
-            () = context.given_up() => Outcome::Cancelled,
+            () = context.cancelled() => Outcome::Cancelled,
             outcome = self.agent.answer(task, context) => match outcome {
                 Outcome::Ok(output) => Outcome::Ok(Output::Value(Value::String(output.text()))),
                 other => other,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::catalog::CatalogEntry;
 use super::grants::Grantor;
-use super::keep::{Keep, SCHEME};
+use super::keep::{ResultStore, SCHEME};
 use super::principal::Principal;
 use super::receipt::{self, Receipts};
 
@@ -19,7 +19,7 @@ const REFUSALS_SHOWN_MAX: usize = 5;
 
 /// Converts outcomes to results for one principal.
 pub(super) struct ResultBuilder<'a> {
-    pub(super) keep: &'a Keep,
+    pub(super) keep: &'a ResultStore,
     pub(super) principal: &'a Principal,
     /// Maximum size of the text content of a result, in bytes.
     pub(super) text_bytes_max: usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
 use rmcp::ErrorData;
@@ -296,7 +296,7 @@ impl ServerShared {
         // A server that stops waits for its tasks as it does for its calls.
         let in_flight = self.in_flight.token();
         self.tasks.spawn(&request.caller.principal, options, move |task| {
-            running.interview.has_become(task.clone());
+            running.interview.attach_task(task.clone());
             Box::pin(async move {
                 let _in_flight = in_flight;
                 let ended = as_task(running, &task).await?;
@@ -403,8 +403,8 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
     };
     let answers = match interview.ask(vec![question]).await {
         Ok(answers) => answers,
-        Err(NotAsked::Unsupported(_)) => return Err(no_one_to_ask(tool)),
-        Err(error @ NotAsked::Invalid(_)) => {
+        Err(AskError::Unsupported(_)) => return Err(no_one_to_ask(tool)),
+        Err(error @ AskError::Invalid(_)) => {
             return Err(format!("The call of '{tool}' was not approved: {error}."));
         }
         Err(_) => {

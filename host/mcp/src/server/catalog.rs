@@ -11,7 +11,7 @@ use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use super::names::wire_names;
-use super::passed::PassedOn;
+use super::passed::ForwardedItems;
 use super::principal::Principal;
 use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};
@@ -92,7 +92,7 @@ pub(super) struct Catalog {
     pub(super) prompts: Vec<PromptOffer>,
     pub(super) resources: Vec<ResourceOffer>,
     pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
-    pub(super) passed: PassedOn,
+    pub(super) passed: ForwardedItems,
     pub(super) has_prompts: bool,
     pub(super) instructions: Option<String>,
     loading: BTreeMap<String, Duration>,
@@ -139,7 +139,7 @@ impl Catalog {
     pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources, .. } = offer;
         let (remote, loading, unavailable) = (offer.remote, offer.loading, offer.unavailable);
-        let passed = PassedOn::new(&remote, &prompts, &resources, &resource_sources);
+        let passed = ForwardedItems::new(&remote, &prompts, &resources, &resource_sources);
         let has_prompts = offer.expects_prompts || !prompts.is_empty() || passed.has_prompts();
         let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts

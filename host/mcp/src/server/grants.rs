@@ -2,7 +2,7 @@
 //! it was granted.
 
 use async_trait::async_trait;
-use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
 use super::interview::{HOST_PREFIX, Interview};
@@ -82,7 +82,7 @@ pub(super) async fn ask(
     };
     let answers = match interview.ask(vec![question]).await {
         Ok(answers) => answers,
-        Err(NotAsked::Unsupported(_)) => return Ok(false),
+        Err(AskError::Unsupported(_)) => return Ok(false),
         // This is neither a yes nor a no, so the question may be asked again.
         Err(_) => return Ok(false),
     };

@@ -134,7 +134,7 @@ impl Handler {
         let Some(entry) = catalog.find(&name, &caller.principal) else {
             let missing = catalog.missing(&caller.principal);
             let mut result = answer::error(answer::unknown(&name, &missing));
-            result.meta = self.signed_for(None, &caller);
+            result.meta = self.response_meta_for(None, &caller);
             return Ok(result.into());
         };
         let what = RequestTarget {
@@ -154,12 +154,12 @@ impl Handler {
         let call = self.run(Arc::clone(&catalog), entry, what, &caller);
         let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
             RequestOutcome::Asks(mut result) => {
-                result.meta = self.signed_for(None, &caller);
+                result.meta = self.response_meta_for(None, &caller);
                 return Ok(result.into());
             }
             RequestOutcome::Task(task) => {
                 let mut result = CreateTaskResult::new(task);
-                result.meta = self.signed_for(None, &caller);
+                result.meta = self.response_meta_for(None, &caller);
                 return Ok(result.into());
             }
             RequestOutcome::NotApproved(reason) => calls::not_approved(&reason),
@@ -173,7 +173,7 @@ impl Handler {
                     .ok_or_else(|| ErrorData::internal_error("cancelled", None))?,
             },
         };
-        result.meta = self.signed_for(result.meta, &caller);
+        result.meta = self.response_meta_for(result.meta, &caller);
         Ok(result.into())
     }
 
@@ -191,7 +191,7 @@ impl Handler {
                 catalog.passed.prompt(&request.name, arguments, &caller.principal, &call).await;
             if let Some(passed) = passed {
                 let mut result = passed?;
-                result.meta = self.signed_for(None, &caller);
+                result.meta = self.response_meta_for(None, &caller);
                 return Ok(result.into());
             }
             return Err(ErrorData::invalid_params(
@@ -211,7 +211,7 @@ impl Handler {
             Ok(output) => {
                 let mut result = GetPromptResult::new(prompts::messages(output))
                     .with_description(entry.definition.description.clone());
-                result.meta = self.signed_for(None, &caller);
+                result.meta = self.response_meta_for(None, &caller);
                 Ok(result.into())
             }
         }
@@ -227,7 +227,7 @@ impl Handler {
         let found = |contents: Vec<ResourceContents>, ttl: u64| {
             let mut result = ReadResourceResult::new(contents);
             (result.ttl_ms, result.cache_scope) = (Some(ttl), Some(CacheScope::Private));
-            result.meta = self.signed_for(None, &caller);
+            result.meta = self.response_meta_for(None, &caller);
             Ok(result.into())
         };
         if let Some(text) = self.shared.keep.get(principal.name(), &uri) {
@@ -304,19 +304,19 @@ impl Handler {
         }
     }
 
-    fn signed(
+    fn response_meta(
         &self,
         meta: Option<MetaObject>,
         context: &RequestContext<RoleServer>,
     ) -> Option<MetaObject> {
-        if is_modern(context) { Some(self.sign(meta)) } else { meta }
+        if is_modern(context) { Some(self.with_server_info(meta)) } else { meta }
     }
 
-    fn signed_for(&self, meta: Option<MetaObject>, caller: &Caller) -> Option<MetaObject> {
-        if caller.is_modern { Some(self.sign(meta)) } else { meta }
+    fn response_meta_for(&self, meta: Option<MetaObject>, caller: &Caller) -> Option<MetaObject> {
+        if caller.is_modern { Some(self.with_server_info(meta)) } else { meta }
     }
 
-    fn sign(&self, meta: Option<MetaObject>) -> MetaObject {
+    fn with_server_info(&self, meta: Option<MetaObject>) -> MetaObject {
         let mut meta = meta.unwrap_or_default();
         meta.insert(
             "io.modelcontextprotocol/serverInfo".to_owned(),
@@ -388,7 +388,7 @@ impl ServerHandler for Handler {
         let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.signed(None, &context);
+        result.meta = self.response_meta(None, &context);
         Ok(result)
     }
 
@@ -428,7 +428,7 @@ impl ServerHandler for Handler {
         let mut result = ListPromptsResult::with_all_items(prompts);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.signed(None, &context);
+        result.meta = self.response_meta(None, &context);
         Ok(result)
     }
 
@@ -500,7 +500,7 @@ impl ServerHandler for Handler {
         let mut result = ListResourcesResult::with_all_items(resources);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.signed(None, &context);
+        result.meta = self.response_meta(None, &context);
         Ok(result)
     }
 
@@ -518,7 +518,7 @@ impl ServerHandler for Handler {
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.signed(None, &context);
+        result.meta = self.response_meta(None, &context);
         Ok(result)
     }
 
@@ -613,7 +613,7 @@ impl ServerHandler for Handler {
     ) -> Result<GetTaskResult, ErrorData> {
         let task = self.shared.tasks.get(&principal(&context), &request.task_id)?;
         let mut result = GetTaskResult::new(task);
-        result.meta = self.signed(None, &context);
+        result.meta = self.response_meta(None, &context);
         Ok(result)
     }
 

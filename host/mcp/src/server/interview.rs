@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_tool::OutputSchema;
-use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use futures_util::future::try_join_all;
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -41,7 +41,7 @@ pub(super) const HOST_PREFIX: &str = "cofferdam.";
 /// Questions and answers of one call.
 pub(super) struct Interview {
     caller: Arc<Caller>,
-    way: Way,
+    way: QuestionDelivery,
     /// Task that the call has become, if any.
     task: OnceLock<TaskContext>,
     asked: AtomicUsize,
@@ -51,7 +51,7 @@ pub(super) struct Interview {
 }
 
 /// Way of delivering questions to the client.
-enum Way {
+enum QuestionDelivery {
     /// Sends a request while the call waits.
     Request,
     /// Returns a result with the questions. The client repeats its request with the answers.
@@ -69,7 +69,7 @@ pub(super) enum Suspension {
 impl Interview {
     /// Creates an interview for a client that accepts requests.
     pub(super) fn by_request(caller: Arc<Caller>) -> Self {
-        Self::new(Way::Request, caller)
+        Self::new(QuestionDelivery::Request, caller)
     }
 
     /// Creates an interview for a client that receives questions as a result. `state` is the state
@@ -91,17 +91,17 @@ impl Interview {
             };
             known.entry(key).or_insert(AnsweredQuestion { question, answer });
         }
-        Self::new(Way::Result { known, misfits }, caller)
+        Self::new(QuestionDelivery::Result { known, misfits }, caller)
     }
 
-    fn new(way: Way, caller: Arc<Caller>) -> Self {
+    fn new(way: QuestionDelivery, caller: Arc<Caller>) -> Self {
         let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
         let (has_ended, became_task) = (Notify::new(), Notify::new());
         Self { caller, way, task, asked, ended, has_ended, became_task }
     }
 
     /// Delivers all further questions through the task.
-    pub(super) fn has_become(&self, task: TaskContext) {
+    pub(super) fn attach_task(&self, task: TaskContext) {
         let _ = self.task.set(task);
         // A question may have been asked since the call was last polled; it moves to the task.
         self.became_task.notify_one();
@@ -144,21 +144,21 @@ impl Interview {
 
     /// Returns the key by which the client knows the question: its name, which is the same when the
     /// call runs again.
-    fn key(&self, question: &Question) -> Result<String, NotAsked> {
+    fn key(&self, question: &Question) -> Result<String, AskError> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         if number > QUESTIONS_MAX {
-            return Err(NotAsked::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
+            return Err(AskError::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
         }
         Ok(question.name.clone())
     }
 
     /// Returns the answers of a client that has repeated its request, or the questions that it
     /// still has to answer.
-    fn recall(
+    fn recorded_answers(
         known: &BTreeMap<String, AnsweredQuestion>,
         misfits: &BTreeMap<String, u32>,
         questions: &[(String, Question)],
-    ) -> Result<Result<Vec<Value>, Suspension>, NotAsked> {
+    ) -> Result<Result<Vec<Value>, Suspension>, AskError> {
         let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
         let answer = |(key, question): &(String, Question), digest: &String| {
             let fits = |answered: &&AnsweredQuestion| {
@@ -185,9 +185,9 @@ impl Interview {
                     let count = state.misfits.entry(key.clone()).or_default();
                     *count += 1;
                     if *count > REPEATS_MAX {
-                        return Err(NotAsked::Invalid(problem));
+                        return Err(AskError::Invalid(problem));
                     }
-                    input_request(&asked_again(question, &problem))?
+                    input_request(&with_problem(question, &problem))?
                 }
                 None => input_request(question)?,
             };
@@ -198,9 +198,9 @@ impl Interview {
         Ok(Err(Suspension::Asks { requests, state: Box::new(state) }))
     }
 
-    async fn ask_in_task(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, NotAsked> {
+    async fn ask_in_task(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, AskError> {
         let Some(task) = self.task.get() else {
-            return Err(NotAsked::Failed("the question was not asked".to_owned()));
+            return Err(AskError::Failed("the question was not asked".to_owned()));
         };
         let asked = questions.iter().cloned().map(|(key, question)| {
             let task = task.clone();
@@ -210,7 +210,7 @@ impl Interview {
                 let task = task.clone();
                 async move {
                     let answer = task.request_input(key, input_request(&question)?);
-                    answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
+                    answer.await.map_err(|_| AskError::Failed("the task was cancelled".to_owned()))
                 }
             })
         });
@@ -233,19 +233,19 @@ impl Asker for Interview {
         }
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         if let Some(question) = questions.iter().find(|question| !self.can_ask(question.kind)) {
-            if let Way::Result { .. } = self.way {
+            if let QuestionDelivery::Result { .. } = self.way {
                 return self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await;
             }
-            return Err(NotAsked::Unsupported(question.kind));
+            return Err(AskError::Unsupported(question.kind));
         }
         let questions: Vec<(String, Question)> = questions
             .into_iter()
             .map(|question| Ok((self.key(&question)?, question)))
-            .collect::<Result<_, NotAsked>>()?;
+            .collect::<Result<_, AskError>>()?;
         match &self.way {
-            Way::Request if self.task.get().is_none() => {
+            QuestionDelivery::Request if self.task.get().is_none() => {
                 let peer = self.caller.peer();
                 let asked = questions.iter().cloned().map(|(_, question)| {
                     let peer = peer.clone();
@@ -256,14 +256,16 @@ impl Asker for Interview {
                 });
                 try_join_all(asked).await
             }
-            Way::Request => self.ask_in_task(&questions).await,
-            Way::Result { known, misfits } => match Self::recall(known, misfits, &questions)? {
-                Ok(answers) => Ok(answers),
-                Err(asks) => {
-                    self.suspend_unless_task(asks).await;
-                    self.ask_in_task(&questions).await
+            QuestionDelivery::Request => self.ask_in_task(&questions).await,
+            QuestionDelivery::Result { known, misfits } => {
+                match Self::recorded_answers(known, misfits, &questions)? {
+                    Ok(answers) => Ok(answers),
+                    Err(asks) => {
+                        self.suspend_unless_task(asks).await;
+                        self.ask_in_task(&questions).await
+                    }
                 }
-            },
+            }
         }
     }
 }
@@ -272,9 +274,9 @@ impl Asker for Interview {
 async fn repeated<F>(
     question: Question,
     ask: impl Fn(Question, u32) -> F,
-) -> Result<Value, NotAsked>
+) -> Result<Value, AskError>
 where
-    F: Future<Output = Result<Value, NotAsked>>,
+    F: Future<Output = Result<Value, AskError>>,
 {
     let mut asked = question.clone();
     let mut repeat = 0;
@@ -283,14 +285,14 @@ where
         let Err(problem) = check(&question, &answer) else { return Ok(answer) };
         repeat += 1;
         if repeat > REPEATS_MAX {
-            return Err(NotAsked::Invalid(problem));
+            return Err(AskError::Invalid(problem));
         }
-        asked = asked_again(&question, &problem);
+        asked = with_problem(&question, &problem);
     }
 }
 
 /// Returns the question with a note that tells the user why the last answer was rejected.
-fn asked_again(question: &Question, problem: &str) -> Question {
+fn with_problem(question: &Question, problem: &str) -> Question {
     let mut question = question.clone();
     if let Some(Value::String(message)) = question.parameters.get_mut("message") {
         message.push_str(&format!("\n\nThe last answer was not taken: {problem}."));
@@ -299,19 +301,19 @@ fn asked_again(question: &Question, problem: &str) -> Question {
 }
 
 /// Sends the question to the client as a request of the server.
-async fn send(peer: &Peer<RoleServer>, question: &Question) -> Result<Value, NotAsked> {
+async fn send(peer: &Peer<RoleServer>, question: &Question) -> Result<Value, AskError> {
     let request = match input_request(question)? {
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
         InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
-        _ => return Err(NotAsked::Unsupported(question.kind)),
+        _ => return Err(AskError::Unsupported(question.kind)),
     };
     let result = peer.send_request(request).await;
-    let result = result.map_err(|error| NotAsked::Failed(error.to_string()))?;
-    serde_json::to_value(result).map_err(|error| NotAsked::Failed(error.to_string()))
+    let result = result.map_err(|error| AskError::Failed(error.to_string()))?;
+    serde_json::to_value(result).map_err(|error| AskError::Failed(error.to_string()))
 }
 
-fn input_request(question: &Question) -> Result<InputRequest, NotAsked> {
+fn input_request(question: &Question) -> Result<InputRequest, AskError> {
     let method = match question.kind {
         QuestionKind::Elicitation => "elicitation/create",
         QuestionKind::Sampling => "sampling/createMessage",
@@ -319,7 +321,7 @@ fn input_request(question: &Question) -> Result<InputRequest, NotAsked> {
     };
     let request = json!({"method": method, "params": question.parameters});
     serde_json::from_value(request).map_err(|_| {
-        NotAsked::Failed(format!("the question is not what MCP takes as parameters of `{method}`"))
+        AskError::Failed(format!("the question is not what MCP takes as parameters of `{method}`"))
     })
 }
 
@@ -414,7 +416,7 @@ mod tests {
             asked.lock().unwrap().push(question.parameters["message"].as_str().unwrap().to_owned());
             async move { Ok(json!({"action": "accept", "content": {"repeat": repeat}})) }
         });
-        assert_eq!(unfit.await, Err(NotAsked::Invalid("`allow` is missing".to_owned())));
+        assert_eq!(unfit.await, Err(AskError::Invalid("`allow` is missing".to_owned())));
         let asked = asked.into_inner().unwrap();
         assert_eq!(asked.len(), 3);
         assert!(
@@ -436,7 +438,7 @@ mod tests {
         let (mut known, mut misfits) = (BTreeMap::new(), BTreeMap::new());
         for round in 0..3 {
             let Ok(Err(Suspension::Asks { requests, state })) =
-                Interview::recall(&known, &misfits, &questions)
+                Interview::recorded_answers(&known, &misfits, &questions)
             else {
                 panic!("round {round} does not ask")
             };
@@ -449,9 +451,9 @@ mod tests {
                 AnsweredQuestion { question, answer: json!({"action": "accept"}) },
             );
         }
-        let ended = Interview::recall(&known, &misfits, &questions);
+        let ended = Interview::recorded_answers(&known, &misfits, &questions);
         assert!(
-            matches!(ended, Err(NotAsked::Invalid(problem)) if problem == "`allow` is missing")
+            matches!(ended, Err(AskError::Invalid(problem)) if problem == "`allow` is missing")
         );
     }
 }

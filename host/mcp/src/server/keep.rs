@@ -15,7 +15,7 @@ pub(super) const SCHEME: &str = "cofferdam://results/";
 
 /// Long results by address.
 #[derive(Default)]
-pub(super) struct Keep {
+pub(super) struct ResultStore {
     kept: Mutex<VecDeque<StoredResult>>,
 }
 
@@ -26,7 +26,7 @@ struct StoredResult {
     text: Arc<str>,
 }
 
-impl Keep {
+impl ResultStore {
     /// Stores a result for a principal and returns its address. Returns `None` if the system has no
     /// random numbers, or if the result exceeds the total limit.
     pub(super) fn put(&self, owner: &str, text: &str) -> Option<String> {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_result_is_kept_for_its_owner_alone() {
-        let keep = Keep::default();
+        let keep = ResultStore::default();
         let uri = keep.put("a", "text").unwrap();
         assert_eq!(keep.get("a", &uri).as_deref(), Some("text"));
         assert_eq!(keep.get("b", &uri), None);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_oldest_result_makes_room() {
-        let keep = Keep::default();
+        let keep = ResultStore::default();
         let half = "x".repeat(BYTES_MAX / 2);
         let uris: Vec<_> = (0..3).map(|_| keep.put("a", &half).unwrap()).collect();
         assert_eq!(keep.get("a", &uris[0]), None);

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::principal::Principal;
 use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};
-use crate::client::{CallError, PassedItems, RemoteServer, prefixed_name};
+use crate::client::{CallError, RemoteItems, RemoteServer, prefixed_name};
 
 /// Item of a remote server, under the name that clients know it by.
 pub(super) struct NamedItem<T> {
@@ -29,7 +29,7 @@ pub(super) struct NamedItem<T> {
 
 /// Resources, templates and prompts that remote servers list in addition to their tools.
 #[derive(Default)]
-pub(super) struct PassedOn {
+pub(super) struct ForwardedItems {
     resources: Vec<NamedItem<Resource>>,
     templates: Vec<NamedItem<ResourceTemplate>>,
     prompts: Vec<NamedItem<Prompt>>,
@@ -48,7 +48,7 @@ fn of<'a, T: Clone>(
     all.iter().filter(|named| named.is_for(principal)).map(|named| named.item.clone())
 }
 
-impl PassedOn {
+impl ForwardedItems {
     /// Collects the items that `servers` list. Names and addresses of the other arguments are
     /// already taken.
     pub(super) fn new(
@@ -64,8 +64,8 @@ impl PassedOn {
         let mut all = Self::default();
         for server in servers {
             let name = cofferdam_tool::ToolSource::name(server.as_ref()).to_owned();
-            let PassedItems { resources, templates, prompts: listed } =
-                server.passed().as_ref().clone();
+            let RemoteItems { resources, templates, prompts: listed } =
+                server.remote_items().as_ref().clone();
             let free = |taken: &mut BTreeSet<String>, own: &str, other: String| {
                 let names = [own.to_owned(), other];
                 names.into_iter().find(|name| !is_taken(name) && taken.insert(name.clone()))

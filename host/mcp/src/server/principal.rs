@@ -78,7 +78,7 @@ impl Principal {
 
     /// Returns the principal with the right to give grants, for the user who started the server.
     #[must_use]
-    pub fn who_decides(self) -> Self {
+    pub fn as_grantor(self) -> Self {
         Self { decides: true, ..self }
     }
 

@@ -94,7 +94,7 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Returns the furthest progress that was sent.
-    pub(super) fn furthest(&self) -> Option<f64> {
+    pub(super) fn highest_progress(&self) -> Option<f64> {
         self.furthest
     }
 

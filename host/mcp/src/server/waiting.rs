@@ -52,6 +52,6 @@ impl ServerShared {
             catalog = self.catalog_when(wait, is_found) => catalog,
             catalog = reporting => catalog,
         };
-        Ok(WaitOutcome { catalog, progress: reports.furthest() })
+        Ok(WaitOutcome { catalog, progress: reports.highest_progress() })
     }
 }

@@ -46,7 +46,7 @@ impl<'a> Decoder<'a> {
         let mut copy = draft.copy(&mut self.meter);
         let accepted = self.attempt(strict, |decoder| {
             decoder.apply(branch, &mut copy, at);
-            !decoder.is_hopeless() && decoder.passes(branch, &copy)
+            !decoder.should_stop() && decoder.passes(branch, &copy)
         });
         if accepted {
             *draft = copy;

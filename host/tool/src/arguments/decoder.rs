@@ -9,7 +9,7 @@ use super::draft::{FinishedDraft, ValueDraft};
 use super::meter::Meter;
 use super::path::Path;
 use super::problem::{self, FoundKind, Problem};
-use super::{Arguments, InvalidArguments, TOP, Unfit, check};
+use super::{Arguments, InvalidArguments, TOP, UnusableDefault, check};
 use crate::json::{self, Json};
 use crate::schema::{AllowedValues, Kind, SchemaId, SchemaNode, SchemaPlan};
 
@@ -77,18 +77,18 @@ impl<'a> Decoder<'a> {
         &mut self,
         id: SchemaId,
         draft: ValueDraft<'a>,
-    ) -> Result<Value, Unfit> {
+    ) -> Result<Value, UnusableDefault> {
         if draft.is_null() && self.plan.node(id).nullable {
             return Ok(Value::Null);
         }
         let (value, _) = self.whole(id, draft);
         let problems = self.reported();
         if self.meter.is_exhausted() {
-            return Err(Unfit::TooMuchWork);
+            return Err(UnusableDefault::TooMuchWork);
         }
         match InvalidArguments::new(problems) {
             none if none.problems().is_empty() => Ok(value),
-            some => Err(Unfit::Problem(some.to_string())),
+            some => Err(UnusableDefault::Problem(some.to_string())),
         }
     }
 
@@ -136,7 +136,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns whether going on is pointless: the alternative failed, or the work is used up.
-    pub(super) fn is_hopeless(&self) -> bool {
+    pub(super) fn should_stop(&self) -> bool {
         self.meter.is_exhausted() || matches!(self.problems, Problems::Tried { failed: true })
     }
 
@@ -152,7 +152,7 @@ impl<'a> Decoder<'a> {
     ) -> bool {
         let outer = std::mem::replace(&mut self.problems, Problems::Tried { failed: false });
         let outer_strict = std::mem::replace(&mut self.strict, strict);
-        let accepted = attempt(self) && !self.is_hopeless();
+        let accepted = attempt(self) && !self.should_stop();
         self.strict = outer_strict;
         self.problems = outer;
         accepted

@@ -19,7 +19,7 @@ impl<'a> Decoder<'a> {
         let Some(plan) = plan else { return };
         for (index, item) in opened(draft).iter_mut().enumerate() {
             let Some(node) = plan.prefix.get(index).copied().or(plan.items) else { break };
-            if self.is_hopeless() {
+            if self.should_stop() {
                 break;
             }
             if item.is_supplied() {

@@ -56,7 +56,7 @@ impl<'a> Decoder<'a> {
         }
         let mut left_out = vec![false; object.entries.len()];
         for (property, place) in plan.properties.iter().zip(places) {
-            if self.is_hopeless() {
+            if self.should_stop() {
                 return;
             }
             let at = at.name(&property.name);
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a> {
         }
         let mut left_out = vec![false; object.entries.len()];
         for (entry, left_out) in object.entries.iter_mut().zip(&mut left_out) {
-            if self.is_hopeless() {
+            if self.should_stop() {
                 return;
             }
             *left_out = !self.other(plan, entry, at);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Declaration;
-use crate::schema::KeptSchema;
+use crate::schema::SerializedSchema;
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
 /// Version of the rules by which declarations are accepted and published. Raised with every change
@@ -16,16 +16,16 @@ pub const DECLARATION_RULES: u32 = 1;
 /// anything, so a cache of it must be protected from changes by others and must be discarded when
 /// [`DECLARATION_RULES`] changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptTool {
+pub struct SerializedTool {
     name: String,
     title: Option<String>,
     description: String,
-    input: KeptSchema,
-    output: Option<KeptSchema>,
+    input: SerializedSchema,
+    output: Option<SerializedSchema>,
     annotations: Annotations,
 }
 
-impl KeptTool {
+impl SerializedTool {
     /// Returns the serialized form of `definition`, which was compiled from `declaration`.
     #[must_use]
     pub fn new(declaration: &Declaration, definition: &ToolDefinition) -> Self {
@@ -34,8 +34,9 @@ impl KeptTool {
             name: definition.name.to_string(),
             title: definition.title.clone(),
             description: definition.description.clone(),
-            input: KeptSchema::new(&declaration.input_schema, definition.input.published()),
-            output: output.map(|(declared, schema)| KeptSchema::new(declared, schema.published())),
+            input: SerializedSchema::new(&declaration.input_schema, definition.input.published()),
+            output: output
+                .map(|(declared, schema)| SerializedSchema::new(declared, schema.published())),
             annotations: definition.annotations,
         }
     }
@@ -47,8 +48,8 @@ impl KeptTool {
             name: ToolName::new(self.name).ok()?,
             title: self.title,
             description: self.description,
-            input: Arc::new(InputSchema::of_kept(self.input)),
-            output: self.output.map(|output| Arc::new(OutputSchema::of_kept(output))),
+            input: Arc::new(InputSchema::from_serialized(self.input)),
+            output: self.output.map(|output| Arc::new(OutputSchema::from_serialized(output))),
             annotations: self.annotations,
         })
     }
@@ -64,7 +65,7 @@ mod tests {
 
     fn kept(declaration: &Declaration) -> (ToolDefinition, ToolDefinition) {
         let compiled = declaration.compile().unwrap();
-        let kept = KeptTool::new(declaration, &compiled);
+        let kept = SerializedTool::new(declaration, &compiled);
         let text = serde_json::to_string(&kept).unwrap();
         assert_eq!(kept, serde_json::from_str(&text).unwrap());
         (compiled, kept.into_definition().unwrap())
@@ -115,12 +116,12 @@ mod tests {
     fn what_was_never_accepted_accepts_nothing() {
         let refused = Declaration::new("t", "Does.", r#"{"type":"array"}"#);
         assert!(check_declarations(std::slice::from_ref(&refused)).is_err());
-        let forged = KeptTool {
+        let forged = SerializedTool {
             name: "t".to_owned(),
             title: None,
             description: String::new(),
-            input: KeptSchema::new(&refused.input_schema, &json!([])),
-            output: Some(KeptSchema::new("no JSON", &json!(1))),
+            input: SerializedSchema::new(&refused.input_schema, &json!([])),
+            output: Some(SerializedSchema::new("no JSON", &json!(1))),
             annotations: Annotations::default(),
         };
         let definition = forged.clone().into_definition().unwrap();
@@ -133,6 +134,8 @@ mod tests {
             );
         }
         assert!(definition.output.unwrap().validate(&json!(1)).is_err());
-        assert!(KeptTool { name: "no name".to_owned(), ..forged }.into_definition().is_none());
+        assert!(
+            SerializedTool { name: "no name".to_owned(), ..forged }.into_definition().is_none()
+        );
     }
 }

@@ -137,7 +137,7 @@ impl<'t> JsonReader<'t> {
             self.skip_white_space();
             members.push(self.member()?);
             if self.ends_with(b'}')? {
-                return Ok(JsonShape::Object(last_ones(members)));
+                return Ok(JsonShape::Object(last_members(members)));
             }
         }
     }
@@ -303,7 +303,7 @@ fn narrow(unit: u32) -> u16 {
 }
 
 /// Keeps the last member of each name (`ARG-29`) and records a repeated name (`ARG-38`).
-fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> JsonObject<'t> {
+fn last_members<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> JsonObject<'t> {
     let Some(latest) = repetitions(&members) else { return JsonObject { members, repeated: None } };
     let repeated = members
         .iter()

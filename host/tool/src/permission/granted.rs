@@ -8,7 +8,7 @@ use crate::ask::{QuestionKind, UnknownQuestion};
 use crate::{Limits, ToolName};
 
 use super::{
-    ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy,
+    ClockPrecision, FileAccess, HttpGrant, HttpRule, RequestedLimits, MountName, Permissions, Policy,
     SocketRule, secret,
 };
 
@@ -19,7 +19,7 @@ pub enum RequestedPermissions {
     /// what it can do with that.
     Unstated,
     /// Like [`Unstated`](Self::Unstated), within the plugin's own limits.
-    UnstatedWithin(LimitsAsked),
+    UnstatedWithin(RequestedLimits),
     /// These permissions and no more.
     Stated(Box<Permissions>),
 }
@@ -120,8 +120,8 @@ fn stated(asked: &Permissions, offered: &Policy) -> GrantedPermissions {
     GrantedPermissions { policy, missing }
 }
 
-fn limits_beyond(asked: &LimitsAsked, offered: &Limits, missing: &mut Vec<MissingPermission>) {
-    for (key, wanted, offered) in asked.beyond(offered) {
+fn limits_beyond(asked: &RequestedLimits, offered: &Limits, missing: &mut Vec<MissingPermission>) {
+    for (key, wanted, offered) in asked.exceeding(offered) {
         let permission = Permission::Limit(key.to_owned(), wanted.parse().unwrap_or(u64::MAX));
         missing.push(MissingPermission { permission, offered: Some(offered) });
     }

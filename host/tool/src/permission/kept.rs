@@ -4,16 +4,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ClockPrecision, LimitsAsked, Permission, Permissions, RequestedPermissions};
+use super::{ClockPrecision, RequestedLimits, Permission, Permissions, RequestedPermissions};
 
 /// Requested permissions as strings of single permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAsked {
+pub struct SerializedPermissions {
     is_stated: bool,
     permissions: Vec<String>,
 }
 
-impl KeptAsked {
+impl SerializedPermissions {
     /// Returns the serialized form of `asked`, or `None` if it would not read back as the same.
     #[must_use]
     pub fn new(asked: &RequestedPermissions) -> Option<Self> {
@@ -30,13 +30,13 @@ impl KeptAsked {
         };
         let kept =
             Self { is_stated: matches!(asked, RequestedPermissions::Stated(_)), permissions };
-        (kept.to_asked().as_ref() == Some(asked)).then_some(kept)
+        (kept.to_requested().as_ref() == Some(asked)).then_some(kept)
     }
 
     /// Returns the requested permissions, or `None` if a string is not a permission, which a string
     /// from [`new`](Self::new) always is.
     #[must_use]
-    pub fn to_asked(&self) -> Option<RequestedPermissions> {
+    pub fn to_requested(&self) -> Option<RequestedPermissions> {
         let mut asked =
             Permissions { random: false, clock: ClockPrecision::Coarse, ..Permissions::default() };
         let mut limits = Map::new();
@@ -57,11 +57,11 @@ impl KeptAsked {
             }
         }
         if !limits.is_empty() {
-            asked.limits = serde_json::from_value::<LimitsAsked>(Value::Object(limits)).ok()?;
+            asked.limits = serde_json::from_value::<RequestedLimits>(Value::Object(limits)).ok()?;
         }
         Some(match self.is_stated {
             true => RequestedPermissions::Stated(Box::new(asked)),
-            false if asked.limits == LimitsAsked::default() => RequestedPermissions::Unstated,
+            false if asked.limits == RequestedLimits::default() => RequestedPermissions::Unstated,
             false => RequestedPermissions::UnstatedWithin(asked.limits),
         })
     }
@@ -73,17 +73,17 @@ mod tests {
     use crate::FileAccess;
 
     fn kept(asked: &RequestedPermissions) {
-        let kept = KeptAsked::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
-        assert_eq!(kept.to_asked().as_ref(), Some(asked));
+        let kept = SerializedPermissions::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
+        assert_eq!(kept.to_requested().as_ref(), Some(asked));
     }
 
     #[test]
     fn everything_that_can_be_asked_for_is_kept() {
         kept(&RequestedPermissions::Unstated);
-        let limits = LimitsAsked {
+        let limits = RequestedLimits {
             wall_ms_max: Some(5),
             fuel_max: Some(u64::MAX),
-            ..LimitsAsked::default()
+            ..RequestedLimits::default()
         };
         kept(&RequestedPermissions::UnstatedWithin(limits.clone()));
         kept(&RequestedPermissions::Stated(Box::default()));
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn what_is_no_permission_was_never_kept() {
-        let kept = KeptAsked {
+        let kept = SerializedPermissions {
             is_stated: true,
             permissions: vec!["files".to_owned(), "nonsense:x".to_owned()],
         };
-        assert_eq!(kept.to_asked(), None);
+        assert_eq!(kept.to_requested(), None);
     }
 }

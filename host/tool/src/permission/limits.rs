@@ -44,7 +44,7 @@ macro_rules! asked {
         /// or what the caller of one call sets. They can lower a limit and never raise it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-        pub struct LimitsAsked {
+        pub struct RequestedLimits {
             $(
                 #[doc = concat!("`", $key, "`")]
                 #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ macro_rules! asked {
             )*
         }
 
-        impl LimitsAsked {
+        impl RequestedLimits {
             /// Returns `offered`, lowered to the requested values.
             #[must_use]
             pub fn applied_to(&self, offered: &Limits) -> Limits {
@@ -74,16 +74,16 @@ macro_rules! asked {
             /// Returns the requested limits that exceed the offer, as key, requested value and
             /// offered value.
             #[must_use]
-            pub fn beyond(&self, offered: &Limits) -> Vec<(&'static str, String, String)> {
-                let mut beyond = Vec::new();
+            pub fn exceeding(&self, offered: &Limits) -> Vec<(&'static str, String, String)> {
+                let mut exceeding = Vec::new();
                 $(
                     if let Some(asked) = self.$field
                         && LimitOrder::is_above(asked.into(), offered.$field)
                     {
-                        beyond.push(($key, asked.to_string(), LimitOrder::shown(offered.$field)));
+                        exceeding.push(($key, asked.to_string(), LimitOrder::shown(offered.$field)));
                     }
                 )*
-                beyond
+                exceeding
             }
 
             /// Returns the requested limits as keys and values.
@@ -124,22 +124,22 @@ mod tests {
     #[test]
     fn asking_lowers_and_never_raises() {
         let offered = Limits::default();
-        let asked = LimitsAsked {
+        let asked = RequestedLimits {
             wall_ms_max: Some(10),
             memory_bytes_max: Some(u64::MAX),
             fuel_max: Some(5),
-            ..LimitsAsked::default()
+            ..RequestedLimits::default()
         };
         let expected = Limits { wall_ms_max: 10, fuel_max: Some(5), ..Limits::default() };
         assert_eq!(asked.applied_to(&offered), expected);
         assert_eq!(
-            asked.beyond(&offered),
+            asked.exceeding(&offered),
             [("memory-bytes-max", u64::MAX.to_string(), "67108864".to_owned())]
         );
         // A budget below the requested one is reported as missing.
         let tight = Limits { fuel_max: Some(3), ..Limits::default() };
         assert_eq!(asked.applied_to(&tight).fuel_max, Some(3));
-        assert_eq!(asked.beyond(&tight).len(), 2);
+        assert_eq!(asked.exceeding(&tight).len(), 2);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         let limits = serde_json::to_value(Limits::default()).unwrap();
         for key in limits.as_object().unwrap().keys() {
             let one = serde_json::json!({ key.as_str(): 1 });
-            let asked: LimitsAsked =
+            let asked: RequestedLimits =
                 serde_json::from_value(one).unwrap_or_else(|error| panic!("{key}: {error}"));
             assert_eq!(asked.entries(), [(key.as_str(), "1".to_owned())]);
         }

@@ -8,7 +8,7 @@ use crate::ask::QuestionKind;
 use crate::{Limits, ToolName};
 
 use super::{
-    AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, LimitsAsked, MountName,
+    AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, RequestedLimits, MountName,
     Permission, SecretTemplate, SocketRule,
 };
 
@@ -39,7 +39,7 @@ pub struct Permissions {
     /// Kinds of questions that it asks its caller.
     pub ask: BTreeSet<QuestionKind>,
     /// Limits that it needs or keeps to.
-    pub limits: LimitsAsked,
+    pub limits: RequestedLimits,
 }
 
 /// Permissions that the operator offers and, in the same form, those that are granted. The default
@@ -104,7 +104,7 @@ impl Default for Permissions {
             random: true,
             tools: BTreeSet::new(),
             ask: BTreeSet::new(),
-            limits: LimitsAsked::default(),
+            limits: RequestedLimits::default(),
         }
     }
 }

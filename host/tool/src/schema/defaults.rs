@@ -12,7 +12,7 @@ use super::pointer;
 use super::presence::default_text;
 use super::refuse::SchemaRefusal;
 use super::sites::Sites;
-use crate::arguments::{Unfit, complete, weight};
+use crate::arguments::{UnusableDefault, complete, weight};
 use crate::declaration::Reason;
 use crate::json::Json;
 
@@ -48,7 +48,7 @@ pub(super) fn fill(
                 let own =
                     site.json.as_object().is_some_and(|schema| schema.get("default").is_some());
                 let pointer = pointer::join(&site.pointer, if own { "default" } else { "$ref" });
-                let is_last = matches!(unfit, Unfit::TooMuchWork);
+                let is_last = matches!(unfit, UnusableDefault::TooMuchWork);
                 refusals.push(SchemaRefusal { pointer, reason: reason(unfit) });
                 // The work is used up, so the other defaults cannot be checked.
                 if is_last {
@@ -72,10 +72,10 @@ pub(super) fn fill(
 /// value: a declaration of 64 KiB needs some thousands.
 const STEPS_MAX: u64 = 500_000;
 
-fn reason(unfit: Unfit) -> Reason {
+fn reason(unfit: UnusableDefault) -> Reason {
     match unfit {
-        Unfit::TooMuchWork => Reason::TooMuchWork,
-        Unfit::Problem(problem) => {
+        UnusableDefault::TooMuchWork => Reason::TooMuchWork,
+        UnusableDefault::Problem(problem) => {
             Reason::Default { problem: problem.trim_end_matches('.').to_owned() }
         }
     }

@@ -11,7 +11,7 @@ const LEVELS_MAX: usize = 128;
 
 /// JSON text of a schema that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptSchema {
+pub(crate) struct SerializedSchema {
     declared: String,
     /// Published form, if it differs from the declared one.
     published: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct KeptSchema {
     is_plain: bool,
 }
 
-impl KeptSchema {
+impl SerializedSchema {
     /// Returns the serialized form of `declared`, from which `published` was computed.
     pub(crate) fn new(declared: &str, published: &Value) -> Self {
         // Compared as text, because the order of members is published too.
@@ -44,7 +44,7 @@ impl KeptSchema {
 
 /// Returns the published form of a serialized schema, or an empty object if it is missing or was
 /// never accepted.
-pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
+pub(super) fn published(kept: Option<&SerializedSchema>) -> Value {
     let value = kept.and_then(|kept| {
         let text = kept.published.as_deref().unwrap_or(&kept.declared);
         if kept.is_plain { serde_json::from_str(text).ok() } else { read(text) }
@@ -54,7 +54,10 @@ pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
 
 /// Returns the members of the published form: a copy of `published`, or read again if that is
 /// missing.
-pub(super) fn object(published: Option<&Value>, kept: Option<&KeptSchema>) -> Map<String, Value> {
+pub(super) fn object(
+    published: Option<&Value>,
+    kept: Option<&SerializedSchema>,
+) -> Map<String, Value> {
     let object = match published {
         Some(value) => value.clone(),
         None => self::published(kept),

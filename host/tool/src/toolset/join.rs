@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hashbrown::HashTable;
 use serde_json::{Map, Value};
 
-use super::names::{Look, drawn, folded};
+use super::names::{NameFold, confusable_fold, folded};
 use super::{DuplicateTool, Toolset, ToolsetState, name_of};
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
@@ -61,14 +61,14 @@ fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
     let names: Vec<(usize, &str)> =
         tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
     let mut is_shared = vec![false; names.len()];
-    for look in [folded as Look, drawn] {
+    for look in [folded as NameFold, confusable_fold] {
         mark_shared(&names, look, &mut is_shared);
     }
     is_shared
 }
 
 /// Marks the names that are equal after `look` and belong to several owners.
-fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
+fn mark_shared(names: &[(usize, &str)], look: NameFold, is_shared: &mut [bool]) {
     let random = RandomState::new();
     let looked = |index: usize| names.get(index).map(|(_, name)| look(name));
     let hash_of = |index: usize| looked(index).map_or(0, |looked| random.hash_one(looked.bytes()));
@@ -124,13 +124,13 @@ impl PrefixedSource {
     }
 
     /// Returns the source's own definition of the tool that is called `name` here.
-    fn own(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
+    fn own_definition(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
         let place = self.definitions.iter().position(|definition| definition.name == *name)?;
         self.own.get(place)
     }
 
     fn own_name<'a>(&'a self, name: &'a ToolName) -> &'a ToolName {
-        self.own(name).map_or(name, |definition| &definition.name)
+        self.own_definition(name).map_or(name, |definition| &definition.name)
     }
 }
 
@@ -184,7 +184,7 @@ impl ToolSource for PrefixedSource {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let tool = self.own(&call.tool.name).unwrap_or(call.tool);
+        let tool = self.own_definition(&call.tool.name).unwrap_or(call.tool);
         self.source.invoke(ToolCall { tool, ..call }, context).await
     }
 }

@@ -33,12 +33,12 @@ impl NameIndex {
         name_of: impl Fn(usize) -> &'n str,
     ) -> Option<usize> {
         // Equal names are also equal without case, so these two tables suffice.
-        let alike = |table: &HashTable<usize>, look: Look| {
+        let alike = |table: &HashTable<usize>, look: NameFold| {
             let looked = look(name);
             let hash = self.random.hash_one(looked.bytes());
             table.find(hash, |entry| look(name_of(*entry)).bytes() == looked.bytes()).copied()
         };
-        alike(&self.folded, folded).or_else(|| alike(&self.drawn, drawn))
+        alike(&self.folded, folded).or_else(|| alike(&self.drawn, confusable_fold))
     }
 
     /// Adds the name of an entry, replacing an earlier entry of the same name.
@@ -51,7 +51,9 @@ impl NameIndex {
                 self.exact.insert_unique(exact, entry, |entry| random.hash_one(name_of(*entry))),
             ),
         }
-        for (table, look) in [(&mut self.folded, folded as Look), (&mut self.drawn, drawn)] {
+        for (table, look) in
+            [(&mut self.folded, folded as NameFold), (&mut self.drawn, confusable_fold)]
+        {
             let looked = look(name);
             let hash_of = |entry: &usize| random.hash_one(look(name_of(*entry)).bytes());
             let hash = random.hash_one(looked.bytes());
@@ -68,12 +70,12 @@ impl NameIndex {
         let random = &self.random;
         self.exact.reserve(more, |entry| random.hash_one(name_of(*entry)));
         self.folded.reserve(more, |entry| random.hash_one(folded(name_of(*entry)).bytes()));
-        self.drawn.reserve(more, |entry| random.hash_one(drawn(name_of(*entry)).bytes()));
+        self.drawn.reserve(more, |entry| random.hash_one(confusable_fold(name_of(*entry)).bytes()));
     }
 }
 
 /// Maps a name to a key that is equal for confusable names.
-pub(super) type Look = fn(&str) -> FoldedName;
+pub(super) type NameFold = fn(&str) -> FoldedName;
 
 /// Key of a name, stored on the stack because a toolset computes thousands.
 pub(super) struct FoldedName {
@@ -119,7 +121,7 @@ fn fold(byte: u8) -> u8 {
 /// Returns the appearance of a name: one character in place of all that look alike, then without
 /// case. `i` stays different from `l`, although `I` looks like `l` and equals `i` without case:
 /// otherwise `mail` and `mall` would be one name.
-pub(super) fn drawn(name: &str) -> FoldedName {
+pub(super) fn confusable_fold(name: &str) -> FoldedName {
     let mut drawn = FoldedName::new();
     for byte in name.bytes() {
         match byte {

@@ -21,18 +21,18 @@ type Aggregate = Arc<dyn Fn(Vec<Message>) -> Payload + Send + Sync>;
 
 /// Concurrent orchestration: each agent sees the input, and the output is all answers in the order
 /// of the participants (`WF-13`).
-pub type Concurrent = Orchestration<AllAtOnce>;
+pub type Concurrent = Orchestration<ConcurrentPattern>;
 
 /// Pattern of [`Concurrent`].
 #[derive(Default)]
-pub struct AllAtOnce {
+pub struct ConcurrentPattern {
     aggregate: Option<Aggregate>,
 }
 
 impl Concurrent {
     /// Creates the orchestration of these agents.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
-        Self::of(agents, AllAtOnce::default())
+        Self::of(agents, ConcurrentPattern::default())
     }
 
     /// Sets the function that makes the output from the answers, which are in the order of the
@@ -46,7 +46,7 @@ impl Concurrent {
     }
 }
 
-impl Pattern for AllAtOnce {
+impl Pattern for ConcurrentPattern {
     const NAME: &'static str = "concurrent";
 
     fn graph(
@@ -64,7 +64,7 @@ impl Pattern for AllAtOnce {
     }
 }
 
-impl Intermediate for AllAtOnce {}
+impl Intermediate for ConcurrentPattern {}
 
 /// Sends the input to all agents as messages.
 struct InputExecutor;
@@ -75,8 +75,8 @@ impl Executor for InputExecutor {
         INPUT
     }
 
-    fn takes(&self) -> Vec<MessageType> {
-        conversation::taken()
+    fn accepts(&self) -> Vec<MessageType> {
+        conversation::accepted_types()
     }
 
     fn sends(&self) -> Vec<MessageType> {
@@ -99,7 +99,7 @@ impl Executor for Aggregator {
         ANSWERS
     }
 
-    fn takes(&self) -> Vec<MessageType> {
+    fn accepts(&self) -> Vec<MessageType> {
         vec![MessageType::list(MessageType::messages()), MessageType::messages()]
     }
 

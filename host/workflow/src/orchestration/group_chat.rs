@@ -7,11 +7,11 @@ use cofferdam_agent::{Agent, BoxError, Message};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::agent::turn_apart;
+use super::super::agent::separate_turn;
 use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
 use super::super::step::Step;
-use super::hub::{self, Lead};
+use super::hub::{self, HubLogic};
 use super::{Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern};
 
 /// Default maximum number of rounds. Each takes two supersteps, so they fit within the default
@@ -101,7 +101,7 @@ impl Selector for AgentSelector {
         );
         let mut named = String::new();
         for _ in 0..ATTEMPTS_MAX {
-            let response = turn_apart(&self.agent, prompt.clone(), step).await?;
+            let response = separate_turn(&self.agent, prompt.clone(), step).await?;
             match read(&response.text(), participants) {
                 Ok(next) => return Ok(next),
                 Err(other) => named = other,
@@ -133,10 +133,10 @@ fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String>
 
 /// Group chat: a selector names the next speaker until it names none, or `max_rounds` is reached
 /// (`WF-14`). All participants see all messages. The output is the messages of the participants.
-pub type GroupChat = Orchestration<Talk>;
+pub type GroupChat = Orchestration<GroupChatPattern>;
 
 /// Pattern of [`GroupChat`].
-pub struct Talk {
+pub struct GroupChatPattern {
     selector: Arc<dyn Selector>,
     max_rounds: u64,
 }
@@ -144,7 +144,7 @@ pub struct Talk {
 impl GroupChat {
     /// Creates a group chat of agents, with a selector of the next speaker.
     pub fn new(agents: impl IntoIterator<Item = Agent>, selector: impl Selector + 'static) -> Self {
-        Self::of(agents, Talk { selector: Arc::new(selector), max_rounds: MAX_ROUNDS })
+        Self::of(agents, GroupChatPattern { selector: Arc::new(selector), max_rounds: MAX_ROUNDS })
     }
 
     /// Sets the maximum number of turns of agents. The default is 40.
@@ -154,7 +154,7 @@ impl GroupChat {
     }
 }
 
-impl Pattern for Talk {
+impl Pattern for GroupChatPattern {
     const NAME: &'static str = "group-chat";
     const NAMES_SPEAKERS: bool = true;
 
@@ -167,15 +167,15 @@ impl Pattern for Talk {
             return Err(InvalidOrchestration::ZeroLimit { limit: "max_rounds" });
         }
         let (selector, participants) = (Arc::clone(&self.selector), names.to_vec());
-        let chair = Chair { selector, participants, max_rounds: self.max_rounds };
+        let chair = Moderator { selector, participants, max_rounds: self.max_rounds };
         Ok(hub::graph(builder, chair, self.max_rounds.saturating_mul(2).saturating_add(1), names))
     }
 }
 
-impl Intermediate for Talk {}
+impl Intermediate for GroupChatPattern {}
 
 /// Central executor: asks the selector, and sends the conversation to the speaker that it names.
-struct Chair {
+struct Moderator {
     selector: Arc<dyn Selector>,
     participants: Vec<String>,
     max_rounds: u64,
@@ -191,11 +191,16 @@ struct Chat {
 }
 
 #[async_trait]
-impl Lead for Chair {
+impl HubLogic for Moderator {
     const ID: &'static str = "group-chat:chair";
     type State = Chat;
 
-    async fn hear(&self, said: Vec<Message>, chat: &mut Chat, step: &Step) -> Result<(), BoxError> {
+    async fn handle_messages(
+        &self,
+        said: Vec<Message>,
+        chat: &mut Chat,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         chat.said.extend(said);
         if step.sources().is_empty() {
             chat.input = chat.said.len();

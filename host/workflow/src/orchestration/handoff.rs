@@ -9,7 +9,7 @@ use cofferdam_tool::label::StatedLabels;
 use cofferdam_tool::{Annotations, Functions, ToolSource};
 use serde_json::json;
 
-use super::super::agent::{AgentExecutor, Passes};
+use super::super::agent::{AgentExecutor, ForwardMode};
 use super::super::builder::WorkflowBuilder;
 use super::{InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant};
 
@@ -95,7 +95,8 @@ impl Pattern for Routes {
         let agent = agent.with_source(source).map_err(|source| {
             InvalidOrchestration::HandoffTaken { name: name.to_owned(), source: Box::new(source) }
         })?;
-        Ok(participant(agent, Passes::Conversation, Self::NAMES_SPEAKERS).handing_off(handoffs))
+        Ok(participant(agent, ForwardMode::Conversation, Self::NAMES_SPEAKERS)
+            .with_handoffs(handoffs))
     }
 }
 
@@ -143,5 +144,5 @@ fn tool(
     })?;
     // The call discloses nothing, because the next agent gets the label of the run.
     let labels = StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() };
-    Ok(added.labelled(&format!("{TOOL}{target}"), labels))
+    Ok(added.with_labels(&format!("{TOOL}{target}"), labels))
 }

@@ -14,7 +14,7 @@ use super::super::step::Step;
 
 /// Logic of a central executor.
 #[async_trait]
-pub(super) trait Lead: Send + Sync + 'static {
+pub(super) trait HubLogic: Send + Sync + 'static {
     /// Id of the executor; unlikely to be the name of an agent.
     const ID: &'static str;
     /// State between two answers.
@@ -22,7 +22,7 @@ pub(super) trait Lead: Send + Sync + 'static {
 
     /// Handles the input or an answer: sends the conversation to the next speaker, or yields the
     /// output.
-    async fn hear(
+    async fn handle_messages(
         &self,
         said: Vec<Message>,
         state: &mut Self::State,
@@ -32,7 +32,7 @@ pub(super) trait Lead: Send + Sync + 'static {
 
 /// Adds a central executor with edges to all participants and back. Raises the limit of supersteps
 /// to `supersteps` if that is higher than the default.
-pub(super) fn graph<L: Lead>(
+pub(super) fn graph<L: HubLogic>(
     builder: WorkflowBuilder,
     lead: L,
     supersteps: u64,
@@ -46,13 +46,13 @@ pub(super) fn graph<L: Lead>(
 struct Hub<L>(L);
 
 #[async_trait]
-impl<L: Lead> Executor for Hub<L> {
+impl<L: HubLogic> Executor for Hub<L> {
     fn id(&self) -> &str {
         L::ID
     }
 
-    fn takes(&self) -> Vec<MessageType> {
-        conversation::taken()
+    fn accepts(&self) -> Vec<MessageType> {
+        conversation::accepted_types()
     }
 
     fn sends(&self) -> Vec<MessageType> {
@@ -65,7 +65,7 @@ impl<L: Lead> Executor for Hub<L> {
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
         let mut state = step.read_own::<L::State>()?;
-        self.0.hear(conversation::read(&message)?, &mut state, step).await?;
+        self.0.handle_messages(conversation::read(&message)?, &mut state, step).await?;
         step.write_own(&state)
     }
 }

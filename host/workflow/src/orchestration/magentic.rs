@@ -13,11 +13,11 @@ use cofferdam_agent::{Agent, BoxError, Message};
 use serde::{Deserialize, Serialize};
 
 use self::ledger::ProgressLedger;
-use super::super::agent::turn_apart;
+use super::super::agent::separate_turn;
 use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
 use super::super::step::Step;
-use super::hub::{self, Lead};
+use super::hub::{self, HubLogic};
 use super::{Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern};
 
 /// Id of the planner.
@@ -144,9 +144,9 @@ impl Planner {
         question: String,
         step: &Step,
     ) -> Result<String, BoxError> {
-        let mut messages = conversation::heard_by(said, PLANNER, true);
+        let mut messages = conversation::as_heard_by(said, PLANNER, true);
         messages.push(Message::user(question));
-        Ok(turn_apart(&self.agent, messages, step).await?.text())
+        Ok(separate_turn(&self.agent, messages, step).await?.text())
     }
 
     /// Asks the planner for facts and a plan.
@@ -154,14 +154,13 @@ impl Planner {
         let is_first = work.plan.is_empty();
         let facts = match is_first {
             true => prompts::facts(&work.task),
-            false => prompts::facts_again(&work.task, &work.facts),
+            false => prompts::updated_facts(&work.task, &work.facts),
         };
         work.facts = self.ask(&work.said, facts.clone(), step).await?;
         let mut said = work.said.clone();
         said.push(Message::user(facts));
         said.push(conversation::by(Message::assistant(&work.facts), PLANNER));
-        let plan =
-            if is_first { prompts::plan(&self.team) } else { prompts::plan_again(&self.team) };
+        let plan = if is_first { prompts::plan(&self.team) } else { prompts::new_plan(&self.team) };
         work.plan = self.ask(&said, plan, step).await?;
         let begin = prompts::begin(&work.task, &self.team, &work.facts, &work.plan);
         work.said = vec![conversation::by(Message::assistant(begin), PLANNER)];
@@ -219,11 +218,11 @@ impl Planner {
 }
 
 #[async_trait]
-impl Lead for Planner {
+impl HubLogic for Planner {
     const ID: &'static str = PLANNER;
     type State = WorkState;
 
-    async fn hear(
+    async fn handle_messages(
         &self,
         said: Vec<Message>,
         work: &mut WorkState,

@@ -2,7 +2,7 @@
 
 use cofferdam_agent::Agent;
 
-use super::super::agent::{AgentExecutor, Passes};
+use super::super::agent::{AgentExecutor, ForwardMode};
 use super::super::builder::WorkflowBuilder;
 use super::{
     Intermediate, InvalidOrchestration, Orchestration, OrchestrationResult, Pattern, participant,
@@ -47,7 +47,8 @@ impl Pattern for OneByOne {
     }
 
     fn executor(&self, agent: Agent, _: &[String]) -> OrchestrationResult<AgentExecutor> {
-        let passes = if self.chain_only_responses { Passes::Answer } else { Passes::Conversation };
+        let passes =
+            if self.chain_only_responses { ForwardMode::Answer } else { ForwardMode::Conversation };
         Ok(participant(agent, passes, Self::NAMES_SPEAKERS))
     }
 }

@@ -62,7 +62,7 @@ fn ids(nodes: &[usize]) -> Vec<String> {
 fn node(node: usize, asks: bool) -> FunctionExecutor<Value> {
     fn done(node: usize, number: u64, step: &Step) -> Result<(), BoxError> {
         step.output(&format!("{}:{number}", id(node)))?;
-        let calls = step.own().as_u64().unwrap_or_default() + 1;
+        let calls = step.executor_state().as_u64().unwrap_or_default() + 1;
         step.set_own(json!(calls))?;
         step.set_state(id(node), json!(calls))?;
         if number < 12 && calls < 6 { Ok(step.send(&json!(number))?) } else { Ok(()) }

@@ -98,7 +98,7 @@ async fn a_handoff_moves_the_person_and_an_answer_waits_for_it() {
     assert_eq!(saw(&model)[0], ["Tea!", "desk: One moment."]);
     let request = &paused.requests()[0];
     assert_eq!(
-        (request.id.as_str(), request.prompt.shown().as_str()),
+        (request.id.as_str(), request.prompt.display_text().as_str()),
         ("sales-1", "What would you like?")
     );
     let again =

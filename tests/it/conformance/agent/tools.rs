@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use cofferdam_agent::Clock;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
-use cofferdam_tool::invoke::NotChanged;
+use cofferdam_tool::invoke::ToolChangeError;
 use cofferdam_tool::{
     Arguments, CallContext, Completion, ErrorType, Functions, ToolCall, ToolDefinition, ToolError,
     ToolSource, Toolset,
@@ -58,7 +58,7 @@ pub(in crate::conformance) struct Tools {
 struct Inner {
     log: Mutex<Vec<String>>,
     /// Error that `loader2` received.
-    refusal: Mutex<Option<NotChanged>>,
+    refusal: Mutex<Option<ToolChangeError>>,
     calls: AtomicUsize,
     start: Instant,
     passed_ms: AtomicU64,

@@ -14,7 +14,7 @@ use cofferdam_files::{
 };
 use cofferdam_tests::{config, guest, shared_cache};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
-use cofferdam_tool::permission::LimitsAsked;
+use cofferdam_tool::permission::RequestedLimits;
 use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolCall, ToolDefinition,
@@ -387,7 +387,7 @@ impl Script {
     }
 
     /// Adds the end of a call. Returns the tool and the limits that cause it.
-    fn end(&mut self, word: &str) -> Result<(&'static str, Option<LimitsAsked>), String> {
+    fn end(&mut self, word: &str) -> Result<(&'static str, Option<RequestedLimits>), String> {
         match word {
             "success" => {}
             "trap" => self.add(&["trap"], None),
@@ -396,12 +396,12 @@ impl Script {
             "cancelled" => self.add(&["spin"], None),
             "timeout" => {
                 self.add(&["spin"], None);
-                let limits = LimitsAsked { wall_ms_max: Some(SHORT_MS), ..LimitsAsked::default() };
+                let limits = RequestedLimits { wall_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
                 return Ok(("stores", Some(limits)));
             }
             "cpu_limit" => {
                 self.add(&["compute"], None);
-                let limits = LimitsAsked { cpu_ms_max: Some(SHORT_MS), ..LimitsAsked::default() };
+                let limits = RequestedLimits { cpu_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
                 return Ok(("stores", Some(limits)));
             }
             "memory_limit" => self.add(&["allocate"], None),
@@ -443,7 +443,7 @@ fn attempts_end<'a>(error_type: Option<&'a str>, outcome: &'a str) -> &'a str {
 struct Attempts {
     source: Arc<dyn ToolSource>,
     definition: Arc<ToolDefinition>,
-    runs: Mutex<VecDeque<(String, Option<Arc<LimitsAsked>>)>>,
+    runs: Mutex<VecDeque<(String, Option<Arc<RequestedLimits>>)>>,
 }
 
 #[async_trait]

@@ -332,7 +332,7 @@ pub(super) async fn approval(row: &Row) -> Result<(), String> {
                 let name = name.as_str().ok_or("a tool is no text")?;
                 builder =
                     builder
-                        .free([SkillTool::named(name)
+                        .without_approval([SkillTool::named(name)
                             .ok_or_else(|| format!("unknown tool `{name}`"))?]);
             }
         }
@@ -340,11 +340,11 @@ pub(super) async fn approval(row: &Row) -> Result<(), String> {
             "reading" | "reading tools" | "the two reading tools" | "read_only" => {
                 builder = builder.free_reading()
             }
-            "all" => builder = builder.free(SkillTool::ALL),
+            "all" => builder = builder.without_approval(SkillTool::ALL),
             name => {
                 builder =
                     builder
-                        .free([SkillTool::named(name)
+                        .without_approval([SkillTool::named(name)
                             .ok_or_else(|| format!("unknown word `{name}`"))?]);
             }
         },

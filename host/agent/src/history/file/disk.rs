@@ -82,7 +82,7 @@ impl Disk {
             return Ok(0);
         };
         let torn = bytes.get(start..).unwrap_or_default();
-        self.keep_aside(&format!("{name}.torn"), torn)?;
+        self.set_torn_aside(&format!("{name}.torn"), torn)?;
         file.set_len(start as u64).map_err(failed)?;
         if self.options.sync {
             file.sync_all().map_err(failed)?;
@@ -96,7 +96,7 @@ impl Disk {
     }
 
     /// Appends a torn line and a line feed to the file next to the history.
-    fn keep_aside(&self, name: &str, torn: &[u8]) -> Result<(), HistoryError> {
+    fn set_torn_aside(&self, name: &str, torn: &[u8]) -> Result<(), HistoryError> {
         let failed = |error| HistoryError::Io { file: name.to_owned(), error };
         let opened = open(&self.directory, name, Purpose::Append)?;
         let mut file = opened.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;

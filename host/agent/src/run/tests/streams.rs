@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::{Log, agent, calling, toolset};
 use crate::middleware::{AgentContext, AgentResult, ChatContext, ChatResult, Signal};
 use crate::{
-    AfterScript, Agent, Delta, Layer, LoopSettings, Message, MessageContent, Middleware, Next,
-    OnErrorLimit, Reply, ReplyBuilder, Response, Role, ScriptedClient, TokenUsage, Update,
+    AfterScript, Agent, Delta, ErrorLimitAction, Layer, LoopSettings, Message, MessageContent,
+    Middleware, Next, Reply, ReplyBuilder, Response, Role, ScriptedClient, TokenUsage, Update,
 };
 
 fn content() -> impl Strategy<Value = MessageContent> {
@@ -49,7 +49,11 @@ fn settings() -> impl Strategy<Value = LoopSettings> {
             max_consecutive_errors,
             terminate_on_unknown: flags[0],
             allow_concurrent_invocation: flags[1],
-            on_error_limit: if flags[2] { OnErrorLimit::Raise } else { OnErrorLimit::Answer },
+            on_error_limit: if flags[2] {
+                ErrorLimitAction::Raise
+            } else {
+                ErrorLimitAction::Answer
+            },
             ..LoopSettings::default()
         },
     )

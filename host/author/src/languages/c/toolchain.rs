@@ -52,8 +52,9 @@ pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, B
 /// Returns the toolchain of a clang that has a C library, compiler-rt and a linker, and for C++ the
 /// C++ library.
 fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
-    let version = said(program, &["--version"])?.lines().next()?.to_owned();
-    let file = |name: &str| said(program, &[TARGET, name]).map(|path| PathBuf::from(path.trim()));
+    let version = output_of(program, &["--version"])?.lines().next()?.to_owned();
+    let file =
+        |name: &str| output_of(program, &[TARGET, name]).map(|path| PathBuf::from(path.trim()));
     let is_there = |name: &str| file(name).is_some_and(|path| path.is_absolute() && path.is_file());
     let library = if is_cpp { "-print-file-name=libc++.a" } else { "-print-file-name=libc.a" };
     if !is_there(library) || !is_there("-print-libgcc-file-name") {
@@ -70,7 +71,7 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
     let name = name.replacen("clang", "clang++", 1);
     let plus = if folder.is_empty() { name } else { format!("{folder}/{name}") };
     match cpp.first_mut() {
-        Some(first) if said(&plus, &["--version"]).is_some() => *first = plus,
+        Some(first) if output_of(&plus, &["--version"]).is_some() => *first = plus,
         _ if is_cpp => return None,
         _ => {}
     }
@@ -80,7 +81,7 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
 /// Returns the directory of the linker that comes with Rust, which has the name that clang looks
 /// for.
 fn linker_of_rust() -> Option<PathBuf> {
-    let libraries = said("rustc", &["--print", "target-libdir"])?;
+    let libraries = output_of("rustc", &["--print", "target-libdir"])?;
     let folder = Path::new(libraries.trim()).parent()?.join("bin/gcc-ld");
     folder.join("wasm-ld").is_file().then_some(folder)
 }
@@ -90,7 +91,7 @@ fn linker_of_rust() -> Option<PathBuf> {
 fn zig() -> Option<Toolchain> {
     let with = |program: &[&str]| {
         let (name, rest) = program.split_first()?;
-        let version = said(name, &[rest, &["version"]].concat())?.trim().to_owned();
+        let version = output_of(name, &[rest, &["version"]].concat())?.trim().to_owned();
         let command = |mode: &str| {
             let options = [mode, "-target", "wasm32-wasi", "-fno-sanitize=all"];
             program.iter().chain(&options).map(|&word| word.to_owned()).collect()
@@ -108,7 +109,7 @@ fn zig() -> Option<Toolchain> {
 }
 
 /// Returns the output of a program, or `None` if it fails.
-fn said(program: &str, arguments: &[&str]) -> Option<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -56,15 +56,15 @@ pub(super) async fn answer(
         return ApprovalOutcome { answer: request.refuse(Some(reason)), is_unasked: true };
     }
     let answer = match against.is_empty() {
-        true => asked(request, session).await,
-        false => asked_despite(request, &against).await,
+        true => ask_user(request, session).await,
+        false => ask_user_despite(request, &against).await,
     };
     ApprovalOutcome { answer, is_unasked: false }
 }
 
 /// Asks about one call that the label policy would block. The approval is never permanent
 /// (`LBL-11`).
-async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> MessageContent {
+async fn ask_user_despite(request: &ApprovalRequest, against: &[&str]) -> MessageContent {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
     for _ in 0..ATTEMPTS_MAX {
@@ -81,13 +81,13 @@ async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> MessageCo
 fn show(request: &ApprovalRequest) {
     let call = &request.function_call;
     let arguments = print::arguments(&call.arguments);
-    print::note(&print::marked(
+    print::note(&print::with_prefix(
         &format!("the model wants to call `{}` with", call.name),
         &arguments,
     ));
 }
 
-async fn asked(request: &ApprovalRequest, session: &Session) -> MessageContent {
+async fn ask_user(request: &ApprovalRequest, session: &Session) -> MessageContent {
     show(request);
     for _ in 0..ATTEMPTS_MAX {
         let typed =
@@ -98,7 +98,7 @@ async fn asked(request: &ApprovalRequest, session: &Session) -> MessageContent {
             "a" | "always" => Scope::every_call(request),
             "e" | "exactly" => Scope::same_call(request),
             "" | "n" | "no" => {
-                let reason = ask::text_later("Reason for the model [none]: ").await;
+                let reason = ask::ask_async("Reason for the model [none]: ").await;
                 return request.refuse(Some(reason).filter(|reason| !reason.is_empty()));
             }
             _ => continue,

@@ -3,7 +3,7 @@
 use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
 use cofferdam_tool::Toolset;
 
-use super::turn::{Talk, TurnEnd};
+use super::turn::{Conversation, TurnEnd};
 use crate::exit::{ConsentError, Exit};
 use crate::{ask, lines, print};
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line};
@@ -24,7 +24,7 @@ Ctrl-C stops a turn.";
 /// Takes turns until the input ends or the user quits. Without a terminal, it also ends after the
 /// first turn whose outcome is not [`TurnEnd::Answered`].
 pub(super) async fn run(
-    talk: &mut Talk,
+    talk: &mut Conversation,
     toolset: &Toolset,
     is_saved: bool,
     after: impl Fn(&Session) -> anyhow::Result<()>,
@@ -65,7 +65,7 @@ pub(super) async fn run(
     }
 }
 
-async fn read(talk: &mut Talk, is_person: bool) -> Input {
+async fn read(talk: &mut Conversation, is_person: bool) -> Input {
     let line = async {
         if is_person { read_line(PROMPT, InputKind::Prompt).await } else { line_of_pipe().await }
     };
@@ -87,7 +87,7 @@ async fn line_of_pipe() -> Input {
     Input::End
 }
 
-fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool) {
+fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_saved: bool) {
     match command {
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),

@@ -138,7 +138,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
         let started = Instant::now();
         let ended = next.run(context).await;
-        let end = how_it_ended(&ended, context.result.as_ref());
+        let end = describe_outcome(&ended, context.result.as_ref());
         print::note(&format!("  {end}, {}", time(started.elapsed())));
         if let Some(record) = &context.record {
             if record.is_dry_run && !record.files.is_empty() {
@@ -151,7 +151,7 @@ impl Middleware<FunctionContext> for ShowCalls {
 }
 
 /// Returns the outcome of a call in a few words, with the reason of a failure.
-pub(crate) fn how_it_ended(
+pub(crate) fn describe_outcome(
     ended: &Result<(), FunctionSignal>,
     result: Option<&FunctionValue>,
 ) -> String {

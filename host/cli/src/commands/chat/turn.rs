@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::{print, terminal};
 
 /// State of a conversation.
-pub(super) struct Talk {
+pub(super) struct Conversation {
     pub(super) agent: Agent,
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
@@ -58,7 +58,7 @@ struct RunReport {
     requests: Vec<ApprovalRequest>,
 }
 
-impl Talk {
+impl Conversation {
     /// Takes a turn and returns its outcome.
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();

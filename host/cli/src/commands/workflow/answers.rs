@@ -70,14 +70,14 @@ impl TypedAnswers {
         if !ask::is_possible() {
             return Ok(None);
         }
-        print::note(&print::marked(
+        print::note(&print::with_prefix(
             &format!("{} asks:", request.executor),
             &show::question(request),
         ));
         let is_approval = show::approval(request).is_some();
         let typed = match is_approval {
             true => ask::choice_later("Allow it? [y]es, [N]o: ").await,
-            false => ask::text_later("Answer: ").await,
+            false => ask::ask_async("Answer: ").await,
         };
         read(request, &typed).map(Some)
     }

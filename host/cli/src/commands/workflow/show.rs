@@ -8,7 +8,7 @@ use cofferdam_agent::{Middleware, Next};
 use cofferdam_workflow::{UserRequest, WorkflowError, WorkflowEvent};
 use serde_json::json;
 
-use crate::commands::chat::how_it_ended;
+use crate::commands::chat::describe_outcome;
 use crate::print;
 
 /// Maximum number of characters that are shown of a call's arguments.
@@ -41,7 +41,10 @@ pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> 
             print::note(&format!("  {executor} has failed: {error}"));
         }
         WorkflowEvent::Intermediate(produced) => {
-            print::note(&print::marked(&format!("  {}:", produced.executor), &produced.text()));
+            print::note(&print::with_prefix(
+                &format!("  {}:", produced.executor),
+                &produced.text(),
+            ));
         }
         WorkflowEvent::SuperstepCompleted { checkpoint: Some(checkpoint), .. } => {
             print::note(&format!("  checkpoint {checkpoint}"));
@@ -72,7 +75,7 @@ pub(super) fn end(end: &RunEnd, is_json: bool) -> anyhow::Result<()> {
         RunEnd::Done => {}
         RunEnd::Paused(requests) => {
             for request in requests {
-                print::note(&print::marked(
+                print::note(&print::with_prefix(
                     &format!("{} waits for an answer:", request.id),
                     &question(request),
                 ));
@@ -96,7 +99,7 @@ pub(super) fn question(request: &UserRequest) -> String {
                 .for_each(|reason| question.push_str(&format!("\nagainst it: {reason}")));
             question
         }
-        None => request.prompt.shown(),
+        None => request.prompt.display_text(),
     }
 }
 
@@ -132,7 +135,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         print::note(&format!("  {agent} calls {tool} {arguments}"));
         let started = Instant::now();
         let ended = next.run(context).await;
-        let end = how_it_ended(&ended, context.result.as_ref());
+        let end = describe_outcome(&ended, context.result.as_ref());
         print::note(&format!("  {agent}: {tool}: {end}, {}", print::time(started.elapsed())));
         ended
     }

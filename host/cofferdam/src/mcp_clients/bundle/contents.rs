@@ -53,7 +53,7 @@ impl BundleContents {
             ));
         }
         let file = ConfigFile::read_ambient(config)?;
-        check_is_portable(&file)?;
+        check_portable(&file)?;
         let mut document: DocumentMut =
             file.text.parse().with_context(|| format!("{} cannot be read", config.display()))?;
         let mut files = BTreeMap::new();
@@ -154,7 +154,7 @@ fn add_component(files: &mut BTreeMap<String, Vec<u8>>, name: &str, path: &Path)
 }
 
 /// Returns an error if a configuration needs files or programs of this machine.
-fn check_is_portable(file: &ConfigFile) -> Result<()> {
+fn check_portable(file: &ConfigFile) -> Result<()> {
     for (name, secret) in &file.config.secrets {
         if let SecretSource::File(_) = secret.get_ref() {
             let message = format!(

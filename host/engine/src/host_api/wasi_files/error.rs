@@ -27,7 +27,7 @@ pub(super) fn code(error: &FileError) -> ErrorCode {
 }
 
 /// Converts an error of a store to the guest's error type.
-pub(super) fn told(error: FileError) -> FsError {
+pub(super) fn to_fs_error(error: FileError) -> FsError {
     code(&error).into()
 }
 
@@ -46,6 +46,6 @@ mod tests {
     fn what_the_host_said_is_not_told() {
         let host = FileError::from(std::io::Error::other("/home/me/secret"));
         assert_eq!(code(&host), ErrorCode::Io);
-        assert!(!told(host).to_string().contains("secret"));
+        assert!(!to_fs_error(host).to_string().contains("secret"));
     }
 }

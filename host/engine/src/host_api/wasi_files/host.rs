@@ -19,7 +19,7 @@ use super::descriptor::{
     self, Descriptor, DirectoryDescriptor, FileDescriptor, OpenListing, push, push_listing,
     stat_of, type_of,
 };
-use super::error::told;
+use super::error::to_fs_error;
 use super::path::{Target, resolve};
 use super::read::{READ_BYTES_MAX, ReadStream};
 use super::write::WriteStream;
@@ -57,7 +57,8 @@ impl DirectoryDescriptor {
     }
 
     async fn identity_and_stat(&self, target: &Target) -> FsResult<(u64, Stat)> {
-        let (identity, stat) = self.overlay.identity_and_stat(&target.path).await.map_err(told)?;
+        let (identity, stat) =
+            self.overlay.identity_and_stat(&target.path).await.map_err(to_fs_error)?;
         if target.must_be_directory && stat.kind == EntryKind::File {
             return Err(ErrorCode::NotDirectory.into());
         }
@@ -107,30 +108,30 @@ impl DirectoryDescriptor {
             Err(FileError::IsDirectory) if !creates && !mode.writes && !mode.truncates => {
                 Ok(self.descend(target.path))
             }
-            Err(error) => Err(told(error)),
+            Err(error) => Err(to_fs_error(error)),
         }
     }
 
     async fn create_directory(&self, target: &Target) -> FsResult<()> {
         // The store would create missing parents, but a guest's file API does not.
         if let Some((parent, _)) = target.path.split()
-            && self.overlay.stat(&parent).await.map_err(told)?.kind == EntryKind::File
+            && self.overlay.stat(&parent).await.map_err(to_fs_error)?.kind == EntryKind::File
         {
             return Err(ErrorCode::NotDirectory.into());
         }
         match self.overlay.create_directory(&target.path).await {
             Ok(MadeDirectory::Created) => Ok(()),
             Ok(MadeDirectory::Existed) | Err(FileError::IsFile) => Err(ErrorCode::Exist.into()),
-            Err(error) => Err(told(error)),
+            Err(error) => Err(to_fs_error(error)),
         }
     }
 
     async fn list(&self) -> FsResult<OpenListing> {
-        if self.overlay.stat(&self.path).await.map_err(told)?.kind == EntryKind::File {
+        if self.overlay.stat(&self.path).await.map_err(to_fs_error)?.kind == EntryKind::File {
             return Err(ErrorCode::NotDirectory.into());
         }
         let listing: Listing =
-            self.overlay.list(&self.path, Scope::Children).await.map_err(told)?;
+            self.overlay.list(&self.path, Scope::Children).await.map_err(to_fs_error)?;
         if listing.is_truncated {
             // An error is better than a partial listing that the guest takes for complete.
             return Err(ErrorCode::Overflow.into());
@@ -138,8 +139,11 @@ impl DirectoryDescriptor {
         let bytes = |entry: &cofferdam_files::ListingEntry| {
             ENTRY_BYTES.saturating_add(u64::try_from(entry.name.len()).unwrap_or(u64::MAX))
         };
-        let charge =
-            self.overlay.budget().take(listing.entries.iter().map(bytes).sum()).map_err(told)?;
+        let charge = self
+            .overlay
+            .budget()
+            .take(listing.entries.iter().map(bytes).sum())
+            .map_err(to_fs_error)?;
         Ok(OpenListing { entries: listing.entries.into_iter(), _charge: charge })
     }
 
@@ -247,7 +251,7 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn set_size(&mut self, handle: Handle, bytes: u64) -> FsResult<()> {
         let file = self.get(&handle)?.file()?.writable()?;
-        file.set_bytes(bytes).await.map_err(told)
+        file.set_bytes(bytes).await.map_err(to_fs_error)
     }
 
     /// Times are the store's own. Setting them succeeds without any effect, as on other file
@@ -289,15 +293,18 @@ impl HostDescriptor for FilesView<'_> {
         let Descriptor::File(file) = self.get(&handle)? else {
             return Err(ErrorCode::IsDirectory.into());
         };
-        let content =
-            file.readable()?.read_at(offset, length.min(READ_BYTES_MAX)).await.map_err(told)?;
+        let content = file
+            .readable()?
+            .read_at(offset, length.min(READ_BYTES_MAX))
+            .await
+            .map_err(to_fs_error)?;
         let is_end = content.is_empty() && length > 0;
         Ok((content, is_end))
     }
 
     async fn write(&mut self, handle: Handle, data: Vec<u8>, offset: u64) -> FsResult<u64> {
         let file = self.get(&handle)?.file()?.writable()?;
-        file.write_at(offset, &data).await.map_err(told)?;
+        file.write_at(offset, &data).await.map_err(to_fs_error)?;
         Ok(u64::try_from(data.len()).unwrap_or(u64::MAX))
     }
 
@@ -315,7 +322,7 @@ impl HostDescriptor for FilesView<'_> {
         match self.get(&handle)? {
             Descriptor::File(file) => Ok(stat_of(&file.file.stat())),
             Descriptor::Directory(directory) => {
-                Ok(stat_of(&directory.overlay.stat(&directory.path).await.map_err(told)?))
+                Ok(stat_of(&directory.overlay.stat(&directory.path).await.map_err(to_fs_error)?))
             }
         }
     }
@@ -364,7 +371,7 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn remove_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let (directory, target) = self.at(&handle, &path)?;
-        directory.overlay.remove_directory(&target.path).await.map_err(told)
+        directory.overlay.remove_directory(&target.path).await.map_err(to_fs_error)
     }
 
     async fn rename_at(
@@ -383,7 +390,7 @@ impl HostDescriptor for FilesView<'_> {
         if to.must_be_directory && kind == EntryKind::File {
             return Err(ErrorCode::NotDirectory.into());
         }
-        directory.overlay.rename(&from.path, &to.path).await.map_err(told)
+        directory.overlay.rename(&from.path, &to.path).await.map_err(to_fs_error)
     }
 
     async fn symlink_at(&mut self, handle: Handle, _: String, _: String) -> FsResult<()> {
@@ -396,7 +403,7 @@ impl HostDescriptor for FilesView<'_> {
         if directory.stat(&target).await?.kind == EntryKind::Directory {
             return Err(ErrorCode::IsDirectory.into());
         }
-        directory.overlay.delete(&target.path).await.map_err(told)
+        directory.overlay.delete(&target.path).await.map_err(to_fs_error)
     }
 
     async fn is_same_object(&mut self, handle: Handle, other: Handle) -> wasmtime::Result<bool> {

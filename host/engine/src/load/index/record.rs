@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cofferdam_tool::declaration::KeptTool;
-use cofferdam_tool::permission::KeptAsked;
+use cofferdam_tool::declaration::SerializedTool;
+use cofferdam_tool::permission::SerializedPermissions;
 use serde::{Deserialize, Serialize};
 
 use super::identity::FileIdentity;
@@ -21,10 +21,10 @@ pub(crate) struct ComponentRecord {
     /// names.
     pub(crate) imports: String,
     /// Permissions and limits that the manifests ask for.
-    pub(crate) asked: KeptAsked,
+    pub(crate) asked: SerializedPermissions,
     /// Icons that the manifests name.
     pub(crate) icons: Vec<String>,
-    pub(crate) tools: Vec<KeptTool>,
+    pub(crate) tools: Vec<SerializedTool>,
 }
 
 /// Versions of the files of a component.
@@ -39,7 +39,7 @@ impl ComponentFiles {
     /// Returns the current versions of the files. Returns `None` if the component is missing, if
     /// the component or an existing manifest next to it is not a regular file, or if the system
     /// does not distinguish versions.
-    pub(crate) fn look_ambient(component: &Path) -> Option<Self> {
+    pub(crate) fn stat_ambient(component: &Path) -> Option<Self> {
         let manifest = component.with_extension(MANIFEST_EXTENSION);
         let component = FileIdentity::of_ambient(component)?;
         Some(Self { component, manifest: FileIdentity::of_any_ambient(&manifest)? })

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cofferdam_tool::declaration::{Declaration, KeptTool};
-use cofferdam_tool::permission::{KeptAsked, RequestedPermissions};
+use cofferdam_tool::declaration::{Declaration, SerializedTool};
+use cofferdam_tool::permission::{RequestedPermissions, SerializedPermissions};
 use tempfile::TempDir;
 
 use super::*;
@@ -74,9 +74,9 @@ fn record() -> ComponentRecord {
         digest: [7; 32],
         component_bytes: 1234,
         imports: "wasi:io/poll@0.2.6\nwasi:cli/exit@0.2.6".to_owned(),
-        asked: KeptAsked::new(&RequestedPermissions::Stated(Box::default())).unwrap(),
+        asked: SerializedPermissions::new(&RequestedPermissions::Stated(Box::default())).unwrap(),
         icons: vec!["data:,".to_owned()],
-        tools: vec![KeptTool::new(&declaration, &definition)],
+        tools: vec![SerializedTool::new(&declaration, &definition)],
     }
 }
 
@@ -95,7 +95,7 @@ fn a_second_component_leaves_the_first_as_it_is() {
     let fixture = Fixture::with(&record());
     let other = ComponentRecord { digest: [8; 32], ..record() };
     let index = fixture.index();
-    index.keep(0);
+    index.retain(0);
     index.replace(1, &other);
     index.save();
     let index = fixture.index();
@@ -118,7 +118,7 @@ fn nothing_is_written_when_nothing_is_new() {
     let past = SystemTime::now() - Duration::from_secs(100);
     fs::File::options().write(true).open(fixture.entry()).unwrap().set_modified(past).unwrap();
     let index = fixture.index();
-    index.keep(0);
+    index.retain(0);
     index.save();
     assert_eq!(fixture.entry().metadata().unwrap().modified().unwrap(), past);
     index.set_approval(None);
@@ -213,7 +213,7 @@ fn contents_that_are_proven_and_make_no_sense_are_nothing() {
 fn without_a_cache_nothing_is_saved() {
     let index = StartupIndex::disabled();
     index.replace(0, &record());
-    index.keep(0);
+    index.retain(0);
     index.set_approval(Some(Approval::from_bytes([1; 32])));
     index.save();
     assert_eq!((index.record(0), index.is_enabled(), index.len()), (None, false, 0));

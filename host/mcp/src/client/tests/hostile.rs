@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
 use cofferdam_tool::{CallContext, Completion, Toolset};
 use serde_json::{Value, json};
 
@@ -140,7 +140,7 @@ impl Asker for Absent {
         kind == QuestionKind::Elicitation
     }
 
-    async fn ask(&self, _: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, _: Vec<Question>) -> Result<Vec<Value>, AskError> {
         self.0.fetch_add(1, Ordering::Relaxed);
         std::future::pending().await
     }

@@ -5,7 +5,7 @@ use cofferdam_tool::redact::Redactor;
 use serde_json::{Value, json};
 
 use crate::client::testing::Scripted;
-use crate::client::{CallError, PassedItems, ServerListing, TaskSupport, ToolListed};
+use crate::client::{CallError, RemoteItems, ServerListing, TaskSupport, ToolListed};
 
 fn page(tools: Vec<Value>, cursor: Option<&str>) -> Value {
     json!({"tools": tools, "nextCursor": cursor})
@@ -70,7 +70,7 @@ async fn resources_are_made_anew_from_known_fields_within_limits() {
     ]});
     let templates = json!({"resourceTemplates": [{"uriTemplate": "book:///{n}", "name": "Page"}]});
     let remote = Scripted::answering(vec![resources, templates]);
-    let passed = PassedItems::fetch(&remote, Some(&redactor()), &mut Vec::new()).await.unwrap();
+    let passed = RemoteItems::fetch(&remote, Some(&redactor()), &mut Vec::new()).await.unwrap();
     assert_eq!(
         json!(passed.resources),
         json!([{"uri": "book:///one", "name": "One", "description": "[secret k]"}])

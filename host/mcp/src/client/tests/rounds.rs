@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
-use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
 use crate::client::testing::Scripted;
@@ -20,7 +20,7 @@ impl Asker for Person {
         kind == QuestionKind::Elicitation
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         let answer = |question: &Question| {
             let content =
                 json!({"message": question.parameters["message"], "question": question.name});

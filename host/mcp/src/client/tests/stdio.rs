@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::invoke::{HostValues, Progress, ProgressSink};
 use cofferdam_tool::label::{Confidentiality, StatedBy};
 use cofferdam_tool::{CallContext, Completion, Outcome, ToolName, ToolSource as _, Toolset};
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::served::settings;
 use crate::client::{
-    ConnectError, Generation, LeftOut, RemoteServer, Review, ServerEndpoint, ServerSettings,
-    Statements,
+    ConnectError, Generation, IgnoredStatements, RemoteServer, Review, ServerEndpoint,
+    ServerSettings, Statements,
 };
 
 async fn connected(settings: ServerSettings) -> Arc<RemoteServer> {
@@ -134,7 +134,7 @@ impl Asker for Person {
         kind == QuestionKind::Elicitation
     }
 
-    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         Ok(questions
             .iter()
             .map(|_| json!({"action": "accept", "content": {"who": "me"}}))
@@ -246,10 +246,14 @@ async fn names_of_the_server_are_admitted_prefixed_and_approved_as_configured() 
 struct Careful;
 
 impl Review for Careful {
-    fn left_out(&self, statements: &Statements) -> LeftOut {
+    fn left_out(&self, statements: &Statements) -> IgnoredStatements {
         assert_eq!(statements.instructions.as_deref(), Some("be kind"));
         assert!(statements.tools.contains_key("echo") && statements.tools.contains_key("env"));
-        LeftOut { instructions: true, tools: ["echo".to_owned()].into(), ..LeftOut::default() }
+        IgnoredStatements {
+            instructions: true,
+            tools: ["echo".to_owned()].into(),
+            ..IgnoredStatements::default()
+        }
     }
 }
 

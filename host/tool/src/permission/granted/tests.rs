@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Limits;
-use crate::permission::LimitsAsked;
+use crate::permission::RequestedLimits;
 
 fn mount(name: &str) -> MountName {
     MountName::new(name).unwrap()
@@ -50,7 +50,7 @@ prop_compose! {
         random in any::<bool>(),
         wall in prop::option::of(1_u64..100_000),
     ) -> Permissions {
-        let limits = LimitsAsked { wall_ms_max: wall, ..LimitsAsked::default() };
+        let limits = RequestedLimits { wall_ms_max: wall, ..RequestedLimits::default() };
         Permissions { files, files_any, http, env, config, secrets, clock, random, limits, ..Permissions::default() }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Loss;
 use super::conjoin::is_unrestricted;
 use super::rules::Rules;
-use super::writer::{SchemaDraft, Stop, cannot_say};
+use super::writer::{SchemaDraft, Stop, inexpressible};
 
 /// Completes one schema.
 pub(super) fn finish(
@@ -20,7 +20,7 @@ pub(super) fn finish(
 ) -> Result<(), Stop> {
     let schema = &mut draft.schema;
     if schema.contains_key("not") {
-        return Err(cannot_say(at, "no value fits the schema"));
+        return Err(inexpressible(at, "no value fits the schema"));
     }
     if schema.contains_key("$ref") {
         return Ok(());
@@ -31,22 +31,22 @@ pub(super) fn finish(
         let other =
             schema.keys().find(|name| !matches!(name.as_str(), "anyOf" | "title" | "description"));
         return match other {
-            Some(other) => Err(cannot_say(at, &format!("alternatives beside `{other}`"))),
+            Some(other) => Err(inexpressible(at, &format!("alternatives beside `{other}`"))),
             None => Ok(()),
         };
     }
     let types = types(schema);
     if types.is_empty() {
-        return Err(cannot_say(at, "a value of any type"));
+        return Err(inexpressible(at, "a value of any type"));
     }
     if members(schema).any(|member| member.is_object() || member.is_array()) {
-        return Err(cannot_say(at, "a list of allowed values that holds objects or arrays"));
+        return Err(inexpressible(at, "a list of allowed values that holds objects or arrays"));
     }
     if types.contains(&"object") {
         object(schema, rules, at, losses)?;
     }
     if types.contains(&"array") && schema.get("items").is_none_or(is_unrestricted) {
-        return Err(cannot_say(at, "an array of anything"));
+        return Err(inexpressible(at, "an array of anything"));
     }
     state_types(schema, &types);
     Ok(())
@@ -67,7 +67,7 @@ fn object(
         None => declared.is_none() && !at.is_empty(),
     };
     if is_map {
-        return Err(cannot_say(at, "an object with keys of the model's choice"));
+        return Err(inexpressible(at, "an object with keys of the model's choice"));
     }
     if additional == Some(&Value::Bool(true)) {
         losses.push(Loss { pointer: at.to_owned(), what: "other keys are not taken".to_owned() });

@@ -14,13 +14,13 @@ const WAYS_MAX: usize = 32;
 
 /// Returns the forms in which a strict mode can write a value: missing keys are null if the schema
 /// accepts null, alternatives are any that fit, and undeclared keys do not exist.
-fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
+fn writable_forms(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = root.pointer(reference.trim_start_matches('#')).unwrap();
-        return ways(root, target, value);
+        return writable_forms(root, target, value);
     }
     if let Some(branches) = schema["anyOf"].as_array() {
-        let all = branches.iter().flat_map(|branch| ways(root, branch, value));
+        let all = branches.iter().flat_map(|branch| writable_forms(root, branch, value));
         return all.take(WAYS_MAX).collect();
     }
     let is_of = |name: &Value| match value {
@@ -41,9 +41,10 @@ fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
         Value::Array(items) => {
             let mut lists = vec![vec![]];
             for item in items {
-                lists = product(lists, &ways(root, &schema["items"], item), |list, item| {
-                    list.push(item)
-                });
+                lists =
+                    product(lists, &writable_forms(root, &schema["items"], item), |list, item| {
+                        list.push(item)
+                    });
             }
             lists.into_iter().map(Value::Array).collect()
         }
@@ -65,7 +66,7 @@ fn object_ways(root: &Value, schema: &Value, members: &Map<String, Value>) -> Ve
         if !members.contains_key(name) && !is_required(name) {
             continue;
         }
-        let written = ways(root, property, members.get(name).unwrap_or(&Value::Null));
+        let written = writable_forms(root, property, members.get(name).unwrap_or(&Value::Null));
         objects = product(objects, &written, |object, value| {
             object.insert(name.clone(), value);
         });
@@ -88,7 +89,7 @@ fn product<T: Clone>(all: Vec<T>, ways: &[Value], mut add: impl FnMut(&mut T, Va
 
 /// Returns a declaration without the parts that no strict mode can express: maps, and values of any
 /// type.
-fn tamed(schema: &Value) -> Value {
+fn strict_subset(schema: &Value) -> Value {
     match schema {
         Value::Object(members) if members.keys().all(|name| name == "default") => {
             json!({"type": "string"})
@@ -99,18 +100,18 @@ fn tamed(schema: &Value) -> Value {
                 .filter(|(name, value)| *name != "additionalProperties" || **value == false)
                 .map(|(name, value)| match name.as_str() {
                     "default" | "enum" | "required" => (name.clone(), value.clone()),
-                    _ => (name.clone(), tamed(value)),
+                    _ => (name.clone(), strict_subset(value)),
                 })
                 .collect();
             if schema["type"] == "object" && members.get("properties").is_none() {
                 tame.insert(
                     "properties".to_owned(),
-                    json!({"zz": tamed(&members["additionalProperties"])}),
+                    json!({"zz": strict_subset(&members["additionalProperties"])}),
                 );
             }
             Value::Object(tame)
         }
-        Value::Array(items) => items.iter().map(tamed).collect(),
+        Value::Array(items) => items.iter().map(strict_subset).collect(),
         plain => plain.clone(),
     }
 }
@@ -131,7 +132,7 @@ fn split(mut declared: Value, into_all_of: bool) -> Value {
 
 fn strict_declaration_and_arguments() -> impl Strategy<Value = (Value, Value)> {
     (declaration(), dice(), any::<bool>()).prop_map(|(declared, dice, into_all_of)| {
-        let declared = tamed(&declared);
+        let declared = strict_subset(&declared);
         let arguments = sample_object(&declared, &mut Dice(dice));
         (split(declared, into_all_of), arguments)
     })
@@ -181,7 +182,7 @@ proptest! {
             if !shown.strict || takes_no_other_keys(&shown) {
                 continue;
             }
-            let ways = ways(&shown.schema, &shown.schema, &object);
+            let ways = writable_forms(&shown.schema, &shown.schema, &object);
             let same = |sent: &Value| decode(&schema, sent).is_some_and(|again| again.value() == decoded.value());
             prop_assert!(ways.iter().any(same), "{} by {} is {:?}", object, shown.schema, ways);
             let has_alternatives = declared.to_string().contains("anyOf");

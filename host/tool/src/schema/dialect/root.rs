@@ -18,7 +18,7 @@ impl SchemaWriter<'_, '_> {
         if !self.rules.is_strict {
             self.plain_top_level(&mut draft)?;
         } else if draft.schema.contains_key("anyOf") {
-            return Err(super::writer::cannot_say("", "the arguments have alternatives"));
+            return Err(super::writer::inexpressible("", "the arguments have alternatives"));
         }
         draft.schema.insert("type".to_owned(), json!("object"));
         draft.schema.entry("properties").or_insert_with(|| json!({}));

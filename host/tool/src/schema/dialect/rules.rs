@@ -180,7 +180,7 @@ pub(super) const ANTHROPIC: Rules = Rules {
 };
 
 impl Rules {
-    pub(super) fn knows(&self, keyword: &str) -> bool {
+    pub(super) fn supports(&self, keyword: &str) -> bool {
         self.keywords.is_none_or(|keywords| keywords.contains(&keyword))
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::writer::{Stop, cannot_say};
+use super::writer::{Stop, inexpressible};
 
 const PROPERTIES_MAX: usize = 5_000;
 /// Maximum nesting of `properties`, `items` and alternatives, without following references.
@@ -28,7 +28,7 @@ pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
     let mut pending = vec![(schema, 0)];
     while let Some((schema, level)) = pending.pop() {
         if level > LEVELS_MAX {
-            return Err(cannot_say("", "the schema has more than 10 levels"));
+            return Err(inexpressible("", "the schema has more than 10 levels"));
         }
         let maps = [schema.get("properties"), schema.get("$defs")];
         for (index, map) in maps.into_iter().enumerate() {
@@ -46,13 +46,13 @@ pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
     }
     match tally {
         SizeTally { properties, .. } if properties > PROPERTIES_MAX => {
-            Err(cannot_say("", "more than 5000 properties"))
+            Err(inexpressible("", "more than 5000 properties"))
         }
         SizeTally { characters, .. } if characters > CHARACTERS_MAX => {
-            Err(cannot_say("", "more than 120000 characters in names and allowed values"))
+            Err(inexpressible("", "more than 120000 characters in names and allowed values"))
         }
         SizeTally { members, .. } if members > MEMBERS_MAX => {
-            Err(cannot_say("", "more than 1000 allowed values"))
+            Err(inexpressible("", "more than 1000 allowed values"))
         }
         _ => Ok(()),
     }
@@ -65,7 +65,10 @@ impl SizeTally {
         let length = |value: &Value| value.as_str().map_or(0, |text| text.chars().count());
         let characters = members.iter().chain(schema.get("const")).map(length).sum::<usize>();
         if members.len() > LONG_LIST && characters > LONG_LIST_CHARACTERS_MAX {
-            return Err(cannot_say("", "a list of allowed values with more than 15000 characters"));
+            return Err(inexpressible(
+                "",
+                "a list of allowed values with more than 15000 characters",
+            ));
         }
         self.members += members.len();
         self.characters += characters;

@@ -68,7 +68,7 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
         if let Some(index) =
             self.recursive.iter().position(|is| *is).filter(|_| !self.rules.recursion)
         {
-            return Err(cannot_say(&self.pointer(NodeId(index)), "a schema contains itself"));
+            return Err(inexpressible(&self.pointer(NodeId(index)), "a schema contains itself"));
         }
         let mut root = Value::Object(self.root()?);
         let mut definitions = Map::new();
@@ -171,7 +171,10 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
     ) -> Result<(), Stop> {
         let merges_properties = !self.rules.is_strict;
         let said = conjoin(&mut draft.schema, more.schema, merges_properties).map_err(|name| {
-            cannot_say(&self.pointer(id), &format!("`{name}` is declared twice, in different ways"))
+            inexpressible(
+                &self.pointer(id),
+                &format!("`{name}` is declared twice, in different ways"),
+            )
         })?;
         for sentence in more.said.into_iter().chain(said) {
             if !draft.said.contains(&sentence) {
@@ -230,18 +233,18 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
             "$ref" | "$defs" | "definitions" | "$anchor" | "$id" => return Ok(()),
             "allOf" if expands || self.rules.flattens => return Ok(()),
             "anyOf" | "oneOf" if self.rules.is_strict && restricts_only(schema, value) => {
-                return self.lose(draft, id, keyword, value);
+                return self.record_loss(draft, id, keyword, value);
             }
             "anyOf" | "oneOf" if self.rules.is_strict && has_properties(schema) => {
-                return Err(cannot_say(&at, "alternatives beside `properties`"));
+                return Err(inexpressible(&at, "alternatives beside `properties`"));
             }
             "then" | "else" | "dependentSchemas"
                 if self.rules.is_strict && declares_more(schema, value, keyword) =>
             {
-                return Err(cannot_say(&at, "properties that depend on a condition"));
+                return Err(inexpressible(&at, "properties that depend on a condition"));
             }
             "patternProperties" if self.rules.is_strict => {
-                return Err(cannot_say(&at, "an object with keys of the model's choice"));
+                return Err(inexpressible(&at, "an object with keys of the model's choice"));
             }
             "unevaluatedProperties" if self.rules.is_strict => return Ok(()),
             "oneOf" if self.rules.is_strict => {
@@ -254,13 +257,13 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
                 draft.schema.insert(name.to_owned(), properties);
                 return Ok(());
             }
-            "prefixItems" if !self.rules.knows(keyword) => {
+            "prefixItems" if !self.rules.supports(keyword) => {
                 return self.positions(draft, id, site, value);
             }
             // Keeps the items that `prefixItems` has produced.
             "items" if draft.schema.contains_key("items") => return Ok(()),
             "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
-                return self.lose(draft, id, keyword, value);
+                return self.record_loss(draft, id, keyword, value);
             }
             "minItems"
                 if self
@@ -268,9 +271,11 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
                     .min_items_max
                     .is_some_and(|most| keywords::count(value) > Some(most)) =>
             {
-                return self.lose(draft, id, keyword, value);
+                return self.record_loss(draft, id, keyword, value);
             }
-            _ if !self.rules.knows(keyword) => return self.lose(draft, id, keyword, value),
+            _ if !self.rules.supports(keyword) => {
+                return self.record_loss(draft, id, keyword, value);
+            }
             _ => {}
         }
         let written = match shape {
@@ -312,7 +317,7 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
     }
 
     /// Records that a keyword becomes a sentence.
-    pub(super) fn lose(
+    pub(super) fn record_loss(
         &mut self,
         draft: &mut SchemaDraft,
         id: NodeId,
@@ -344,7 +349,7 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
         site: &Site<'j>,
         value: &Json<'j>,
     ) -> Result<(), Stop> {
-        self.lose(draft, id, "prefixItems", value)?;
+        self.record_loss(draft, id, "prefixItems", value)?;
         let at = pointer::join(&site.pointer, "prefixItems");
         let mut kinds = match self.schemas(&at, value)? {
             Value::Array(kinds) => kinds,
@@ -491,7 +496,7 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
     }
 }
 
-pub(super) fn cannot_say(pointer: &str, what: &str) -> Stop {
+pub(super) fn inexpressible(pointer: &str, what: &str) -> Stop {
     Stop::CannotSay { pointer: pointer.to_owned(), what: what.to_owned() }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn facts(task: &str) -> String {
 }
 
 /// Prompt for the known facts, after the work has stalled.
-pub(super) fn facts_again(task: &str, facts: &str) -> String {
+pub(super) fn updated_facts(task: &str, facts: &str) -> String {
     format!(
         "The request is still:\n\n{task}\n\nWe get on less well than we should, and may have learned something. Write the fact \
          sheet anew, with the same headings: add what is new, move what has been verified, and \
@@ -31,7 +31,7 @@ pub(super) fn plan(team: &str) -> String {
 }
 
 /// Prompt for a new plan, after the work has stalled.
-pub(super) fn plan_again(team: &str) -> String {
+pub(super) fn new_plan(team: &str) -> String {
     format!(
         "Say in short what went wrong and why. Then write a new plan as a short list of points that does not repeat it.\n\nThis \
          is the team:\n\n{team}"
