@@ -120,9 +120,9 @@ static bool read_unicode(reader *reader, char **to) {
     uint32_t unit, low;
     if (!read_hex(reader, &unit)) return false;
     if (unit >= 0xD800 && unit < 0xE000) {
-        if (unit >= 0xDC00 || !take_word(reader, "\\u")) return fail(reader, "half of a surrogate pair stands alone");
+        if (unit >= 0xDC00 || !take_word(reader, "\\u")) return fail(reader, "unpaired surrogate");
         if (!read_hex(reader, &low)) return false;
-        if (low < 0xDC00 || low > 0xDFFF) return fail(reader, "half of a surrogate pair stands alone");
+        if (low < 0xDC00 || low > 0xDFFF) return fail(reader, "unpaired surrogate");
         unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
     }
     *to += put_utf8(*to, unit);
@@ -144,11 +144,11 @@ static bool read_escape(reader *reader, char **to) {
 static bool read_string(reader *reader, cofferdam_string *text) {
     const char *end = reader->at;
     while (end < reader->end && *end != '"') end += *end == '\\' && end + 1 < reader->end ? 2 : 1;
-    if (end == reader->end) return fail(reader, "a text has no end");
+    if (end == reader->end) return fail(reader, "unterminated string");
     char *start = cofferdam_allocate((size_t)(end - reader->at) + 1), *to = start;
     while (reader->at < end) {
         char letter = *reader->at++;
-        if ((unsigned char)letter < 0x20) return fail(reader, "a control character in a text is not escaped");
+        if ((unsigned char)letter < 0x20) return fail(reader, "unescaped control character in a string");
         if (letter != '\\') *to++ = letter;
         else if (!read_escape(reader, &to)) return false;
     }
@@ -230,7 +230,7 @@ const cofferdam_value *cofferdam_parse(cofferdam_string json, cofferdam_string *
     reader reader = {json.data, json.data + json.length, NULL};
     cofferdam_value *value = read_tree(&reader);
     skip_blanks(&reader);
-    if (reader.at < reader.end) fail(&reader, "something stands behind the value");
+    if (reader.at < reader.end) fail(&reader, "unexpected data after the value");
     if (!reader.problem) return value;
     if (problem) *problem = cofferdam_format("%s at byte %zu", reader.problem, (size_t)(reader.at - json.data));
     return NULL;

@@ -51,7 +51,7 @@ static void put_string(cofferdam_writer *json, cofferdam_string text) {
 static void begin_value(cofferdam_writer *json, cofferdam_string name) {
     if (!json->depth && json->length) cofferdam_abort("a JSON text has one outermost value");
     if (!!name.data != (json->depth && json->is_object[json->depth - 1]))
-        cofferdam_abort(name.data ? "a name stands only in a JSON object" : "a member of a JSON object has no name");
+        cofferdam_abort(name.data ? "a member name is allowed only in a JSON object" : "a member of a JSON object has no name");
     if (json->needs_comma) put(json, ",", 1);
     json->needs_comma = true;
     if (!name.data) return;

@@ -20,7 +20,7 @@
 //
 //	func init() {
 //		cofferdam.Register(
-//			cofferdam.Tool("repeat", "Repeats a text.", repeat, cofferdam.ReadOnly(true)),
+//			cofferdam.Tool("repeat", "Repeats a string.", repeat, cofferdam.ReadOnly(true)),
 //		)
 //	}
 //

@@ -61,7 +61,7 @@ func (it object) MarshalJSON() ([]byte, error) {
 
 func inputSchema(tool string, input reflect.Type) string {
 	if input.Kind() != reflect.Struct {
-		panic(fmt.Sprintf("cofferdam: the input of tool `%s` is %s, which is no struct", tool, input))
+		panic(fmt.Sprintf("cofferdam: the input of tool `%s` is %s, which is not a struct", tool, input))
 	}
 	return (&schemas{tool: tool}).whole(input)
 }
@@ -264,7 +264,7 @@ func (s *schemas) tagged(schema object, field field, where string) object {
 			continue
 		}
 		if _, err := strconv.ParseFloat(text, 64); err != nil {
-			panic(s.complaint(where, fmt.Sprintf("its %s `%s` is no number", bound, text)))
+			panic(s.complaint(where, fmt.Sprintf("its %s `%s` is not a number", bound, text)))
 		}
 		schema = schema.with(bound, json.Number(text))
 	}
@@ -294,7 +294,7 @@ func (s *schemas) choice(schema object, words []string, where string) object {
 			return schema.with("enum", append(all, nil))
 		}
 	}
-	panic(s.complaint(where, "it has the tag `enum` and is no text"))
+	panic(s.complaint(where, "it has the tag `enum` and is not a string"))
 }
 
 // fallback returns the default as JSON.
@@ -307,14 +307,14 @@ func (s *schemas) fallback(text string, of reflect.Type, where string) any {
 	if err == nil && json.Unmarshal([]byte(quoted), value.Interface()) == nil {
 		return json.RawMessage(quoted)
 	}
-	panic(s.complaint(where, fmt.Sprintf("its default `%s` is no value of %s", text, of)))
+	panic(s.complaint(where, fmt.Sprintf("its default `%s` is not a value of %s", text, of)))
 }
 
 func (s *schemas) written(text, where string) object {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	var whole map[string]json.RawMessage
 	if err := decoder.Decode(&whole); err != nil {
-		panic(s.complaint(where, fmt.Sprintf("its JSONSchema is no JSON object: %v", err)))
+		panic(s.complaint(where, fmt.Sprintf("its JSONSchema is not a JSON object: %v", err)))
 	}
 	schema := object{}
 	for _, name := range sortedNames(whole) {

@@ -94,5 +94,5 @@ function parsed(text) {
 }
 
 function mismatch() {
-  return new ClientError("failed", "the client's answer is none to the question");
+  return new ClientError("failed", "the client's answer does not fit the question");
 }

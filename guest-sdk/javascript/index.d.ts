@@ -7,10 +7,10 @@
  *
  * const repeat = tool({
  *   name: "repeat",
- *   description: "Repeats a text.",
+ *   description: "Repeats a string.",
  *   parameters: s.object({
  *     text: s.string("The text to repeat."),
- *     times: s.integer("Number of greetings; at most 100.").min(0).default(2),
+ *     times: s.integer("Number of repetitions; at most 100.").min(0).default(2),
  *   }),
  *   annotations: { readOnly: true, idempotent: true },
  *   run({ text, times }) {

@@ -135,7 +135,7 @@ fn check_names_every_problem_its_file_and_what_to_do() {
         files,
         ["skills/twice/SKILL.md", "skills/report/latin1.txt", "skills/report/broken.wasm"]
     );
-    assert_eq!(problems[0]["message"], "line 3 of `SKILL.md`: the key `name` is there twice");
+    assert_eq!(problems[0]["message"], "line 3 of `SKILL.md`: the key `name` occurs twice");
     assert_eq!(problems[0]["suggestion"], "keep one of the two");
     assert!(problems.iter().all(|problem| problem["suggestion"].is_string()), "{report}");
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use cofferdam_engine::manifest::embed_manifest;
 use cofferdam_engine::{Component, Grants, LoadError};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::permission::{ClockPrecision, RequestedLimits, RequestedPermissions, SecretText};
+use cofferdam_tool::permission::{
+    ClockPrecision, RequestedLimits, RequestedPermissions, SecretText,
+};
 use cofferdam_tool::{CallContext, Completion, Limits, Outcome, Output};
 use serde_json::{Value, json};
 
@@ -125,7 +127,7 @@ async fn a_secret_that_is_too_short_refuses_the_plugin() {
     let mut host = Host::new();
     host.grants.secrets.insert("pin".to_owned(), SecretText::new("1234"));
     let error = host.try_load(&Component::from_file_ambient(guest("granted"))).await.err().unwrap();
-    assert!(matches!(error, LoadError::UnfitSecret(_)), "{error}");
+    assert!(matches!(error, LoadError::UnusableSecret(_)), "{error}");
     assert!(!error.to_string().contains("1234"));
 }
 

@@ -101,7 +101,7 @@ type Answer struct {
 // Errors of questions. The error's text contains the host's message, if there is one.
 var (
 	// ErrUnsupported means that the question cannot be asked: the client does not support it, there
-	// is no client, or the caller is another tool.
+	// is not a client, or the caller is another tool.
 	ErrUnsupported = errors.New("the client cannot be asked this")
 	// ErrDenied means that the plugin has no grant for it. The text names the permission and says
 	// how to grant it.
@@ -132,7 +132,7 @@ type refusal struct {
 func (err *refusal) Error() string { return err.text }
 func (err *refusal) Unwrap() error { return err.reason }
 
-var errMismatch = &refusal{ErrFailed, "the client's answer is none to the question"}
+var errMismatch = &refusal{ErrFailed, "the client's answer does not fit the question"}
 
 // CanAsk reports whether questions of this kind are granted and the client can answer them.
 func CanAsk(kind Kind) bool {

@@ -87,7 +87,7 @@ func TestErrorsAreFailures(t *testing.T) {
 		_, err := cofferdamtest.Call("fail", map[string]string{"kind": kind})
 		var failure *cofferdam.Failure
 		if !errors.As(err, &failure) {
-			t.Fatalf("%v is no failure", err)
+			t.Fatalf("%v is not a failure", err)
 		}
 		return *failure
 	}

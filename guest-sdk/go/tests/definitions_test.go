@@ -137,19 +137,19 @@ func TestWhatHasNoFormInJSONIsNamed(t *testing.T) {
 					F func() `json:"f"`
 				} `json:"in"`
 			}, string]),
-		"cofferdam: tool `b`, field `n`: its default `x` is no value of int": cofferdam.Tool("b", "B.",
+		"cofferdam: tool `b`, field `n`: its default `x` is not a value of int": cofferdam.Tool("b", "B.",
 			unused[struct {
 				N int `json:"n" default:"x"`
 			}, string]),
-		"cofferdam: tool `c`, field `n`: it has the tag `enum` and is no text": cofferdam.Tool("c", "C.",
+		"cofferdam: tool `c`, field `n`: it has the tag `enum` and is not a string": cofferdam.Tool("c", "C.",
 			unused[struct {
 				N int `json:"n" enum:"1,2"`
 			}, string]),
-		"cofferdam: tool `d`, field `n`: its minimum `low` is no number": cofferdam.Tool("d", "D.",
+		"cofferdam: tool `d`, field `n`: its minimum `low` is not a number": cofferdam.Tool("d", "D.",
 			unused[struct {
 				N int `json:"n" minimum:"low"`
 			}, string]),
-		"cofferdam: the input of tool `e` is string, which is no struct": cofferdam.Tool("e", "E.", unused[string, string]),
+		"cofferdam: the input of tool `e` is string, which is not a struct": cofferdam.Tool("e", "E.", unused[string, string]),
 	}
 	for complaint, tool := range complaints {
 		func() {

@@ -66,7 +66,7 @@ export class Decoder {
   }
 
   decode(input = new Uint8Array(), { stream = false } = {}) {
-    if (stream) throw new TypeError("this decoder takes a text as a whole");
+    if (stream) throw new TypeError("this decoder cannot decode in pieces (`stream`)");
     const bytes = ArrayBuffer.isView(input)
       ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
       : new Uint8Array(input);

@@ -4,11 +4,11 @@
 
     @tool(read_only=True, idempotent=True)
     def repeat(text: str, times: int = 2) -> str:
-        '''Repeats a text.
+        '''Repeats a string.
 
         Args:
             text: The text to repeat.
-            times: Number of greetings; at most 100.
+            times: Number of repetitions; at most 100.
         '''
         if times > 100:
             raise ToolFailure(f"{times} times is too often", suggestion="pass 100 or less")

@@ -149,7 +149,7 @@ class Reader:
 
     def _map(self, arguments: tuple[Any, ...]) -> Shape:
         if arguments and arguments[0] is not str:
-            raise self.refuse(f"the keys of a JSON object are texts, not `{_name(arguments[0])}`; use `dict[str, …]`")
+            raise self.refuse(f"the keys of a JSON object are strings, not `{_name(arguments[0])}`; use `dict[str, …]`")
         return _shape.Map(self.shape(arguments[1] if arguments else Any))
 
     def _class(self, kind: type) -> Shape:
@@ -167,7 +167,7 @@ class Reader:
         members = _shape.enum_members(kind)
         for value, member in members:
             if not isinstance(value, (str, int)):
-                raise self.refuse(f"the value of `{member}` is neither a text nor an integer")
+                raise self.refuse(f"the value of `{member}` is neither a string nor an integer")
         if not members:
             raise self.refuse(f"`{kind.__qualname__}` has no members")
         own = kind.__dict__.get("__doc__")

@@ -329,4 +329,4 @@ def _answer(answer: Any) -> Answer:
 
 
 def _mismatch() -> Failed:
-    return Failed("the client's answer is none to the question")
+    return Failed("the client's answer does not fit the question")

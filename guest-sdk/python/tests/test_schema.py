@@ -203,7 +203,7 @@ class Refused(unittest.TestCase):
         def keys(names: dict[int, str]) -> None:
             """Names."""
 
-        self.check(keys, "tool `keys`, `names`: the keys of a JSON object are texts, not `int`; use `dict[str, …]`")
+        self.check(keys, "tool `keys`, `names`: the keys of a JSON object are strings, not `int`; use `dict[str, …]`")
 
     def test_functions_that_are_no_tools(self) -> None:
         async def wait() -> None:

@@ -227,7 +227,7 @@ pub fn text(message: &Value) -> Option<String> {
 }
 
 fn mismatch() -> Error {
-    Error::Failed("the client's answer is none to the question".to_owned())
+    Error::Failed("the client's answer does not fit the question".to_owned())
 }
 
 impl Reply {

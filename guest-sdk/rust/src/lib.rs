@@ -3,12 +3,12 @@
 //! ```
 //! use cofferdam_sdk::{ToolFailure, tool};
 //!
-//! /// Repeats a text.
+//! /// Repeats a string.
 //! #[tool(read_only, idempotent)]
 //! pub fn repeat(
 //!     /// The text to repeat.
 //!     text: String,
-//!     /// Number of greetings; at most 100.
+//!     /// Number of repetitions; at most 100.
 //!     #[tool(default = 2)]
 //!     times: usize,
 //! ) -> Result<String, ToolFailure> {

@@ -50,7 +50,7 @@ macro_rules! plugin {
 
             impl $crate::__private::Plugin for Plugin {
                 /// The tools, in the order of the macro's arguments.
-    const TOOLS: &'static [$crate::__private::Entry] =
+                const TOOLS: &'static [$crate::__private::Entry] =
                     &[$($crate::__private::Entry::of::<$tool>()),+];
             }
 

@@ -59,7 +59,7 @@ pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile
 /// Checks that no writable mount contains one of `files`.
 ///
 /// # Errors
-/// Returns [`HoldsPolicyFile`] for the first mount that does.
+/// Returns [`PolicyFileWritable`] for the first mount that does.
 pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), PolicyFileWritable> {
     mounts.iter().try_for_each(|mount| {
         check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, files)
@@ -70,7 +70,7 @@ pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), Policy
 /// operator.
 ///
 /// # Errors
-/// Returns [`HoldsPolicyFile`] if it is writable and contains one.
+/// Returns [`PolicyFileWritable`] if it is writable and contains one.
 pub fn check_store(
     name: &str,
     store: &dyn FileStore,

@@ -2,14 +2,14 @@
 
 mod authorization;
 pub mod connect;
-mod kept;
 mod pins;
 mod settings;
+mod supervised;
 
 pub use self::connect::{ConnectOutcome, Unreachable, connect, connect_all};
-pub use self::kept::{ChangeSignal, SupervisedServer, start_all, wait_for_all};
 pub use self::pins::{ServerChange, ServerPins};
 pub use self::settings::{ServerSpec, deciding_files, of_config, of_name, unknown};
+pub use self::supervised::{ChangeSignal, SupervisedServer, start_all, wait_for_all};
 
 use crate::config::ConfigFile;
 use crate::granting::Values;

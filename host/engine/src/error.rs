@@ -80,7 +80,7 @@ pub enum LoadError {
     },
     /// The type of an exported function is not possible for a tool.
     #[error(transparent)]
-    UnfitFunction(UnsupportedFunction),
+    UnsupportedFunction(UnsupportedFunction),
     /// A manifest, inside or next to the component, breaks a rule.
     #[error("has a manifest that is not accepted: line {0}")]
     Manifest(#[from] ManifestError),
@@ -122,7 +122,7 @@ pub enum LoadError {
     },
     /// A secret cannot be redacted reliably.
     #[error("is granted a secret that cannot be used: {0}")]
-    UnfitSecret(#[from] UnusableSecret),
+    UnusableSecret(#[from] UnusableSecret),
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,

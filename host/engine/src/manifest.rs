@@ -19,7 +19,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cofferdam_tool::permission::{RequestedLimits, Permissions, RequestedPermissions};
+use cofferdam_tool::permission::{Permissions, RequestedLimits, RequestedPermissions};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -201,10 +201,10 @@ pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifes
 #[non_exhaustive]
 pub enum EmbedError {
     /// The bytes are not a component.
-    #[error("the file is no WebAssembly component")]
+    #[error("the file is not a WebAssembly component")]
     NotAComponent,
     /// The component already has a manifest.
-    #[error("the component has a manifest already; build it anew without one")]
+    #[error("the component has a manifest already; rebuild it without one")]
     Present,
     /// The manifest breaks a rule.
     #[error("the manifest is not accepted: line {0}")]

@@ -41,7 +41,7 @@ impl FileContent {
     }
 
     /// Returns the anonymous file with the content, if the store can link it under a name.
-    pub(crate) fn nameless_file(&self) -> Option<&File> {
+    pub(crate) fn anonymous_file(&self) -> Option<&File> {
         match self {
             Self::Spilled(spilled) if spilled.is_of_store => Some(&spilled.file),
             Self::Spilled(_) | Self::Bytes(_) => None,
@@ -70,7 +70,7 @@ impl SpilledContent {
     }
 
     /// Like [`new`](Self::new), for a file that the store has created
-    /// ([`FileStore::nameless_file`](crate::FileStore::nameless_file)).
+    /// ([`FileStore::anonymous_file`](crate::FileStore::anonymous_file)).
     pub(crate) fn of_store(file: File, charge: Charge) -> Self {
         Self { file, bytes: 0, charge, is_of_store: true }
     }

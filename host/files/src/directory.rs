@@ -44,14 +44,15 @@
 //! names too, although `FILE-11` requires otherwise. On Windows directories are not flushed, and
 //! several hosts do not take turns.
 
+mod anonymous;
 mod apply;
 mod change;
 mod commit;
 mod count;
 mod descent;
 mod fault;
+mod lock;
 mod moves;
-mod nameless;
 mod publish;
 #[cfg(unix)]
 mod reader;
@@ -59,7 +60,6 @@ mod record;
 mod recovery;
 mod staging;
 mod tree;
-mod turn;
 mod walk;
 
 use std::fs::File;
@@ -240,7 +240,7 @@ impl FileStore for DirectoryStore {
     }
 
     fn anonymous_file(&self) -> Option<File> {
-        if self.options.is_read_only { None } else { nameless::create(&self.tree.root) }
+        if self.options.is_read_only { None } else { anonymous::create(&self.tree.root) }
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -32,10 +32,10 @@ mod content;
 mod diff;
 mod directory;
 mod error;
+mod file_tools;
 mod finish;
 mod glob;
 mod guard;
-mod harness;
 mod ledger;
 mod memory;
 mod named;
@@ -55,15 +55,15 @@ pub use changes::Changes;
 pub use diff::unified_diff;
 pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
 pub use error::{FileError, HostFailure, ServiceFailure, ServiceProblem};
+pub use file_tools::{
+    ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolAlias,
+    UnknownToolWord,
+};
 pub use finish::finish;
 pub use glob::{Glob, GlobError};
 pub use guard::{
     Access, AccessKind, AccessOutcome, AuditedStore, CreateOnly, PathPatterns, ReadOnly,
     RestrictedStore, Subtree,
-};
-pub use harness::{
-    ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolAlias,
-    UnknownToolWord,
 };
 pub use memory::MemoryStore;
 pub use named::{

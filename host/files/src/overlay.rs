@@ -289,7 +289,7 @@ enum Readable {
 }
 
 impl Overlay {
-    /// Like [`OverlayState::look`], for reads only: does not hold the lock while it accesses the
+    /// Like [`OverlayState::lookup`], for reads only: does not hold the lock while it accesses the
     /// base store.
     async fn look(&self, path: &StorePath) -> Result<PathState, FileError> {
         let above = self.state_for_a_moment().await.lookup_parents(path);

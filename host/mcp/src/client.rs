@@ -29,11 +29,11 @@ mod name;
 mod oauth;
 mod offer;
 mod origin;
-mod passed;
 mod plain;
 mod question;
 mod raw;
 mod remote;
+mod remote_items;
 mod review;
 mod rounds;
 mod running;
@@ -65,9 +65,9 @@ pub use oauth::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
     OAuthSettings,
 };
-pub use passed::RemoteItems;
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
+pub use remote_items::RemoteItems;
 pub use review::{IgnoredStatements, Review, Statements};
 pub use sampling::{SamplingHandler, SamplingLimits, SamplingRefused};
 pub use schema::{PromptArgument, input_schema, prompt_schema};

@@ -362,7 +362,7 @@ fn redactor(settings: &ProviderSettings) -> Result<Redactor, ChatError> {
     let mut secrets: Vec<(&str, SecretText)> = Vec::new();
     secrets.extend(settings.key.iter().map(|key| ("key", key.clone())));
     for (name, value) in &settings.headers {
-        // The scheme in front is no secret, and what follows is one without it.
+        // The scheme in front is not a secret, and what follows is one without it.
         let words = value.to_str().unwrap_or_default().split_ascii_whitespace();
         secrets.extend(words.map(|word| (name.as_str(), SecretText::new(word))));
     }

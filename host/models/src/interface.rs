@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::Provider;
 #[cfg(feature = "anthropic")]
 use super::anthropic;
-use super::asked::PreparedRequest;
 use super::decode::Decode;
+use super::prepared::PreparedRequest;
 use super::tools::WriteTool;
 #[cfg(feature = "openai")]
 use super::{openai_chat, openai_responses};

@@ -38,7 +38,6 @@
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
-mod asked;
 mod body;
 mod decode;
 mod endpoint;
@@ -53,6 +52,7 @@ mod openai_responses;
 #[cfg(feature = "openai")]
 mod openai_usage;
 mod pieces;
+mod prepared;
 mod retry;
 mod settings;
 mod stream;
@@ -74,7 +74,6 @@ use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use asked::PreparedRequest;
 use body::Body;
 use cofferdam_sse::EventReader;
 use decode::Decode;
@@ -82,6 +81,7 @@ use endpoint::{EndpointResponse, ModelEndpoint, OutgoingRequest};
 use fault::{Fault, checked};
 use interface::ModelInterface;
 use pieces::Pieces;
+use prepared::PreparedRequest;
 pub use settings::{Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider};
 use stream::StreamedReply;
 use tools::ToolCache;

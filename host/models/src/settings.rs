@@ -201,7 +201,7 @@ impl ProviderSettings {
     pub fn with_header(mut self, name: &str, value: &SecretText) -> Result<Self, ChatError> {
         let refused =
             |what| ChatError::new(ChatErrorKind::Configuration, format!("`{name}` {what}"));
-        let name = HeaderName::try_from(name).map_err(|_| refused("is no name of a header"))?;
+        let name = HeaderName::try_from(name).map_err(|_| refused("is not a name of a header"))?;
         let value = HeaderValue::try_from(value.expose())
             .map_err(|_| refused("has a value that no header can have"))?;
         self.headers.push((name, value));

@@ -36,7 +36,7 @@ pub enum InvalidSkill {
     #[error("the front matter of `SKILL.md` is not a map of fields")]
     NotAMap,
     /// A map contains a key twice (`SKILL-5`).
-    #[error("line {line} of `SKILL.md`: the key `{key}` is there twice")]
+    #[error("line {line} of `SKILL.md`: the key `{key}` occurs twice")]
     DuplicateKey {
         /// Number of the line in the file, from 1.
         line: usize,
@@ -105,7 +105,7 @@ pub enum InvalidSkill {
     #[error("Skill compatibility must be {COMPATIBILITY_CHARS_MAX} characters or fewer.")]
     Compatibility,
     /// Two resources or two scripts of an in-program skill have the same name.
-    #[error("`{name}` is there twice")]
+    #[error("`{name}` occurs twice")]
     Twice {
         /// Name of both resources or scripts.
         name: String,

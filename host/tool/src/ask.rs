@@ -20,7 +20,7 @@ pub trait Asker: Send + Sync {
     /// and receives the earlier answers again.
     ///
     /// # Errors
-    /// [`NotAsked`] if a question could not be put or answered. A user's refusal is an answer, not
+    /// [`AskError`] if a question could not be put or answered. A user's refusal is an answer, not
     /// an error.
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError>;
 }

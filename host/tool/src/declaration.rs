@@ -1,9 +1,9 @@
 //! A plugin's declarations of its tools, and the rules by which the host rejects them.
 
-mod kept;
 mod names;
 mod reason;
 mod review;
+mod serialized;
 #[cfg(test)]
 mod tests;
 
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
-pub use kept::{DECLARATION_RULES, SerializedTool};
 pub(crate) use reason::Reason;
 pub use review::{Remark, Review, review};
+pub use serialized::{DECLARATION_RULES, SerializedTool};
 
 /// Maximum number of tools that one plugin may declare (`ARG-43`).
 const TOOLS_MAX: usize = 128;

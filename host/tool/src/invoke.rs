@@ -245,7 +245,7 @@ impl CallContext {
             || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// Waits until [`CallContext::is_given_up`] is true.
+    /// Waits until [`CallContext::is_cancelled`] is true.
     pub async fn cancelled(&self) {
         let deadline_passed = async {
             match self.deadline {

@@ -14,11 +14,11 @@ mod clock;
 mod granted;
 mod host;
 mod http;
-mod kept;
 mod limits;
 mod mount_name;
 mod policy;
 mod secret;
+mod serialized;
 mod socket;
 
 pub use access::FileAccess;
@@ -29,11 +29,11 @@ pub use granted::{
 };
 pub use host::{Host, HostPattern, InvalidHost};
 pub use http::{HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidHttpRule, PortRule};
-pub use kept::SerializedPermissions;
 pub use limits::RequestedLimits;
 pub use mount_name::{InvalidMountName, MountName};
 pub use policy::{
     BoundHeader, HttpGrant, InvalidBoundHeader, Permissions, Policy, is_connection_header,
 };
 pub use secret::{InvalidSecretTemplate, SecretTemplate, SecretText};
+pub use serialized::SerializedPermissions;
 pub use socket::{InvalidSocketRule, SocketProtocol, SocketRule};

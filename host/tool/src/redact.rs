@@ -54,7 +54,7 @@ impl Redactor {
     /// Returns a redactor for these secrets, given by name.
     ///
     /// # Errors
-    /// [`UnfitSecret`] if a value cannot be redacted.
+    /// [`UnusableSecret`] if a value cannot be redacted.
     pub fn new<'s>(
         secrets: impl IntoIterator<Item = (&'s str, &'s SecretText)>,
     ) -> Result<Self, UnusableSecret> {

@@ -14,7 +14,6 @@ mod declared;
 mod defaults;
 mod dialect;
 mod extent;
-mod kept;
 mod keywords;
 mod pattern;
 mod plan;
@@ -22,6 +21,7 @@ mod pointer;
 mod presence;
 mod publish;
 mod refuse;
+mod serialized;
 mod sites;
 #[cfg(test)]
 mod tests;
@@ -40,17 +40,17 @@ use sites::Sites;
 
 pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
-pub(crate) use kept::SerializedSchema;
 pub(crate) use plan::{
     Additional, AllowedValues, ArrayPlan, Check, Choice, Contains, CountKind, Format, Kind,
     NodeId as SchemaId, ObjectPlan, Property, SchemaCondition, SchemaNode, SchemaPlan,
 };
+pub(crate) use serialized::SerializedSchema;
 
 /// Compiled schema of a tool's arguments.
 ///
 /// Compilation costs time and memory proportional to the size of the JSON; each `pattern` costs
 /// about as much as five parameters. Schemas share nothing, and no validator library is involved. A
-/// compiled schema can be cached in serialized form ([`KeptTool`](crate::declaration::KeptTool)).
+/// compiled schema can be cached in serialized form ([`SerializedTool`](crate::declaration::SerializedTool)).
 /// The first call then compiles it again, so that a host which starts with the schemas of a
 /// thousand plugins compiles only those that are called.
 #[derive(Debug)]
@@ -209,13 +209,13 @@ impl InputSchema {
     /// Returns the schema that a model sees (`ARG-36`).
     #[must_use]
     pub fn published(&self) -> &Value {
-        self.published.get_or_init(|| kept::published(self.kept.as_deref()))
+        self.published.get_or_init(|| serialized::published(self.kept.as_deref()))
     }
 
     /// Like [`published`](Self::published), as an owned object.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
-        kept::object(self.published.get(), self.kept.as_deref())
+        serialized::object(self.published.get(), self.kept.as_deref())
     }
 
     #[cfg(test)]
@@ -340,14 +340,14 @@ impl OutputSchema {
     /// Returns the schema as declared.
     #[must_use]
     pub fn published(&self) -> &Value {
-        self.published.get_or_init(|| kept::published(self.kept.as_deref()))
+        self.published.get_or_init(|| serialized::published(self.kept.as_deref()))
     }
 
     /// Like [`published`](Self::published), as an owned object; empty if the schema is `true` or
     /// `false`.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
-        kept::object(self.published.get(), self.kept.as_deref())
+        serialized::object(self.published.get(), self.kept.as_deref())
     }
 
     /// Converts the schema to a dialect. Every value that is valid by the declaration is also valid

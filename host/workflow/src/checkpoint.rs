@@ -81,7 +81,7 @@ pub enum CheckpointError {
     #[error("a checkpoint cannot be written: {0}")]
     Unwritable(serde_json::Error),
     /// A string is not a valid id.
-    #[error("`{text}` is no checkpoint; ids are written like 0193c0ffee00a1b2c3d4-000002")]
+    #[error("`{text}` is not a checkpoint; ids are written like 0193c0ffee00a1b2c3d4-000002")]
     Id {
         /// The string.
         text: String,

@@ -264,7 +264,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
                 let mut entries: Vec<(String, T)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, T>()? {
                     if entries.iter().any(|(known, _)| *known == name) {
-                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                        return Err(A::Error::custom(format!("`{name}` occurs twice")));
                     }
                     entries.push((name, value));
                 }

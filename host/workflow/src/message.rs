@@ -131,7 +131,7 @@ impl Payload {
     /// Creates a value of a type.
     ///
     /// # Errors
-    /// [`NotOfType`] if the value does not have the type.
+    /// [`TypeMismatch`] if the value does not have the type.
     pub fn new(message_type: MessageType, value: Value) -> Result<Self, TypeMismatch> {
         if message_type.admits(&value) {
             return Ok(Self { message_type, value });

@@ -60,7 +60,7 @@ COFFERDAM_TOOL(checksum,
         for (int at = 0; at < ALGORITHM_COUNT; at++)
             if (cofferdam_equals(cofferdam_text_of(item), ALGORITHMS[at].name)) wanted |= ALGORITHMS[at].kind;
     if (arguments->expected.data && !(expected = read_expected(arguments->expected, digits)))
-        return cofferdam_suggest(cofferdam_fail("`expected` is no checksum that is known here"),
+        return cofferdam_suggest(cofferdam_fail("`expected` is not a checksum that is known here"),
                                  "pass 64 hexadecimal digits of SHA-256, 40 of SHA-1, 32 of MD5 or 8 of CRC-32");
     budget budget = {0};
     checksums made;

@@ -158,7 +158,7 @@ COFFERDAM_TOOL(find_duplicates,
                COFFERDAM_STRING(directory, "The directory in a mount, such as `/data/photos`; those below it are looked at too."),
                COFFERDAM_INTEGER_IN_OR(bytes_min, "Smaller files are left out.", 0, INT64_C(1) << 50, 1),
                COFFERDAM_INTEGER_IN_OR(bytes_max, "Larger files are left out.", 0, INT64_C(1) << 50, INT64_C(1) << 50),
-               COFFERDAM_INTEGER_IN_OR(groups_max, "At most so many groups of files are told.", 1, 1000, 100),
+               COFFERDAM_INTEGER_IN_OR(groups_max, "Maximum number of groups of files are told.", 1, 1000, 100),
                COFFERDAM_OUTPUT(COFFERDAM_SCHEMA({
                    "type": "object",
                    "properties": {

@@ -59,7 +59,7 @@ cofferdam_result read_path(cofferdam_string given, char *path) {
     if (given.length && *given.data == '/' && add_path(path, given) && *path) return cofferdam_nothing();
     if (given.length >= PATH_BYTES_MAX)
         return cofferdam_suggest(cofferdam_fail("the path has %zu bytes", given.length), "pass at most %d bytes", PATH_BYTES_MAX - 1);
-    return suggest_mounts(cofferdam_fail("`%s` is no path in a mount", given.data), "/data/app.zip");
+    return suggest_mounts(cofferdam_fail("`%s` is not a path in a mount", given.data), "/data/app.zip");
 }
 
 read_end read_checksums(const char *path, unsigned wanted, budget *budget, checksums *made, uint64_t *bytes) {

@@ -73,7 +73,7 @@ static opened look(cofferdam_string path, enum access access) {
     const char *name = path.data;
     unsigned char header[HEADER_BYTES];
     if (!path.length || strlen(name) != path.length || *name != '/')
-        return refused(cofferdam_suggest(cofferdam_fail("`%s` is no path", name), "pass a path in a mount, such as `/data/app.db`"));
+        return refused(cofferdam_suggest(cofferdam_fail("`%s` is not a path", name), "pass a path in a mount, such as `/data/app.db`"));
     FILE *file = fopen(name, "rb");
     if (!file && access == CREATING && errno == ENOENT) return (opened){0};
     if (!file)
@@ -83,7 +83,7 @@ static opened look(cofferdam_string path, enum access access) {
     fclose(file);
     if (!length) return (opened){0};
     if (length < sizeof header || memcmp(header, "SQLite format 3", 16))
-        return refused(cofferdam_fail("`%s` is no SQLite database", name));
+        return refused(cofferdam_fail("`%s` is not a SQLite database", name));
     if (has_content(path, "-journal"))
         return refused(cofferdam_suggest(cofferdam_fail("`%s` was not closed in order: there is `%s-journal`", name, name),
                                          "have it opened once by the program that writes it"));
@@ -148,7 +148,7 @@ cofferdam_result failure_of(sqlite3 *database, enum access access) {
     case SQLITE_FULL:
     case SQLITE_IOERR_WRITE: return cofferdam_fail("the file cannot grow: a limit of its mount is reached");
     case SQLITE_CORRUPT: return cofferdam_fail("the database is damaged: %s", message);
-    case SQLITE_NOTADB: return cofferdam_fail("the file is no SQLite database");
+    case SQLITE_NOTADB: return cofferdam_fail("the file is not a SQLite database");
     case SQLITE_ERROR: return cofferdam_suggest(cofferdam_fail("%s", message), "call `schema` to see tables and columns");
     default: return cofferdam_fail("%s", message);
     }

@@ -24,7 +24,7 @@ COFFERDAM_TOOL(query, "Runs one SQL statement that reads, such as SELECT, on an 
                COFFERDAM_STRING(file, FILE_DESCRIPTION),
                COFFERDAM_STRING(sql, "One statement in SQLite's SQL."),
                PARAMETERS,
-               COFFERDAM_INTEGER_IN_OR(rows_max, "At most so many rows.", 1, 1000, 100)) {
+               COFFERDAM_INTEGER_IN_OR(rows_max, "Maximum number of rows.", 1, 1000, 100)) {
     opened opened = open_database(arguments->file, READING);
     if (!opened.database) return opened.failure;
     sqlite3_stmt *statement = NULL;

@@ -46,7 +46,7 @@ func TestAnEntryThatUnpacksToTooMuch(t *testing.T) {
 		t.Errorf("found %s, %v", listing, err)
 	}
 	if _, err := cofferdamtest.Call("search_archive", map[string]string{"file": name, "pattern": "x"}); err != nil {
-		t.Errorf("what is no text is passed over: %v", err)
+		t.Errorf("what is not text is passed over: %v", err)
 	}
 	_, err = cofferdamtest.Call("read_archive_entry", map[string]any{"file": name, "entry": "zeros", "offset": 30 << 20})
 	if err == nil || !strings.HasPrefix(err.Error(), "the archive unpacks to far more") {

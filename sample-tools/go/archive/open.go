@@ -94,7 +94,7 @@ func recognised(file *os.File, size int64) (archive, error) {
 		// Entries are not compressed, and skipped entries are not read.
 		return tarArchive("tar", file), nil
 	}
-	return archive{}, cofferdam.Failf("this is no archive that is known here").
+	return archive{}, cofferdam.Failf("this is not an archive of a known format").
 		Suggest("pass a zip, tar, tar.gz, tar.bz2 or gz file")
 }
 

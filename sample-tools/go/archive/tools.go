@@ -33,7 +33,7 @@ const (
 type ListInput struct {
 	File  string `json:"file" description:"The archive, for example /data/logs.zip."`
 	Glob  string `json:"glob" description:"Only entries whose path or last part matches, for example *.txt; all if it is empty." default:""`
-	Limit int    `json:"limit" description:"At most so many entries." default:"200" minimum:"1" maximum:"2000"`
+	Limit int    `json:"limit" description:"Maximum number of entries." default:"200" minimum:"1" maximum:"2000"`
 }
 
 // Listing is the result of list_archive.
@@ -136,7 +136,7 @@ type ReadInput struct {
 	File   string `json:"file" description:"The archive, for example /data/logs.zip."`
 	Entry  string `json:"entry" description:"The path of the file in it, as list_archive shows it."`
 	Offset int64  `json:"offset" description:"The first byte." default:"0" minimum:"0"`
-	Length int64  `json:"length" description:"At most so many bytes." default:"65536" minimum:"1" maximum:"1048576"`
+	Length int64  `json:"length" description:"Maximum number of bytes." default:"65536" minimum:"1" maximum:"1048576"`
 }
 
 func readEntry(_ *cofferdam.Call, in ReadInput) ([]cofferdam.Content, error) {
@@ -245,7 +245,7 @@ func searchArchive(call *cofferdam.Call, in SearchInput) (*Found, error) {
 	}
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
-		return nil, cofferdam.Failf("`%s` is no regular expression: %v", in.Pattern, err).Suggest("write a backslash before letters that mean something, such as `\\(`")
+		return nil, cofferdam.Failf("`%s` is not a regular expression: %v", in.Pattern, err).Suggest("write a backslash before letters that mean something, such as `\\(`")
 	}
 	found := &Found{Matches: []Match{}}
 	err = with(in.File, func(archive archive) error {
@@ -299,7 +299,7 @@ func (found *Found) search(it entry, pattern *regexp.Regexp) error {
 
 func checkGlob(glob string) error {
 	if _, err := path.Match(glob, ""); err != nil {
-		return cofferdam.Failf("`%s` is no pattern for file names", glob).Suggest("use `*`, `?` and `[ab]`, as in *.txt")
+		return cofferdam.Failf("`%s` is not a pattern for file names", glob).Suggest("use `*`, `?` and `[ab]`, as in *.txt")
 	}
 	return nil
 }

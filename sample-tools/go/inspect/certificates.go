@@ -175,7 +175,7 @@ func parseDER(content []byte) ([]*x509.Certificate, error) {
 	}
 	chain, err := x509.ParseCertificates(der)
 	if err != nil || len(chain) == 0 || len(chain) > certificatesMax {
-		return nil, cofferdam.Failf("this is no certificate, neither PEM nor DER").
+		return nil, cofferdam.Failf("this is not a certificate, neither PEM nor DER").
 			Suggest("pass text that has lines `-----BEGIN CERTIFICATE-----` and `-----END CERTIFICATE-----`")
 	}
 	return chain, nil

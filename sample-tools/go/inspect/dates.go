@@ -210,6 +210,6 @@ func slashed(text string, zone *time.Location, order string) (moment, error) {
 		return moment{}, cofferdam.Failf("`%s` is %s or %s", text, ways[0].Format("2 January"), ways[1].Format("2 January")).
 			Suggest("pass `order`, or write the date as %s", ways[0].Format(time.DateOnly))
 	default:
-		return moment{}, cofferdam.Failf("`%s` is no date that is known here", text).Suggest("write it as 2026-03-01 or 2026-03-01T12:00:00Z")
+		return moment{}, cofferdam.Failf("`%s` is not a date in a known format", text).Suggest("write it as 2026-03-01 or 2026-03-01T12:00:00Z")
 	}
 }

@@ -52,7 +52,7 @@ func inspectURL(_ *cofferdam.Call, in URLInput) (*URLReport, error) {
 	cleaned, warnings := withoutHidden(text)
 	parsed, err := url.Parse(cleaned)
 	if err != nil {
-		return nil, cofferdam.Failf("this is no URL: %v", cause(err)).Suggest("pass a whole URL, as in https://example.com/path")
+		return nil, cofferdam.Failf("this is not a URL: %v", cause(err)).Suggest("pass a whole URL, as in https://example.com/path")
 	}
 	if parsed.Scheme == "" {
 		return nil, cofferdam.Failf("the URL has no scheme").Suggest("put `https://` before it, if that is meant")
@@ -197,7 +197,7 @@ func (report *URLReport) secrets(parsed *url.URL) {
 		return
 	}
 	report.User = parsed.User.Username()
-	report.warn("what stands before `@` is a user name and not the host; the host is `%s`", report.Host)
+	report.warn("the part before `@` is a user name, not the host; the host is `%s`", report.Host)
 	if _, is := parsed.User.Password(); is {
 		report.warn("there is a password in the URL")
 	}

@@ -62,7 +62,7 @@ pub(super) async fn finished(
 
 /// Parses contents of a row.
 pub(super) fn contents(row: &Value) -> Result<Vec<MessageContent>, String> {
-    let contents = row.as_array().ok_or("contents are no list")?.iter();
+    let contents = row.as_array().ok_or("contents are not a list")?.iter();
     let text =
         |content: &Value, name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
     contents
@@ -142,7 +142,7 @@ pub(super) fn raised(error: &RunError) -> Value {
 /// Compares what is expected with what was found, key by key. An expected key that was not found
 /// fails the row.
 pub(super) fn compare(expect: &Value, found: &Map<String, Value>) -> Result<(), String> {
-    let expect = expect.as_object().ok_or("`expect` is no object")?;
+    let expect = expect.as_object().ok_or("`expect` is not an object")?;
     for (name, expected) in expect {
         let got = found.get(name).ok_or_else(|| format!("unknown key `{name}` in `expect`"))?;
         super::expect_same(name, expected, got)?;

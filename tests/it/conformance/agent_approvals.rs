@@ -23,8 +23,8 @@ async fn approval(row: &Row) -> Result<(), String> {
     let (model, tools) = (Model::of(row)?, Tools::new());
     let agent = builder(row, &model, &tools)?.build().map_err(|error| error.to_string())?;
     let session = row.flag("session").then(|| Session::with_id("s"));
-    let steps = row.required("steps")?.as_array().ok_or("`steps` is no list")?;
-    let expected = row.expect.as_array().ok_or("`expect` is no list")?;
+    let steps = row.required("steps")?.as_array().ok_or("`steps` is not a list")?;
+    let expected = row.expect.as_array().ok_or("`expect` is not a list")?;
     if steps.len() != expected.len() {
         return Err("`expect` does not belong to `steps`".to_owned());
     }
@@ -92,10 +92,10 @@ fn input(
 fn answer(row: &Value, requests: &HashMap<String, String>) -> Result<MessageContent, String> {
     let text = |name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);
     let mut answer = ApprovalAnswer::default();
-    for name in row.as_object().ok_or("an answer is no object")?.keys() {
+    for name in row.as_object().ok_or("an answer is not an object")?.keys() {
         match name.as_str() {
             "request" => {
-                let written = text(name).ok_or("`request` is no text")?;
+                let written = text(name).ok_or("`request` is not text")?;
                 let call_id =
                     written.strip_prefix("<request ").and_then(|rest| rest.strip_suffix('>'));
                 answer.id =

@@ -103,7 +103,7 @@ struct Hook {
 impl Hook {
     fn of(row: &Value) -> Result<Self, String> {
         let mut hook = Self::default();
-        for (name, value) in row.as_object().ok_or("`hook` is no object")? {
+        for (name, value) in row.as_object().ok_or("`hook` is not an object")? {
             match name.as_str() {
                 "record" => {}
                 "terminate_at" => hook.terminate_at = value.as_u64(),
@@ -217,7 +217,7 @@ fn defaults(row: &Row) -> Result<(), String> {
 }
 
 async fn timing(row: &Row) -> Result<(), String> {
-    let calls = row.required("calls")?.as_array().ok_or("`calls` is no list")?;
+    let calls = row.required("calls")?.as_array().ok_or("`calls` is not a list")?;
     let call = |(index, call): (usize, &Value)| {
         MessageContent::call(index.to_string(), "sleep", call.to_string())
     };
@@ -507,7 +507,7 @@ fn ends(ended: &Arc<Mutex<bool>>) -> cofferdam_agent::Layer {
 }
 
 async fn budget(row: &Row) -> Result<(), String> {
-    let usages = row.required("usages")?.as_array().ok_or("`usages` is no list")?;
+    let usages = row.required("usages")?.as_array().ok_or("`usages` is not a list")?;
     let usages: Vec<_> = usages.iter().map(super::agent::usage_of).collect::<Result<_, _>>()?;
     let last = usages.len();
     let model = Model::repeating(vec![MessageContent::call("1", "none", "{}")]).with_usages(usages);

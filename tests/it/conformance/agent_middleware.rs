@@ -271,7 +271,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
         }
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         if let Some(retries) = text("name").and_then(|name| name.strip_prefix("retry ")) {
-            let retries = retries.parse().map_err(|_| format!("`{retries}` is no number"))?;
+            let retries = retries.parse().map_err(|_| format!("`{retries}` is not a number"))?;
             builder = builder.layer(Layer::function(Retry::new(Backoff {
                 retries_max: retries,
                 pause: Duration::from_millis(1),

@@ -43,7 +43,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
 fn object(value: Value) -> Result<Map<String, Value>, String> {
     match value {
         Value::Object(object) => Ok(object),
-        other => Err(format!("{other} is no object")),
+        other => Err(format!("{other} is not an object")),
     }
 }
 
@@ -64,7 +64,7 @@ fn function(name: &str) -> Result<RegisteredFunction, String> {
 fn registry(row: &Row) -> Result<Option<FunctionRegistry>, String> {
     let Some(plugins) = row.get("registry") else { return Ok(None) };
     let mut registry = FunctionRegistry::new();
-    for (plugin, functions) in plugins.as_object().ok_or("`registry` is no object")? {
+    for (plugin, functions) in plugins.as_object().ok_or("`registry` is not an object")? {
         for name in texts(functions)? {
             registry.add(function(&format!("{plugin}.{name}"))?);
         }
@@ -73,8 +73,8 @@ fn registry(row: &Row) -> Result<Option<FunctionRegistry>, String> {
 }
 
 fn texts(value: &Value) -> Result<Vec<&str>, String> {
-    let texts = value.as_array().ok_or_else(|| format!("{value} is no list"))?.iter();
-    texts.map(|text| text.as_str().ok_or_else(|| format!("{text} is no text"))).collect()
+    let texts = value.as_array().ok_or_else(|| format!("{value} is not a list"))?.iter();
+    texts.map(|text| text.as_str().ok_or_else(|| format!("{text} is not text"))).collect()
 }
 
 /// Returns a behavior that is set in code. The parts that can be written as JSON are parsed from
@@ -117,7 +117,7 @@ fn index(row: &Row, name: &str) -> Result<usize, String> {
     value
         .as_u64()
         .and_then(|index| usize::try_from(index).ok())
-        .ok_or_else(|| format!("`{name}` is no number"))
+        .ok_or_else(|| format!("`{name}` is not a number"))
 }
 
 fn configured(row: &Row) -> Result<Map<String, Value>, String> {
@@ -217,7 +217,7 @@ fn expect_settings(
         return Err("the behaviour is among the extension data".to_owned());
     }
     let behavior = chosen(settings.behavior.clone());
-    for (name, expected) in expect.as_object().ok_or("`expect` is no object")? {
+    for (name, expected) in expect.as_object().ok_or("`expect` is not an object")? {
         match name.as_str() {
             "behavior" => expect_behavior(expected, behavior.as_ref())?,
             "extension_data" => {

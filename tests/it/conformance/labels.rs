@@ -74,7 +74,7 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
 
 /// Parses a label of a row; missing parts have their defaults.
 fn label(written: &Value) -> Result<Label, String> {
-    let members = written.as_object().ok_or("a label is no object")?;
+    let members = written.as_object().ok_or("a label is not an object")?;
     let known = ["integrity", "confidentiality", "principals", "metadata"];
     match members.keys().find(|name| !known.contains(&name.as_str())) {
         Some(unknown) => Err(format!("unknown key `{unknown}` of a label")),
@@ -84,7 +84,7 @@ fn label(written: &Value) -> Result<Label, String> {
 
 fn labels(row: &Row, name: &str) -> Result<Vec<Label>, String> {
     let written = row.required(name)?;
-    written.as_array().ok_or_else(|| format!("`{name}` is no list"))?.iter().map(label).collect()
+    written.as_array().ok_or_else(|| format!("`{name}` is not a list"))?.iter().map(label).collect()
 }
 
 /// Returns every part of a label that a row may check.
@@ -99,7 +99,7 @@ fn written(label: &Label) -> Map<String, Value> {
 
 fn labelled(row: &Row, label: &Label) -> Result<(), String> {
     let mut found = written(label);
-    for (name, expected) in row.expect.as_object().ok_or("`expect` is no object")? {
+    for (name, expected) in row.expect.as_object().ok_or("`expect` is not an object")? {
         // "null means none".
         let is_none = |got: &Value| *got == json!([]) || *got == json!({});
         if expected.is_null() && found.get(name).is_some_and(is_none) {

@@ -119,7 +119,7 @@ fn given_session(row: &Row) -> Result<Session, String> {
     };
     session.set_service_id(get("service_session_id").map(text).transpose()?.map(str::to_owned));
     if let Some(state) = get("state") {
-        for (source, part) in state.as_object().ok_or("`state` is no object")? {
+        for (source, part) in state.as_object().ok_or("`state` is not an object")? {
             session.set_part(source, part.clone());
         }
     }
@@ -159,7 +159,7 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
             .map(Arc::new)
             .map_err(|error| error.to_string());
     }
-    let object = value.as_object().ok_or("a message is no object")?;
+    let object = value.as_object().ok_or("a message is not an object")?;
     let role: Role =
         serde_json::from_value(value["role"].clone()).map_err(|error| error.to_string())?;
     let mut contents = Vec::new();
@@ -173,7 +173,8 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
             "result" => "function_result",
             other => return Err(format!("unknown content `{other}`")),
         };
-        let mut part = part.as_object().cloned().ok_or_else(|| format!("`{name}` is no object"))?;
+        let mut part =
+            part.as_object().cloned().ok_or_else(|| format!("`{name}` is not an object"))?;
         part.insert("type".into(), kind.into());
         contents
             .push(serde_json::from_value(Value::Object(part)).map_err(|error| error.to_string())?);
@@ -184,7 +185,7 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
 fn save(row: &Row) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let files = histories(directory.path())?;
-    let messages = row.required("messages")?.as_array().ok_or("`messages` is no list")?;
+    let messages = row.required("messages")?.as_array().ok_or("`messages` is not a list")?;
     let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
     wait(files.append(SESSION, &messages)).map_err(|error| error.to_string())?;
     let Ok(written) = fs::read_to_string(directory.path().join(FILE)) else {

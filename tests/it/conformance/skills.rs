@@ -60,7 +60,7 @@ fn checked(row: &Row, checked: Result<(), InvalidSkill>) -> Result<(), String> {
 
 fn length(row: &Row) -> Result<usize, String> {
     let length = row.required("length")?.as_u64().and_then(|length| usize::try_from(length).ok());
-    length.ok_or_else(|| "`length` is no length".to_owned())
+    length.ok_or_else(|| "`length` is not a length".to_owned())
 }
 
 fn description(row: &Row) -> Result<(), String> {
@@ -328,7 +328,7 @@ fn without_words(schema: &Value) -> Value {
 fn advertised(row: &Row) -> Result<(), String> {
     let skills = object(row.required("skills")?)?;
     let skill = |(name, description): (&String, &Value)| {
-        let description = description.as_str().ok_or("a description is no text")?;
+        let description = description.as_str().ok_or("a description is not text")?;
         let skill = ProgramSkill::new(name, description, "").map_err(|error| error.to_string())?;
         Ok::<_, String>(Skill::Program(Arc::new(skill)))
     };

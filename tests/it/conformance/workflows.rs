@@ -103,7 +103,7 @@ impl Came {
 
 /// Compares every key of `expect`. An error must be expected.
 fn expect(row: &Row, came: &Came) -> Result<(), String> {
-    let expected = row.expect.as_object().ok_or("`expect` is no object")?;
+    let expected = row.expect.as_object().ok_or("`expect` is not an object")?;
     let is_failure = |name: &String| {
         ["error", "error_prefix", "error_contains", "refused", "raises", "raised"]
             .contains(&name.as_str())

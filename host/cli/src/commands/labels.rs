@@ -87,7 +87,7 @@ fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
 
 fn known_tools(toolset: &Toolset) -> String {
     match toolset.definitions().len() {
-        0 => "there are no tools at all".to_owned(),
+        0 => "there are no tools".to_owned(),
         count => format!("`cofferdam list` shows the {}", print::counted(count, "tool")),
     }
 }

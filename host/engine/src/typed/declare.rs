@@ -53,7 +53,7 @@ fn declaration(
 fn check_names(function: &Function, words: Words) -> Result<Words, String> {
     let is_parameter = |key: &String| function.parameters.iter().any(|field| field.key == *key);
     match words.parameters.keys().find(|key| !is_parameter(key)) {
-        Some(stranger) => Err(format!("its docs are about `{stranger}`, which is no parameter")),
+        Some(stranger) => Err(format!("its docs are about `{stranger}`, which is not a parameter")),
         None => Ok(words),
     }
 }

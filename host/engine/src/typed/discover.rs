@@ -71,7 +71,7 @@ pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadErro
     let tools = names::tools(&named);
     let mut builder = Builder { component, nodes: 0, nodes_before: 0 };
     let planned = found.into_iter().zip(tools).map(|(found, tool)| plan(&mut builder, found, tool));
-    planned.collect::<Result<_, _>>().map_err(LoadError::UnfitFunction)
+    planned.collect::<Result<_, _>>().map_err(LoadError::UnsupportedFunction)
 }
 
 fn find(component: &Component) -> Vec<ExportedFunction> {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
-use super::nameless;
+use super::anonymous;
 use super::tree::{TreeNode, lookup};
 use crate::WriteMode;
 use crate::content::FileContent;
@@ -57,10 +57,10 @@ impl PublishedFile {
         content: &FileContent,
         model: Option<&Metadata>,
     ) -> io::Result<Self> {
-        if let Some(nameless) = content.nameless_file() {
-            let file = File::from_std(nameless.try_clone()?);
+        if let Some(anonymous_file) = content.anonymous_file() {
+            let file = File::from_std(anonymous_file.try_clone()?);
             keep_permissions(&file, model)?;
-            match nameless::give_name(nameless, directory, name) {
+            match anonymous::give_name(anonymous_file, directory, name) {
                 Ok(()) => return Ok(Self { file, is_complete: true }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
                 // The content can still be copied.
@@ -297,13 +297,13 @@ mod tests {
         };
         let elsewhere = SpilledContent::new(tempfile::tempfile().unwrap(), charge());
         let mut contents = vec![FileContent::Bytes(b"new".to_vec()), filled(elsewhere)];
-        let of_store = nameless::create(directory)
+        let of_store = anonymous::create(directory)
             .map(|file| filled(SpilledContent::of_store(file, charge())));
         assert!(of_store.is_some() || cfg!(not(target_os = "linux")));
         contents.extend(of_store);
         // A file system other than the destination's.
         let foreign = Dir::open_ambient_dir("/dev/shm", ambient_authority()).ok();
-        let foreign = foreign.and_then(|foreign| nameless::create(&foreign));
+        let foreign = foreign.and_then(|foreign| anonymous::create(&foreign));
         contents.extend(foreign.map(|file| filled(SpilledContent::of_store(file, charge()))));
         contents
     }

@@ -8,7 +8,7 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
 use super::fault::Faults;
-use super::turn::{DirectoryLock, Turns};
+use super::lock::{DirectoryLock, Turns};
 use super::walk::{Kind, WalkEntry};
 use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;

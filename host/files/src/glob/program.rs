@@ -13,7 +13,7 @@ pub(super) enum Instruction {
     /// `?`
     One,
     Set(Set),
-    /// One `*`. Two of them that fill a segment are a `**`, see [`Way`].
+    /// One `*`. Two of them that fill a segment are a `**`, see [`SegmentState`].
     Star,
     Separator,
     /// Continues at each of these indexes.
@@ -42,7 +42,7 @@ enum SegmentState {
     Inside,
 }
 
-/// Number of variants of [`Way`].
+/// Number of variants of [`SegmentState`].
 const WAYS: usize = 5;
 
 type State = (usize, SegmentState);

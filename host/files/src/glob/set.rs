@@ -19,7 +19,7 @@ impl Set {
 }
 
 /// Reads the set that `pattern` starts with, and returns it with the rest. Returns `None` if there
-/// is no set: no `[`, or one without its `]`, which is then an ordinary character.
+/// is not a set: no `[`, or one without its `]`, which is then an ordinary character.
 pub(super) fn parse(pattern: &[char]) -> Option<(Set, &[char])> {
     let (is_negated, members) = match pattern {
         ['[', '!', members @ ..] => (true, members),

@@ -150,7 +150,7 @@ impl Calls {
         }
         CallAnswer::read(result).ok_or_else(|| CallError::Other {
             tool: tool.to_owned(),
-            detail: "the answer to tools/call is no CallToolResult".to_owned(),
+            detail: "the answer to tools/call is not a CallToolResult".to_owned(),
         })
     }
 

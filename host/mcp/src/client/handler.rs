@@ -109,7 +109,7 @@ impl ClientHandler for Handler {
             reread(parameters).ok_or_else(|| refused("malformed parameters".to_owned()))?;
         let answer = self.questions.sample(parameters).await;
         let answer = answer.map_err(|error| refused(error.to_string()))?;
-        reread(answer).ok_or_else(|| ErrorData::internal_error("the answer is no message", None))
+        reread(answer).ok_or_else(|| ErrorData::internal_error("the answer is not a message", None))
     }
 
     async fn list_roots(

@@ -213,7 +213,7 @@ impl ToolListed {
     /// The reason why the tool is left out, for the log.
     pub fn read(tool: Value) -> Result<Self, String> {
         let Value::Object(mut members) = tool else {
-            return Err("a tool that is no object".to_owned());
+            return Err("a tool that is not an object".to_owned());
         };
         let mut text = |name: &str| match members.remove(name) {
             Some(Value::String(text)) => Some(text),
@@ -226,7 +226,7 @@ impl ToolListed {
         check_schema(&input_schema)
             .map_err(|reason| format!("`{name}`: its input schema {reason}"))?;
         if input_schema.get("type").is_some_and(|kind| kind != "object") {
-            return Err(format!("`{name}`: its arguments are no object"));
+            return Err(format!("`{name}`: its arguments are not an object"));
         }
         // A tool is just as usable without an output schema.
         let output_schema =
@@ -269,7 +269,7 @@ impl ToolListed {
 /// because this host does not decode arguments by it.
 fn check_schema(schema: &Value) -> Result<(), &'static str> {
     if !schema.is_object() {
-        return Err("is no object");
+        return Err("is not an object");
     }
     if !is_flatter(schema, SCHEMA_LEVELS_MAX) {
         return Err("is nested too deeply");

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
 use super::listing::is_flatter;
-use super::passed::{self, RemoteItems};
+use super::remote_items::{self, RemoteItems};
 use super::review::{IgnoredStatements, Statements, statement};
 use super::{
     Admission, DuplicateName, PromptListed, SelectionMode, ServerListing, TaskSupport, ToolListed,
@@ -127,15 +127,16 @@ impl Offer {
             }
         }
         let prompts = self.prompts.iter();
-        statements.prompts =
-            prompts.map(|prompt| (prompt.name.clone(), json!(passed::prompt(prompt)))).collect();
+        statements.prompts = prompts
+            .map(|prompt| (prompt.name.clone(), json!(remote_items::prompt(prompt))))
+            .collect();
         statements
     }
 
     /// Removes the statements that are left out.
     pub(crate) fn without(mut self, left_out: &IgnoredStatements, mut passed: RemoteItems) -> Self {
         self.prompts.retain(|prompt| !left_out.prompts.contains(&prompt.name));
-        passed.prompts = self.prompts.iter().map(passed::prompt).collect();
+        passed.prompts = self.prompts.iter().map(remote_items::prompt).collect();
         passed.leave_words_out(&left_out.resources);
         self.passed = Arc::new(passed);
         self.entries.retain(|_, entry| {

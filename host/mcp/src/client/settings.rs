@@ -86,7 +86,7 @@ pub enum Generation {
 #[non_exhaustive]
 pub enum InvalidEndpoint {
     /// The string is not a URL.
-    #[error("the address is no URL: {0}")]
+    #[error("the address is not a URL: {0}")]
     Url(#[from] url::ParseError),
     /// The URL has a scheme other than `http` or `https`.
     #[error("the address begins with `http` or `https`, not with `{0}`")]

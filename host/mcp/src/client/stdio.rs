@@ -166,7 +166,7 @@ impl Transport<RoleClient> for StdioTransport {
                 .and_then(|read| raw::message(read, line.len()));
             match read {
                 Ok(message) => return Some(message),
-                Err(error) => tracing::debug!(%error, "a line of a server is no message"),
+                Err(error) => tracing::debug!(%error, "a line of a server is not a message"),
             }
         }
     }

@@ -47,7 +47,7 @@ fn result(row: &Value) -> Result<Value, String> {
         mode => serde_json::from_value(mode.into()).map_err(|error| error.to_string())?,
     };
     let answer =
-        CallAnswer::read(fixture(text(row, "content")?)?).ok_or("the fixture is no result")?;
+        CallAnswer::read(fixture(text(row, "content")?)?).ok_or("the fixture is not a result")?;
     Ok(mode.items(&answer).iter().map(Item::to_json).collect())
 }
 
@@ -186,7 +186,7 @@ impl SamplingHandler for Echo {
 
 async fn sampling(row: &Value) -> Result<Value, String> {
     let requests =
-        row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is no number")?;
+        row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is not a number")?;
     let handler = (row.get("handler") == Some(&Value::Bool(true))).then(|| Arc::new(Echo) as _);
     let sampling = SamplingLimits::new(handler);
     let (mut answered, mut tokens) = (0, None);

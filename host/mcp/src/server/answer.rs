@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::catalog::CatalogEntry;
 use super::grants::Grantor;
-use super::keep::{ResultStore, SCHEME};
 use super::principal::Principal;
 use super::receipt::{self, Receipts};
+use super::result_store::{ResultStore, SCHEME};
 
 /// Maximum number of refusals that a result lists.
 const REFUSALS_SHOWN_MAX: usize = 5;

@@ -19,8 +19,8 @@ use super::ServerShared;
 use super::answer::{self, ResultBuilder};
 use super::caller::Caller;
 use super::catalog::{Catalog, CatalogEntry};
+use super::elicitation::{self, Elicitation, HOST_PREFIX, Suspension};
 use super::grants::{self, Grantor};
-use super::interview::{self, HOST_PREFIX, Interview, Suspension};
 use super::principal::Principal;
 use super::report::{Forwarder, Reports, ToolReport};
 use super::rounds::{RoundState, StateBinding};
@@ -76,7 +76,7 @@ enum WatchOutcome {
 
 /// Call that runs while it is polled and stops when it is dropped.
 struct RunningCall {
-    interview: Arc<Interview>,
+    elicitation: Arc<Elicitation>,
     reports: Arc<Reports>,
     call: Pin<Box<dyn Future<Output = Result<Completion, RefusedCall>> + Send>>,
     stop: CancellationToken,
@@ -105,14 +105,14 @@ impl ServerShared {
         let _in_flight = self.in_flight.token();
         let arguments = serde_json::to_vec(&request.arguments)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let interview = Arc::new(self.interview(&mut request)?);
+        let elicitation = Arc::new(self.elicitation(&mut request)?);
         if self.wants_consent(&request)
-            && let Some(ended) = Box::pin(self.settle_consent(&mut request, &interview)).await?
+            && let Some(ended) = Box::pin(self.settle_consent(&mut request, &elicitation)).await?
         {
             return Ok(ended);
         }
         let may_become_task = request.takes_tasks && self.tasks.has_room();
-        let mut running = self.start(&request, arguments, interview, may_become_task);
+        let mut running = self.start(&request, arguments, elicitation, may_become_task);
         // Most calls end at the first poll, so nothing to wait for is set up before it.
         let ended = match futures_util::poll!(&mut running.call) {
             Poll::Ready(ended) => Box::new(ended),
@@ -155,7 +155,7 @@ impl ServerShared {
                     request.reports.send(report).await;
                 }
                 ended = &mut running.call => return Ok(WatchOutcome::Ended(Box::new(ended))),
-                suspension = running.interview.suspended() => return Ok(WatchOutcome::Suspended(suspension)),
+                suspension = running.elicitation.suspended() => return Ok(WatchOutcome::Suspended(suspension)),
                 () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
                 () = &mut grace, if may_become_task => return Ok(WatchOutcome::BecomesTask(None)),
             }
@@ -173,15 +173,15 @@ impl ServerShared {
     async fn settle_consent(
         &self,
         request: &mut ToolRequest<'_>,
-        interview: &Interview,
+        elicitation: &Elicitation,
     ) -> Result<Option<RequestOutcome>, ErrorData> {
         let consent = tokio::select! {
             biased;
-            suspension = interview.suspended() => return self.suspended(suspension, request).map(Some),
+            suspension = elicitation.suspended() => return self.suspended(suspension, request).map(Some),
             () = request.caller.cancellation().cancelled() => {
                 return Err(ErrorData::internal_error("cancelled", None));
             }
-            consent = self.consent(interview, request) => consent,
+            consent = self.consent(elicitation, request) => consent,
         };
         match consent {
             Ok(Some(catalog)) => request.catalog = catalog,
@@ -195,26 +195,26 @@ impl ServerShared {
     /// needs it. Returns the current catalog if permissions were granted.
     async fn consent(
         &self,
-        interview: &Interview,
+        elicitation: &Elicitation,
         request: &ToolRequest<'_>,
     ) -> Result<Option<Arc<Catalog>>, String> {
         let mut granted = None;
         if let Some(grantor) = self.grantor.get().filter(|_| request.caller.principal.decides())
-            && grants::ask(&**grantor, interview, &request.entry.source).await?
+            && grants::ask(&**grantor, elicitation, &request.entry.source).await?
         {
             granted = Some(self.catalog());
         }
         let name = request.entry.definition.name.as_str();
         if self.options.asks_approval && needs_approval(request) {
-            approve(interview, name, &request.arguments).await?;
+            approve(elicitation, name, &request.arguments).await?;
         }
         Ok(granted)
     }
 
-    fn interview(&self, request: &mut ToolRequest<'_>) -> Result<Interview, ErrorData> {
+    fn elicitation(&self, request: &mut ToolRequest<'_>) -> Result<Elicitation, ErrorData> {
         let caller = Arc::clone(request.caller);
         match std::mem::replace(&mut request.asked, ElicitationMode::ByRequest) {
-            ElicitationMode::ByRequest => Ok(Interview::by_request(caller)),
+            ElicitationMode::ByRequest => Ok(Elicitation::by_request(caller)),
             ElicitationMode::ByResult { state, responses } => {
                 let state = match state {
                     Some(sealed) => self.seal.open(&sealed, &request.binding()),
@@ -222,7 +222,7 @@ impl ServerShared {
                 };
                 let state =
                     state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-                Ok(Interview::by_result(caller, state, responses.unwrap_or_default()))
+                Ok(Elicitation::by_result(caller, state, responses.unwrap_or_default()))
             }
         }
     }
@@ -233,7 +233,7 @@ impl ServerShared {
         &self,
         request: &ToolRequest<'_>,
         arguments: Vec<u8>,
-        interview: Arc<Interview>,
+        elicitation: Arc<Elicitation>,
         may_become_task: bool,
     ) -> RunningCall {
         let reports = Arc::new(Reports::default());
@@ -248,7 +248,7 @@ impl ServerShared {
             cancellation: stop.clone(),
             progress: wants_progress.then(|| Arc::clone(&reports) as _),
             log: request.reports.log_level.map(|_| Arc::clone(&reports) as _),
-            asker: Some(interview::asker(&interview)),
+            asker: Some(elicitation::asker(&elicitation)),
             file_effects: FileEffects {
                 is_dry_run: request.is_dry_run,
                 shows_diffs: request.is_dry_run,
@@ -259,7 +259,7 @@ impl ServerShared {
         let definition = Arc::clone(&request.entry.definition);
         let call =
             async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
-        RunningCall { interview, reports, call: Box::pin(call.in_current_span()), stop }
+        RunningCall { elicitation, reports, call: Box::pin(call.in_current_span()), stop }
     }
 
     fn suspended(
@@ -296,7 +296,7 @@ impl ServerShared {
         // A server that stops waits for its tasks as it does for its calls.
         let in_flight = self.in_flight.token();
         self.tasks.spawn(&request.caller.principal, options, move |task| {
-            running.interview.attach_task(task.clone());
+            running.elicitation.attach_task(task.clone());
             Box::pin(async move {
                 let _in_flight = in_flight;
                 let ended = as_task(running, &task).await?;
@@ -345,7 +345,7 @@ async fn as_task(
                 }
             }
             ended = &mut running.call => return Ok(ended),
-            suspension = running.interview.suspended() => {
+            suspension = running.elicitation.suspended() => {
                 // Questions from before the change are asked by the task.
                 if let Suspension::Lacks(capabilities) = suspension {
                     return Err(TaskExit::Error(ErrorData::missing_required_client_capability(*capabilities)));
@@ -372,8 +372,12 @@ fn needs_approval(request: &ToolRequest<'_>) -> bool {
 }
 
 /// Asks the user whether the tool may run.
-async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> Result<(), String> {
-    if !interview.can_ask(QuestionKind::Elicitation) {
+async fn approve(
+    elicitation: &Elicitation,
+    tool: &str,
+    arguments: &JsonObject,
+) -> Result<(), String> {
+    if !elicitation.can_ask(QuestionKind::Elicitation) {
         return Err(no_one_to_ask(tool));
     }
     let mut shown = Value::Object(arguments.clone()).to_string();
@@ -401,7 +405,7 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
             ),
         ]),
     };
-    let answers = match interview.ask(vec![question]).await {
+    let answers = match elicitation.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(AskError::Unsupported(_)) => return Err(no_one_to_ask(tool)),
         Err(error @ AskError::Invalid(_)) => {

@@ -10,8 +10,8 @@ use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
+use super::forwarded_items::ForwardedItems;
 use super::names::wire_names;
-use super::passed::ForwardedItems;
 use super::principal::Principal;
 use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};

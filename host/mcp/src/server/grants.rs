@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
-use super::interview::{HOST_PREFIX, Interview};
+use super::elicitation::{Elicitation, HOST_PREFIX};
 
 /// Knows the grants that sources are missing, and applies the user's decisions.
 #[async_trait]
@@ -49,11 +49,11 @@ pub enum GrantDecision {
 /// so that the call has to look up its tool again.
 pub(super) async fn ask(
     grantor: &dyn Grantor,
-    interview: &Interview,
+    elicitation: &Elicitation,
     source: &str,
 ) -> Result<bool, String> {
     let missing = grantor.missing(source);
-    if missing.is_empty() || !interview.can_ask(QuestionKind::Elicitation) {
+    if missing.is_empty() || !elicitation.can_ask(QuestionKind::Elicitation) {
         return Ok(false);
     }
     let wishes: Vec<_> = missing
@@ -80,7 +80,7 @@ pub(super) async fn ask(
             ),
         ]),
     };
-    let answers = match interview.ask(vec![question]).await {
+    let answers = match elicitation.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(AskError::Unsupported(_)) => return Ok(false),
         // This is neither a yes nor a no, so the question may be asked again.

@@ -13,7 +13,7 @@ use cofferdam_agent::{
 };
 use serde_json::{Map, Value, json};
 
-use super::super::asked::{PreparedRequest, not_shown};
+use super::super::prepared::{PreparedRequest, not_shown};
 use super::super::tools::WrittenSchema;
 
 /// Default maximum number of tokens of a reply. The API requires a number, and every current model

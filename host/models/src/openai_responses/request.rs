@@ -10,7 +10,7 @@ use cofferdam_agent::{
 use serde_json::{Map, Value, json};
 
 use super::super::INCLUDE;
-use super::super::asked::{PreparedRequest, arguments_text, data_url, not_shown};
+use super::super::prepared::{PreparedRequest, arguments_text, data_url, not_shown};
 use super::super::tools::WrittenSchema;
 
 /// Serializes a function.

@@ -86,7 +86,7 @@ fn a_key_stands_once_wherever_it_is() {
         parse("description: d\nDescription: e\nunknown: {[a, b]: 1, [ab]: 2, text: 3}").is_ok()
     );
     let twice = parse("description: d\nname: t").unwrap_err();
-    assert_eq!(twice.to_string(), "line 4 of `SKILL.md`: the key `name` is there twice");
+    assert_eq!(twice.to_string(), "line 4 of `SKILL.md`: the key `name` occurs twice");
 }
 
 #[test]

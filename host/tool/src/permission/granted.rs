@@ -8,8 +8,8 @@ use crate::ask::{QuestionKind, UnknownQuestion};
 use crate::{Limits, ToolName};
 
 use super::{
-    ClockPrecision, FileAccess, HttpGrant, HttpRule, RequestedLimits, MountName, Permissions, Policy,
-    SocketRule, secret,
+    ClockPrecision, FileAccess, HttpGrant, HttpRule, MountName, Permissions, Policy,
+    RequestedLimits, SocketRule, secret,
 };
 
 /// Permissions that a plugin requests.

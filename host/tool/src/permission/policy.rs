@@ -8,8 +8,8 @@ use crate::ask::QuestionKind;
 use crate::{Limits, ToolName};
 
 use super::{
-    AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, RequestedLimits, MountName,
-    Permission, SecretTemplate, SocketRule,
+    AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, MountName, Permission,
+    RequestedLimits, SecretTemplate, SocketRule,
 };
 
 /// Permissions that a plugin requests in its manifest. It requests only what it names, apart from

@@ -42,7 +42,7 @@ result<image> look_at(const reader &file, const std::string &name) {
         if (found) return *found;
         return fail(name + " starts like an image, and its header is cut off or damaged").suggest("pass the whole file");
     }
-    return fail(name + " is no image of a known format").suggest("pass PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF or HEIC");
+    return fail(name + " is not an image of a known format").suggest("pass PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF or HEIC");
 }
 
 struct one_image {

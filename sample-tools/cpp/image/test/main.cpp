@@ -44,6 +44,6 @@ int main() {
     COFFERDAM_CHECK(damaged > 10);
     COFFERDAM_EXPECT_FAILURE("image_info", "{}", "one of `file` and `base64` is needed");
     COFFERDAM_EXPECT_FAILURE("image_info", "{\"base64\": \"?\"}", "`base64` is not base64");
-    COFFERDAM_EXPECT_FAILURE("image_info", "{\"base64\": \"\"}", "`base64` is no image of a known format");
+    COFFERDAM_EXPECT_FAILURE("image_info", "{\"base64\": \"\"}", "`base64` is not an image of a known format");
     return cofferdam_test_end();
 }

@@ -16,7 +16,7 @@ struct misspelled {
         return cofferdam::fields(
             field("name", &misspelled::name, "What was written, at most 200 characters."),
             field("names", &misspelled::names, "The names that there are, at most 10000 of 200 characters."),
-            defaulted("matches_max", &misspelled::matches_max, "At most so many matches, 1 to 50."),
+            defaulted("matches_max", &misspelled::matches_max, "Maximum number of matches, 1 to 50."),
             defaulted("score_min", &misspelled::score_min, "Only names of at least this score, from 0 to 1."),
             defaulted("ignore_case", &misspelled::ignore_case, "Whether A and a are the same, for A to Z."));
     }

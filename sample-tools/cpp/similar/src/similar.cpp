@@ -21,7 +21,7 @@ constexpr std::size_t TOLD_BYTES_MAX = 120;
 
 result<std::string> read_text(const std::string &path) {
     if (path.empty() || path[0] != '/' || path.find('\0') != std::string::npos)
-        return fail("`" + path + "` is no path in a mount").suggest("pass a path such as `/data/notes.md`");
+        return fail("`" + path + "` is not a path in a mount").suggest("pass a path such as `/data/notes.md`");
     struct stat stat_of;
     if (stat(path.c_str(), &stat_of))
         return fail("`" + path + "` cannot be read: " + std::strerror(errno)).suggest("pass the path of a file in a mount, or `text`");
@@ -34,7 +34,7 @@ result<std::string> read_text(const std::string &path) {
     std::string text(std::size_t(stat_of.st_size), '\0');
     text.resize(std::fread(text.data(), 1, text.size(), file.get()));
     if (std::ferror(file.get())) return fail("`" + path + "` cannot be read to its end");
-    if (text.find('\0') != std::string::npos) return fail("`" + path + "` is no text: it holds U+0000").suggest("pass a text file");
+    if (text.find('\0') != std::string::npos) return fail("`" + path + "` is not text: it holds U+0000").suggest("pass a text file");
     return text;
 }
 

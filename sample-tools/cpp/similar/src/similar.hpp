@@ -27,7 +27,7 @@ struct compared {
             defaulted("shingle_size", &compared::shingle_size, "How many characters the compared pieces have, 2 to 20."),
             defaulted("characters_min", &compared::characters_min, "Shorter lines or paragraphs are left out."),
             defaulted("ignore_case", &compared::ignore_case, "Whether A and a are the same, for A to Z."),
-            defaulted("results_max", &compared::results_max, "At most so many results, 1 to 1000."));
+            defaulted("results_max", &compared::results_max, "Maximum number of results, 1 to 1000."));
     }
 };
 

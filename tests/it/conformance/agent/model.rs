@@ -79,7 +79,7 @@ impl Model {
         inner.conversation_id =
             row.get("conversation_id").and_then(Value::as_str).map(str::to_owned);
         for (index, usage) in row.get("usage").and_then(Value::as_object).into_iter().flatten() {
-            let index = index.parse().map_err(|_| format!("`{index}` is no index"))?;
+            let index = index.parse().map_err(|_| format!("`{index}` is not an index"))?;
             inner.usage.insert(index, usage_of(usage)?);
         }
         Ok(Self { inner: Arc::new(inner) })

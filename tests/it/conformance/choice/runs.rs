@@ -47,7 +47,7 @@ fn seen(
     let ran = Arc::<Mutex<Vec<String>>>::default();
     let counters = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let mut toolset = Toolset::new();
-    for (plugin, names) in registry.as_object().ok_or("`registry` is no object")? {
+    for (plugin, names) in registry.as_object().ok_or("`registry` is not an object")? {
         let mut functions = Functions::new(plugin.as_str());
         for name in texts(names)? {
             let (ran, counters, called) =

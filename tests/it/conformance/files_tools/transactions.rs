@@ -396,12 +396,14 @@ impl Script {
             "cancelled" => self.add(&["spin"], None),
             "timeout" => {
                 self.add(&["spin"], None);
-                let limits = RequestedLimits { wall_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
+                let limits =
+                    RequestedLimits { wall_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
                 return Ok(("stores", Some(limits)));
             }
             "cpu_limit" => {
                 self.add(&["compute"], None);
-                let limits = RequestedLimits { cpu_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
+                let limits =
+                    RequestedLimits { cpu_ms_max: Some(SHORT_MS), ..RequestedLimits::default() };
                 return Ok(("stores", Some(limits)));
             }
             "memory_limit" => self.add(&["allocate"], None),

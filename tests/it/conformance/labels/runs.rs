@@ -163,12 +163,12 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
     let reference =
         is_reference(&result.result).ok_or_else(|| format!("no reference: {}", result.result))?;
     let keys = |members: &Map<String, Value>| json!(members.keys().collect::<Vec<_>>());
-    let label = reference["security_label"].as_object().ok_or("the label is no object")?;
-    let id = reference["variable_id"].as_str().ok_or("the id is no text")?;
+    let label = reference["security_label"].as_object().ok_or("the label is not an object")?;
+    let id = reference["variable_id"].as_str().ok_or("the id is not text")?;
     let digits = id.strip_prefix("var_").ok_or("the id does not begin with var_")?;
     let is_hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if digits.len() != 16 || !is_hexadecimal {
-        return Err(format!("{id} is no id"));
+        return Err(format!("{id} is not an id"));
     }
     let mut found = reference.clone();
     found.insert("keys".to_owned(), keys(&reference));
@@ -181,7 +181,7 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
         found.insert(name.to_owned(), digits.len().into());
     }
     found.insert("id_length".to_owned(), id.len().into());
-    let expected = expect.as_object().ok_or("`expect` is no object")?;
+    let expected = expect.as_object().ok_or("`expect` is not an object")?;
     for (name, expected) in expected {
         // Keys and placeholders stand for random values.
         if matches!(name.as_str(), "variable_id" | "id" | "id_pattern" | "variable_id_pattern") {
@@ -302,7 +302,7 @@ pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Re
     let result =
         scene.call(LabelPolicy::new(), "inspect_variable", &json!({ "variable_id": id })).await?;
     let shown: Value = serde_json::from_str(&result.result).map_err(|error| error.to_string())?;
-    let mut found = shown.as_object().cloned().ok_or("the result is no object")?;
+    let mut found = shown.as_object().cloned().ok_or("the result is not an object")?;
     found.insert("result".to_owned(), shown);
     // The rows' fixed word for the message of `LBL-14`.
     let expect = match expect["error"] == "unknown variable" {
@@ -335,11 +335,11 @@ pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
         None => false,
     };
     let all = json!(told).to_string();
-    let expected = expect.as_object().ok_or("`expect` is no object")?;
+    let expected = expect.as_object().ok_or("`expect` is not an object")?;
     for (name, expected) in expected {
         match name.as_str() {
             "has" => {
-                let names = expected.as_array().ok_or("`has` is no list")?;
+                let names = expected.as_array().ok_or("`has` is not a list")?;
                 if let Some(missing) = names.iter().find(|name| !has(name)) {
                     return Err(format!("{missing} is missing in {decision}"));
                 }

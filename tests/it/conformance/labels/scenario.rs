@@ -204,9 +204,9 @@ fn local(name: &str) -> String {
 }
 
 fn calls(row: &Row) -> Result<Vec<Call>, String> {
-    let written = row.required("calls")?.as_array().ok_or("`calls` is no list")?;
+    let written = row.required("calls")?.as_array().ok_or("`calls` is not a list")?;
     let call = |written: &Value| {
-        let text = written.as_str().ok_or("a call is no text")?;
+        let text = written.as_str().ok_or("a call is not text")?;
         let (tool, said) = match text.split_once(" (") {
             Some((tool, said)) => (tool, Some(said.trim_end_matches(')'))),
             None => (text, None),

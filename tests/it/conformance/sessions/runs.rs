@@ -180,7 +180,7 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
 
 fn read_flags(value: &Value) -> Result<HistoryFlags, String> {
     let mut flags = HistoryFlags::default();
-    for (name, value) in value.as_object().ok_or("`flags` is no object")? {
+    for (name, value) in value.as_object().ok_or("`flags` is not an object")? {
         let flag = match name.as_str() {
             "load_messages" => &mut flags.load_messages,
             "store_inputs" => &mut flags.store_inputs,
@@ -197,7 +197,7 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
     for is_streaming in [false, true] {
         let log = Arc::<Mutex<Log>>::default();
         let session = Session::new();
-        let runs = row.required("runs")?.as_u64().ok_or("`runs` is no number")?;
+        let runs = row.required("runs")?.as_u64().ok_or("`runs` is not a number")?;
         let model = saying(&vec!["reply"; usize::try_from(runs).unwrap_or_default()]);
         let mut builder = Agent::builder(model);
         let ids = texts(row.required("providers")?);

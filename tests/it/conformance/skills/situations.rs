@@ -26,14 +26,14 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
         None | Some(Value::Null | Value::Bool(false)) => {}
         Some(Value::Bool(true)) => builder = builder.root(fixture.folder.root()),
         Some(Value::Number(count)) => {
-            for number in 0..count.as_u64().ok_or("`skills` is no count")? {
+            for number in 0..count.as_u64().ok_or("`skills` is not a count")? {
                 builder = builder.skill(named(&format!("s{number}"), "a skill")?);
             }
         }
         Some(Value::Array(names)) => {
             for name in names {
                 builder =
-                    builder.skill(named(name.as_str().ok_or("a name is no text")?, "a skill")?);
+                    builder.skill(named(name.as_str().ok_or("a name is not text")?, "a skill")?);
             }
         }
         Some(Value::Object(skills)) => {
@@ -329,7 +329,7 @@ pub(super) async fn approval(row: &Row) -> Result<(), String> {
         None | Some(Value::Null) => {}
         Some(Value::Array(freed)) => {
             for name in freed {
-                let name = name.as_str().ok_or("a tool is no text")?;
+                let name = name.as_str().ok_or("a tool is not text")?;
                 builder =
                     builder
                         .without_approval([SkillTool::named(name)

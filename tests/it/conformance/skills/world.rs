@@ -126,7 +126,7 @@ impl Added {
             let ending = ending.as_str()?.trim_start_matches('.').to_owned();
             Some(&*Box::leak(ending.into_boxed_str()))
         };
-        Ok(Self(endings.map(ending).collect::<Option<_>>().ok_or("an ending is no text")?))
+        Ok(Self(endings.map(ending).collect::<Option<_>>().ok_or("an ending is not text")?))
     }
 }
 
@@ -172,7 +172,7 @@ impl Folder {
                     .iter()
                     .map(line)
                     .collect::<Option<_>>()
-                    .ok_or("a line of `tree` is no text")?
+                    .ok_or("a line of `tree` is not text")?
             }
             Value::Object(files) => files
                 .iter()

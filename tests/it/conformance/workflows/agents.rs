@@ -30,7 +30,7 @@ impl Team {
 
     fn model(&self, name: &str) -> Result<&Model, String> {
         let found = self.models.iter().find(|(known, _)| known == name);
-        found.map(|(_, model)| model).ok_or_else(|| format!("`{name}` is no agent"))
+        found.map(|(_, model)| model).ok_or_else(|| format!("`{name}` is not an agent"))
     }
 
     /// Returns the texts of an agent's last request.
@@ -45,7 +45,7 @@ fn names(row: &Row) -> Result<Vec<String>, String> {
         return Ok(vec!["a".to_owned(), "b".to_owned()]);
     };
     serde_json::from_value(list.clone())
-        .map_err(|error| format!("{list} is no list of names: {error}"))
+        .map_err(|error| format!("{list} is not a list of names: {error}"))
 }
 
 /// Returns the kind of orchestration of a row.
@@ -107,7 +107,7 @@ fn group_chat(
 
 /// Compares the requests of agents, and the result.
 fn expect_agents(row: &Row, team: &Team, ended: &RunOutcome) -> Result<(), String> {
-    let expected = row.expect.as_object().ok_or("`expect` is no object")?;
+    let expected = row.expect.as_object().ok_or("`expect` is not an object")?;
     let said: Vec<String> = match ended.outputs().last() {
         Some(output) => output.value.read::<Vec<Message>>().map_err(|error| error.to_string())?,
         None => Vec::new(),
@@ -233,7 +233,7 @@ pub(super) fn build(row: &Row) -> Result<(), String> {
 /// Runs agents that hand off to each other. Their answers do not hand off.
 pub(super) fn handoff(row: &Row) -> Result<(), String> {
     let names = names(row)?;
-    let expected = row.expect.as_object().ok_or("`expect` is no object")?;
+    let expected = row.expect.as_object().ok_or("`expect` is not an object")?;
     for (name, value) in expected {
         if let Some(agent) = name.strip_prefix("tools_of_") {
             super::super::expect_same(name, value, &tools_of(agent, &names)?)?;

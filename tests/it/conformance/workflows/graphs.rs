@@ -191,7 +191,7 @@ pub(super) fn selection(row: &Row) -> Result<Built, String> {
 
 fn ids(list: &Value) -> Result<Vec<String>, String> {
     serde_json::from_value(list.clone())
-        .map_err(|error| format!("{list} is no list of ids: {error}"))
+        .map_err(|error| format!("{list} is not a list of ids: {error}"))
 }
 
 /// a → b, c → j, where c may stay silent. The list is yielded as it is.

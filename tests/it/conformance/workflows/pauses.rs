@@ -116,7 +116,7 @@ fn expect_pause(
     ended: &RunOutcome,
     question: &Value,
 ) -> Result<(), String> {
-    let expected = row.expect.as_object().ok_or("`expect` is no object")?;
+    let expected = row.expect.as_object().ok_or("`expect` is not an object")?;
     let mut in_the_end = row.clone();
     in_the_end.expect = json!({});
     for (name, value) in expected {

@@ -56,7 +56,7 @@ impl SavedSession {
         let path = self.state_path();
         let Some(text) = read_state(&path)? else { return Ok(Session::with_id(&self.name)) };
         let session: Session = serde_json::from_str(&text)
-            .map_err(|error| UsageError(format!("{} is no session: {error}", path.display())))?;
+            .map_err(|error| UsageError(format!("{} is not a session: {error}", path.display())))?;
         if session.id() != self.name {
             bail!(UsageError(format!("{} is of the session `{}`", path.display(), session.id())));
         }
@@ -90,7 +90,7 @@ pub(super) async fn list(directory: Option<&Path>) -> anyhow::Result<Exit> {
         }
         match read_state(&path)?.map(|text| serde_json::from_str::<Session>(&text)) {
             Some(Ok(session)) => names.push(session.id().to_owned()),
-            _ => print::note(&format!("warning: {} is no session", path.display())),
+            _ => print::note(&format!("warning: {} is not a session", path.display())),
         }
     }
     names.sort();

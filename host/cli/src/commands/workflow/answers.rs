@@ -22,10 +22,12 @@ pub(super) struct TypedAnswers {
 impl TypedAnswers {
     /// Parses the answers of the command line.
     pub(super) fn new(args: &WorkflowRunArgs) -> Result<Self> {
-        let given = args.answer.iter().map(|typed| match typed.split_once('=') {
-            Some((id, text)) if !id.is_empty() => Ok((id.to_owned(), text.to_owned())),
-            _ => Err(UsageError(format!("`{typed}` is no answer; write --answer ID=TEXT")).into()),
-        });
+        let given =
+            args.answer.iter().map(|typed| match typed.split_once('=') {
+                Some((id, text)) if !id.is_empty() => Ok((id.to_owned(), text.to_owned())),
+                _ => Err(UsageError(format!("`{typed}` is not an answer; write --answer ID=TEXT"))
+                    .into()),
+            });
         let given: Vec<_> = given.collect::<Result<_>>()?;
         Ok(Self { given, approves_all: args.approval.yes, approved: args.approval.approve.clone() })
     }

@@ -47,8 +47,8 @@ async fn a_listing_without_end_ends() {
 #[test]
 fn a_tool_with_a_schema_that_cannot_be_used_is_left_out_alone() {
     let read = |schema: Value| ToolListed::read(json!({"name": "t", "inputSchema": schema}));
-    assert!(read(json!(true)).unwrap_err().contains("is no object"));
-    assert!(read(json!({"type": "array"})).unwrap_err().contains("are no object"));
+    assert!(read(json!(true)).unwrap_err().contains("is not an object"));
+    assert!(read(json!({"type": "array"})).unwrap_err().contains("are not an object"));
     assert!(read(json!({"x": "y".repeat(200_000)})).unwrap_err().contains("too large"));
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
     assert!(read(deep).unwrap_err().contains("too deeply"));

@@ -54,7 +54,7 @@ async fn a_line_that_is_interrupted_goes_on() {
     assert_eq!(id(lines.receive().await), Some(RequestId::Number(1)));
     client.write_all(b"{\"jsonrpc\":").await.unwrap();
     drop(client);
-    assert!(lines.receive().await.is_none(), "what has no end is no message");
+    assert!(lines.receive().await.is_none(), "what has no end is not a message");
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ impl Checker<'_> {
     fn root(&mut self) {
         let root = self.root;
         if root["type"] != "object" || !root["properties"].is_object() {
-            self.fault("", "the top level is no object schema");
+            self.fault("", "the top level is not an object schema");
         }
         if self.dialect == Dialect::Mcp {
             return;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ClockPrecision, RequestedLimits, Permission, Permissions, RequestedPermissions};
+use super::{ClockPrecision, Permission, Permissions, RequestedLimits, RequestedPermissions};
 
 /// Requested permissions as strings of single permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,7 @@ const REPEATS_MAX: u32 = 2;
 pub(super) const HOST_PREFIX: &str = "cofferdam.";
 
 /// Questions and answers of one call.
-pub(super) struct Interview {
+pub(super) struct Elicitation {
     caller: Arc<Caller>,
     way: QuestionDelivery,
     /// Task that the call has become, if any.
@@ -66,14 +66,14 @@ pub(super) enum Suspension {
     Lacks(Box<ClientCapabilities>),
 }
 
-impl Interview {
-    /// Creates an interview for a client that accepts requests.
+impl Elicitation {
+    /// Creates an elicitation for a client that accepts requests.
     pub(super) fn by_request(caller: Arc<Caller>) -> Self {
         Self::new(QuestionDelivery::Request, caller)
     }
 
-    /// Creates an interview for a client that receives questions as a result. `state` is the state
-    /// that it received in the previous round, and `responses` its answers to that round.
+    /// Creates an elicitation for a client that receives questions as a result. `state` is what it
+    /// received in the previous round, and `responses` its answers to that round.
     pub(super) fn by_result(
         caller: Arc<Caller>,
         state: RoundState,
@@ -219,7 +219,7 @@ impl Interview {
 }
 
 #[async_trait]
-impl Asker for Interview {
+impl Asker for Elicitation {
     fn can_ask(&self, kind: QuestionKind) -> bool {
         match kind {
             // A client that does not list elicitation modes supports form mode, the original one.
@@ -392,9 +392,9 @@ fn capability(kind: QuestionKind) -> ClientCapabilities {
     capabilities
 }
 
-/// Returns the interview as the asker of a call.
-pub(super) fn asker(interview: &Arc<Interview>) -> Arc<dyn Asker> {
-    Arc::clone(interview) as Arc<dyn Asker>
+/// Returns the elicitation as the asker of a call.
+pub(super) fn asker(elicitation: &Arc<Elicitation>) -> Arc<dyn Asker> {
+    Arc::clone(elicitation) as Arc<dyn Asker>
 }
 
 #[cfg(test)]
@@ -438,7 +438,7 @@ mod tests {
         let (mut known, mut misfits) = (BTreeMap::new(), BTreeMap::new());
         for round in 0..3 {
             let Ok(Err(Suspension::Asks { requests, state })) =
-                Interview::recorded_answers(&known, &misfits, &questions)
+                Elicitation::recorded_answers(&known, &misfits, &questions)
             else {
                 panic!("round {round} does not ask")
             };
@@ -451,7 +451,7 @@ mod tests {
                 AnsweredQuestion { question, answer: json!({"action": "accept"}) },
             );
         }
-        let ended = Interview::recorded_answers(&known, &misfits, &questions);
+        let ended = Elicitation::recorded_answers(&known, &misfits, &questions);
         assert!(
             matches!(ended, Err(AskError::Invalid(problem)) if problem == "`allow` is missing")
         );
