@@ -109,7 +109,7 @@ pub use cofferdam_sdk_macros::tool;
 pub mod __private {
     #[cfg(target_arch = "wasm32")]
     pub use crate::guest::bindings;
-    pub use crate::plugin::{Entry, Plugin, check_names};
+    pub use crate::plugin::{Entry, Plugin, problem_of};
     pub use crate::returned::{
         JsonContents, PlainOutcome, PlainSchema, ReturnValue, Returns, Value,
     };

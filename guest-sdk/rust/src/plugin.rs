@@ -54,7 +54,11 @@ macro_rules! plugin {
                     &[$($crate::__private::Entry::of::<$tool>()),+];
             }
 
-            $crate::__private::check_names(<Plugin as $crate::__private::Plugin>::TOOLS);
+            if let Some(problem) =
+                $crate::__private::problem_of(<Plugin as $crate::__private::Plugin>::TOOLS)
+            {
+                panic!("{}", problem);
+            }
 
             #[cfg(target_arch = "wasm32")]
             $crate::__private::bindings::export!(Plugin with_types_in $crate::__private::bindings);
@@ -98,18 +102,20 @@ pub(crate) fn call(
     (tool.call)(Arguments::parse(tool.name, arguments)?)
 }
 
-/// Fails to compile if a host would reject the plugin: for more than 128 tools, or two names that
-/// are equal apart from case.
-pub const fn check_names(tools: &[Entry]) {
-    assert!(tools.len() <= 128, "a plugin has at most 128 tools");
+/// Returns the reason for which a host would reject the plugin: more than 128 tools, or two names
+/// that are equal apart from case.
+#[must_use]
+pub const fn problem_of(tools: &[Entry]) -> Option<&'static str> {
+    if tools.len() > 128 {
+        return Some("a plugin has at most 128 tools");
+    }
     let mut rest = tools;
     while let [first, others @ ..] = rest {
         let mut others = others;
         while let [other, remaining @ ..] = others {
-            assert!(
-                !first.name.eq_ignore_ascii_case(other.name),
-                "two tools of this plugin have the same name"
-            );
+            if first.name.eq_ignore_ascii_case(other.name) {
+                return Some("two tools of this plugin have the same name");
+            }
             others = remaining;
         }
         rest = match rest {
@@ -117,6 +123,7 @@ pub const fn check_names(tools: &[Entry]) {
             [] => rest,
         };
     }
+    None
 }
 
 #[cfg(test)]
