@@ -147,7 +147,7 @@ impl From<Unreachable> for Error {
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
         Self::Failed {
-            message: "the engine does not start".to_owned(),
+            message: "cannot start the engine".to_owned(),
             source: Some(Box::new(error)),
         }
     }

@@ -9,7 +9,7 @@ use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::{Completion, Content, InvalidArguments, Output, RefusedCall, ToolDefinition};
 use serde_json::{Value, json};
 
-/// Returns a call that ran: the model's view of it, and the record.
+/// Returns the JSON form of a call that ran: the model's view of it, and the record.
 pub fn completion(completion: &Completion) -> Value {
     let shown = completion.outcome.shown();
     json!({

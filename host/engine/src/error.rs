@@ -26,7 +26,7 @@ pub enum EngineError {
     #[error("the cache cannot be used")]
     Cache(#[from] CacheError),
     /// The WebAssembly engine rejects the configuration, or the machine has no room for the pool.
-    #[error("the WebAssembly engine does not start: {reason}")]
+    #[error("cannot start the WebAssembly engine: {reason}")]
     Runtime {
         /// Message of the engine.
         reason: String,

@@ -154,7 +154,7 @@ pub(crate) struct ServerShared {
 pub enum ServeError {
     /// The operating system provides no random numbers, which the keys of states and resource
     /// addresses need.
-    #[error("the system has no random numbers")]
+    #[error("the system provides no random numbers")]
     NoRandomNumbers,
     /// The connection broke before the first request was answered.
     #[error("the connection could not be used: {0}")]

@@ -125,7 +125,7 @@ pub enum StepError {
         max: usize,
     },
     /// The superstep has ended, for example because the run was canceled.
-    #[error("the superstep is over")]
+    #[error("the superstep has ended")]
     Cancelled,
 }
 

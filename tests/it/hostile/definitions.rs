@@ -62,7 +62,7 @@ attacks! {
     /// A schema that refers only to itself.
     a_schema_that_is_a_circle: Launch::Module(|| {
         schema(r##"{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}"##)
-    }) => End::Refused("lead in a circle"),
+    }) => End::Refused("form a cycle"),
     /// A schema that doubles with every reference.
     a_schema_that_unfolds: Launch::Module(|| schema(&unfolding())) => End::Refused("more than 10000 nodes"),
     /// A pattern that takes a backtracking matcher exponential time is accepted and matched in

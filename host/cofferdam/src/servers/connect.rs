@@ -71,7 +71,7 @@ impl ConnectOutcome {
                 operator
                     .note(&format!("warning: the change of `{name}` is not accepted: {error:#}"));
             } else if let Err(error) = server.review_again().await {
-                operator.note(&format!("the server `{name}` stays as it is: {error}"));
+                operator.note(&format!("a change of the server `{name}` is not used: {error}"));
             }
         }
     }

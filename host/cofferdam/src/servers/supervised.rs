@@ -172,7 +172,7 @@ async fn supervise(
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
             () = accepted(&spec) => if let Err(error) = server.review_again().await {
-                operator.note(&format!("the server `{}` stays as it is: {error}", spec.name()));
+                operator.note(&format!("a change of the server `{}` is not used: {error}", spec.name()));
                 tokio::time::sleep(ATTEMPTS.pause_max).await;
             },
         }

@@ -48,7 +48,7 @@ pub enum ConnectError {
     #[error("no authorization: {0}")]
     Browser(String),
     /// The server rejects the credentials that its own authorization server issues.
-    #[error("the server refuses every authorization")]
+    #[error("the server rejects every authorization")]
     Unauthorized,
     /// The server did not list its tools.
     #[error("the server does not list what it offers: {0}")]

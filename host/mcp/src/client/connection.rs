@@ -428,7 +428,7 @@ impl Remote for ServerConnection {
             let authorized = authorizer.authorize(challenge).await;
             authorized.map_err(|error| RequestError::Other(error.to_string()))?;
         }
-        Err(RequestError::Other("the server refuses every authorization".to_owned()))
+        Err(RequestError::Other("the server rejects every authorization".to_owned()))
     }
 
     async fn reconnect(&self, lost: u64) -> Result<(), ReconnectFailed> {

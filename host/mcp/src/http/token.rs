@@ -37,8 +37,8 @@ pub enum TokenFileError {
     /// The file does not contain a valid token.
     #[error("it does not hold a token of {TOKEN_CHARS_MIN} to {TOKEN_BYTES_MAX} characters")]
     NoToken,
-    /// The system has no random numbers.
-    #[error("the system has no random numbers")]
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomNumbers,
 }
 

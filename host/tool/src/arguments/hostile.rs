@@ -135,7 +135,7 @@ fn references_that_lead_to_themselves() {
         r##"{"properties":{"p":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}}"##,
         r##"{"properties":{"p":{"anyOf":[{"$ref":"#/properties/p"}]}}}"##,
     ] {
-        assert!(refusal(declared).contains("the references lead in a circle"), "{declared}");
+        assert!(refusal(declared).contains("the references form a cycle"), "{declared}");
     }
     let recursive = schema(json!({"properties": {"p": {"$ref": "#"}}}));
     let text = format!("{}{}", "{\"p\":".repeat(127) + "{}", "}".repeat(127));

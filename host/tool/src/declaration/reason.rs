@@ -62,7 +62,7 @@ pub(crate) enum Reason {
     RemoteReference,
     #[error("there is nothing at '{target}'")]
     DanglingReference { target: String },
-    #[error("the references lead in a circle")]
+    #[error("the references form a cycle")]
     ReferenceCycle,
 
     #[error("the default does not decode by its own schema: {problem}")]

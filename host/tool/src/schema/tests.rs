@@ -146,10 +146,10 @@ fn each_reason_names_its_place() {
             "/$ref': there is nothing at '#/properties/p/anyOf/+0'",
         ),
         (json!({"$ref": "#nowhere"}), "/$ref': there is nothing at '#nowhere'"),
-        (json!({"$ref": "#/properties/p"}), "/$ref': the references lead in a circle"),
+        (json!({"$ref": "#/properties/p"}), "/$ref': the references form a cycle"),
         (
             json!({"allOf": [{"$ref": "#/properties/p"}]}),
-            "/allOf/0/$ref': the references lead in a circle",
+            "/allOf/0/$ref': the references form a cycle",
         ),
         (json!({"$dynamicRef": "#x"}), "/$dynamicRef': the keyword is not supported"),
         (json!({"$id": "x"}), "/$id': `$id` is supported at the top level only"),
