@@ -99,7 +99,8 @@ impl AgentExecutor {
         }
     }
 
-    /// Sets what the agent sends. It yields strings with [`ForwardMode::Text`] and messages otherwise.
+    /// Sets what the agent sends. It yields strings with [`ForwardMode::Text`], and messages
+    /// otherwise.
     #[must_use]
     pub fn passing(mut self, passes: ForwardMode) -> Self {
         self.passes = passes;

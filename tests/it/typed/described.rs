@@ -149,7 +149,7 @@ async fn docs_that_cannot_be_meant_refuse_the_plugin() {
     assert_eq!(
         refusal(with("@default folder = 3")).await,
         "Tool 'list_directory': invalid declaration at '': its docs are about `folder`, which is \
-         no parameter."
+         not a parameter."
     );
     assert_eq!(
         refusal(with("@default path = 3")).await,
