@@ -117,6 +117,73 @@ fn arguments_come_from_the_line_a_file_or_standard_input() {
 }
 
 #[test]
+fn arguments_are_typed_as_keys_and_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text.txt").display().to_string();
+    std::fs::write(&file, "one two three").unwrap();
+    let words = |arguments: &[&str]| {
+        let ran =
+            run(&[&["call", "word_count"], arguments, &["--plugin", &plugin("text")]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["words"].as_i64().unwrap()
+    };
+    assert_eq!(words(&["text=to be or not", "min_length=3"]), 1);
+    assert_eq!(words(&["text=to be or not", "min_length:=2"]), 4);
+    assert_eq!(words(&[&format!("text=@{file}")]), 3);
+
+    let refused = |arguments: &[&str]| {
+        let ran =
+            run(&[&["call", "word_count"], arguments, &["--plugin", &plugin("text")]].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        ran.stderr
+    };
+    assert!(refused(&["text=a", "b"]).contains("`b` is not an argument; write KEY=TEXT"));
+    assert!(refused(&["text=a", "n:=x"]).contains("expected value at line 1 column 1"));
+    assert!(
+        refused(&[r#"{"text":}"#]).contains("not valid JSON: expected value at line 1 column 9")
+    );
+}
+
+#[test]
+fn a_result_is_written_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out").display().to_string();
+    let call = |arguments: &[&str]| {
+        let ran = run(&[arguments, &["--plugin", &plugin("conformance_rust")]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran
+    };
+    let blob = ["call", "blob", "size=2000"];
+    let shown = call(&blob);
+    assert_eq!(shown.stdout, "");
+    assert!(
+        shown.stderr.contains("1.9 KiB: not shown; write it with --output FILE"),
+        "{}",
+        shown.stderr
+    );
+    let written = call(&[&blob[..], &["--output", &file]].concat());
+    assert_eq!((written.stdout.as_str(), std::fs::read(&file).unwrap().len()), ("", 2000));
+    call(&["call", "word", "-o", &file]);
+    assert!(!std::fs::read_to_string(&file).unwrap().is_empty());
+}
+
+#[test]
+fn a_limit_that_was_exceeded_is_named_with_the_flag_that_raises_it() {
+    let spin = |flags: &[&str]| {
+        let ran = run(&[&["call", "spin", "--plugin", &plugin("crash")], flags].concat());
+        assert_eq!(ran.code, 3, "{}", ran.stderr);
+        ran.stderr
+    };
+    let told = spin(&["--timeout", "300ms"]);
+    assert!(told.contains("the limit is 0.3 s; raise it with --timeout 1s"), "{told}");
+    let told = spin(&["--limit", "cpu-ms-max=200"]);
+    assert!(
+        told.contains("the limit is 0.2 s of CPU time; raise it with --limit cpu-ms-max=400"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_tool_that_is_misspelt_is_suggested() {
     let ran = run(&["call", "wordcount", "{}", "--plugin", &plugin("text")]);
     assert_eq!(ran.code, 2);
@@ -166,7 +233,10 @@ fn inspect_says_what_a_component_can_do() {
 fn list_shows_every_tool_once() {
     let ran = run(&["list", "--plugin", &plugin("text"), "--plugin", &plugin("markdown")]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    for tool in ["word_count", "outline"] {
+    for tool in [
+        "  word_count(text: string, min_length?: integer = 1)",
+        "  outline(text?: string | null, file?: string | null)",
+    ] {
         assert!(ran.stdout.contains(tool), "{}", ran.stdout);
     }
     let twice = run(&[
@@ -178,10 +248,10 @@ fn list_shows_every_tool_once() {
     ]);
     assert_eq!(twice.code, 0, "{}", twice.stderr);
     // Listed by the names under which they are called: no plugin gets the bare name.
-    for name in ["\n  text_word_count ", "\n  again_word_count "] {
+    for name in ["\n  text_word_count(", "\n  again_word_count("] {
         assert!(twice.stdout.contains(name), "{}", twice.stdout);
     }
-    assert!(!twice.stdout.contains("\n  word_count "), "{}", twice.stdout);
+    assert!(!twice.stdout.contains("\n  word_count("), "{}", twice.stdout);
 }
 
 fn configuration(folder: &Path, access: &str) -> String {

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use crate::operator::Operator;
 
+mod flags;
+
 struct Ran {
     code: i32,
     stdout: String,

@@ -164,13 +164,12 @@ fn nothing_that_can_write_the_grants_is_mounted() {
     assert!(shown.contains(refusal), "{shown}");
     assert!(!folder.grants().exists(), "what is refused is not remembered");
     // The file and its directory need not exist.
-    for flags in [["--mount", "data=state"], ["--mount", "data=state:create"], ["--files", "state"]]
-    {
+    for flags in [["--mount", "all=state"], ["--mount", "all=state:create"], ["--files", "state"]] {
         let (code, said) =
             folder.run(&[&["list", "--plugin", "tool.wasm"], flags.as_slice()].concat());
         assert!(code == 2 && said.contains(refusal), "{flags:?}: {said}");
     }
-    assert_eq!(folder.run(&["list", "--plugin", "tool.wasm", "--mount", "data=state:ro"]).0, 0);
+    assert_eq!(folder.run(&["list", "--plugin", "tool.wasm", "--mount", "all=state:ro"]).0, 0);
 
     // The directory was granted before it contained the file of grants.
     let outer = folder.path("outer");

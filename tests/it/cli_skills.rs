@@ -261,7 +261,7 @@ fn a_configuration_names_skills_and_frees_their_tools() {
     assert_eq!(code, 0);
     assert!(stdout.contains("each call of run_skill_script has to be approved"), "{stdout}");
     let (_, stdout, _) = run(folder.path(), &["list", "--config", "cofferdam.toml"]);
-    assert!(stdout.starts_with("skills  (1 skill)\n  load_skill "), "{stdout}");
+    assert!(stdout.starts_with("skills  (1 skill)\n  load_skill("), "{stdout}");
 
     write(folder.path(), "cofferdam.toml", "[skills]\ndirectories = [\"gone\"]\n");
     let (code, _, stderr) = run(folder.path(), &["list", "--config", "cofferdam.toml"]);

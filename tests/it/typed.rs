@@ -211,7 +211,7 @@ fn the_commands_work_as_for_any_plugin() {
     let echo = guest("echo").display().to_string();
     let (code, listed) = cofferdam(&["list", "--plugin", &echo]);
     assert_eq!(code, Some(0));
-    assert!(listed.contains("\n  nested_options "), "{listed}");
+    assert!(listed.contains("\n  nested_options("), "{listed}");
     let (code, inspected) = cofferdam(&["inspect", "--json", &echo]);
     assert_eq!(code, Some(0));
     let inspected: Value = serde_json::from_str(&inspected).unwrap();

@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 /// Builds extism. If that fails, its benchmark is skipped: extism needs a newer compiler than the
 /// host, and about 300 more crates.
 fn build_extism() {
-    section("building extism, which is compared with");
+    section("building extism, for comparison");
     let build = |more: &[&str]| {
         let target = text(&root().join(EXTISM_TARGET))?.to_owned();
         let arguments =

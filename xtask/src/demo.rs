@@ -20,13 +20,13 @@ pub(crate) struct Options {
 /// Builds the host and the plugins, and plays the script.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     section(
-        "this takes some minutes the first time: compiling the host, which holds a compiler itself",
+        "compiling the host, which contains a compiler; this takes some minutes the first time",
     );
     // Builds less than the tests, which need benchmarks, examples and features of other packages.
     cargo(&["build", "--package", "cofferdam-cli"])?;
     guests::build_samples()?;
 
-    section("a stranger's component: what does it ask for?");
+    section("an untrusted component: which permissions does it ask for?");
     cofferdam(&["inspect", "target/plugins/markdown.wasm"])?;
 
     section(
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
 
     section(
-        "that was it: one tool trapped on purpose, the model saw an error it can act on, and the rest went on; \
+        "done: one tool trapped on purpose, the model saw an error that it can act on, and the other tools went on; \
          `cargo xtask demo --all` shows tools in other languages",
     );
     Ok(())

@@ -26,7 +26,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         // seconds.
         cargo(&["install", "cargo-deny", "--locked", "--debug", "--version", VERSION])?;
     }
-    section("dependencies: licences, bans, sources");
+    section("dependencies: licenses, bans, sources");
     cargo(&["deny", "--all-features", "check", "licenses", "bans", "sources"])?;
     advisories()
 }

@@ -92,7 +92,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Guests => {
             guests::build()?;
             languages::build()?;
-            section("building the host, which builds plugins");
+            section("building the host, which builds the plugins");
             build()?;
             projects::build()
         }

@@ -27,7 +27,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     let (name, value) = variable(&PACKAGES.install()?)?;
-    section("models: the clients and servers of others");
+    section("models: third-party clients and servers");
     command("cargo", &["test", "--workspace", "--test", "providers"]).env(name, &value).run(&root())
 }
 

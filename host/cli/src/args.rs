@@ -65,11 +65,13 @@ pub(crate) enum Command {
     /// Call a tool and print its result
     #[command(after_help = "\
 Examples:
-  cofferdam call word_count '{\"text\":\"to be or not\"}' --plugin text.wasm
-  cofferdam call schema '{\"file\":\"/data/sales.csv\"}' --plugin csv.wasm --mount data=./reports:ro
+  cofferdam call word_count text='to be or not' --plugin text.wasm
+  cofferdam call schema file=/data/sales.csv --plugin csv.wasm --mount data=./reports:ro
+  cofferdam call fetch url=https://api.example.com/ --plugin web.wasm --allow-http 'GET https://api.example.com/'
+  cofferdam call image_info base64=@logo.txt --plugin image.wasm
   cofferdam call word_count @arguments.json --config cofferdam.toml --json
-  cofferdam call convert '{\"file\":\"/data/sales.csv\"}' --plugin csv.wasm --mount data=./reports --dry-run
-  cofferdam call file_access_search_files '{\"regex_pattern\":\"TODO\"}' --files ./src:ro
+  cofferdam call convert file=/data/sales.csv --plugin csv.wasm --mount data=./reports --dry-run
+  cofferdam call file_access_search_files regex_pattern=TODO --files ./src:ro
   echo '{\"text\":\"x\"}' | cofferdam call word_count - --plugin text.wasm")]
     Call(CallArgs),
     /// List the tools of plugins and servers
@@ -209,6 +211,8 @@ pub(crate) struct PluginArgs {
     /// `:ro` is read-only, `:create` allows only new files; repeatable
     #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
+    #[command(flatten)]
+    pub(crate) permissions: PermissionArgs,
     /// Read plugins, servers, stores, grants and limits from a configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -227,12 +231,37 @@ pub(crate) struct PluginArgs {
     pub(crate) memory: Option<u64>,
 }
 
+/// Flags that grant permissions to the plugins of `--plugin`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PermissionArgs {
+    /// Let the --plugin plugins send HTTP requests, such as 'GET https://api.example.com/v1';
+    /// repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow_http: Vec<String>,
+    /// Let the --plugin plugins read an environment variable, with the host's value or with VALUE;
+    /// repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) allow_env: Vec<String>,
+    /// Let the --plugin plugins read the secret NAME, from the host's environment variable VARIABLE
+    /// [default: NAME]; repeatable
+    #[arg(long, value_name = "NAME[=VARIABLE]")]
+    pub(crate) secret: Vec<String>,
+    /// Grant the --plugin plugins another permission of `cofferdam grant --help`, such as
+    /// 'socket:tcp db.example.com:5432'; repeatable
+    #[arg(long, value_name = "PERMISSION")]
+    pub(crate) allow: Vec<String>,
+    /// Set a limit of the --plugin plugins, such as cpu-ms-max=60000; repeatable
+    #[arg(long, value_name = "KEY=NUMBER")]
+    pub(crate) limit: Vec<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     /// Name of the tool, as `cofferdam list` prints it
     pub(crate) tool: String,
-    /// Arguments as a JSON object; `-` reads stdin, `@FILE` a file [default: {}]
-    pub(crate) arguments: Option<String>,
+    /// Arguments KEY=TEXT and KEY:=JSON (@FILE as the value reads a file), or one JSON object; `-`
+    /// reads the object from stdin, `@FILE` from a file [default: {}]
+    pub(crate) arguments: Vec<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
     /// Show the file changes of the call without making them
@@ -244,8 +273,11 @@ pub(crate) struct CallArgs {
     /// Show the file changes of the call as a diff
     #[arg(long)]
     pub(crate) diff: bool,
+    /// Write the result to FILE: the bytes of an image or another file, or the text
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Print outcome, result and call record as a JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
     /// Print the tool's own output and timings to stderr
     #[arg(long, short)]
@@ -271,6 +303,9 @@ pub(crate) struct InspectArgs {
     /// Show the grants of the plugin in this configuration
     #[arg(long, short = 'c', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Show the JSON Schema of each tool instead of its parameters
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) schemas: bool,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -291,9 +326,10 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("declared").required(true).args(["schema", "tool"]))]
 pub(crate) struct ArgsArgs {
-    /// Arguments as a JSON object; `-` reads stdin, `@FILE` a file [default: {}]
+    /// Arguments KEY=TEXT and KEY:=JSON (@FILE as the value reads a file), or one JSON object; `-`
+    /// reads the object from stdin, `@FILE` from a file [default: {}]
     #[arg(conflicts_with = "dialect")]
-    pub(crate) arguments: Option<String>,
+    pub(crate) arguments: Vec<String>,
     /// Decode by the JSON Schema in this file
     #[arg(long, value_name = "FILE", conflicts_with = "plugins")]
     pub(crate) schema: Option<PathBuf>,

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam::config::ConfigFile;
+use cofferdam::config::{ConfigFile, ValueSource};
 use cofferdam::engine::Engine;
 use cofferdam::{
-    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer, Operator,
-    PluginFile, Prompter, Purpose, Selection, StoreLocation, StoreMount,
+    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer,
+    OfferedPermission, Operator, PluginFile, Prompter, Purpose, Selection, StoreLocation,
+    StoreMount,
 };
+use cofferdam_tool::Permission;
 
-use crate::args::{Global, PluginArgs};
+use crate::args::{Global, PermissionArgs, PluginArgs};
 use crate::exit::{ConsentError, UsageError};
 use crate::{ask, print};
 
@@ -108,10 +110,18 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
             "--mount is for plugins named with --plugin; a configuration has its own grants",
         ));
     }
+    let permissions = permissions(&args.permissions)?;
+    if args.plugins.is_empty() && !permissions.is_empty() {
+        return Err(usage(
+            "--allow-http, --allow-env, --secret, --allow and --limit are for plugins named with \
+             --plugin; a configuration has its own grants",
+        ));
+    }
     Ok(Selection {
         config: args.config.clone(),
         plugins: args.plugins.iter().map(|typed| plugin(typed)).collect(),
         mounts,
+        permissions,
         files: args.files.as_deref().map(files).transpose()?,
         skills: args.skills.clone(),
         timeout: args.timeout,
@@ -150,6 +160,40 @@ pub(crate) fn plugin(typed: &str) -> PluginFile {
         }
         _ => PluginFile { name: None, component: PathBuf::from(typed) },
     }
+}
+
+/// Resolves the flags that grant permissions.
+fn permissions(args: &PermissionArgs) -> anyhow::Result<Vec<OfferedPermission>> {
+    let parse = |permission: String| {
+        permission.parse::<Permission>().map_err(|error| usage(error.to_string()))
+    };
+    let with = |permission: String, value: Option<ValueSource>| {
+        Ok(OfferedPermission { permission: parse(permission)?, value })
+    };
+    let http = args.allow_http.iter().map(|rule| with(format!("http:{rule}"), None));
+    let env = args.allow_env.iter().map(|typed| match typed.split_once('=') {
+        Some((name, value)) => {
+            with(format!("env:{name}"), Some(ValueSource::Literal(value.to_owned())))
+        }
+        None => with(format!("env:{typed}"), None),
+    });
+    let secrets = args.secret.iter().map(|typed| match typed.split_once('=') {
+        Some((name, variable)) => {
+            with(format!("secret:{name}"), Some(ValueSource::Env(variable.to_owned())))
+        }
+        None => with(format!("secret:{typed}"), None),
+    });
+    let others = args.allow.iter().map(|typed| {
+        let permission = parse(typed.clone())?;
+        let flag = match &permission {
+            Permission::Files(..) => "--mount NAME=STORE",
+            Permission::Config(_) => "--config FILE with [plugins.NAME.grants.config]",
+            _ => return Ok(OfferedPermission { permission, value: None }),
+        };
+        Err(usage(format!("`{typed}` needs more than a name; use {flag}")))
+    });
+    let limits = args.limit.iter().map(|typed| with(format!("limit:{typed}"), None));
+    http.chain(env).chain(secrets).chain(others).chain(limits).collect()
 }
 
 /// Parses `NAME=DIR[:ro|:rw|:create]`.

@@ -5,9 +5,11 @@
 //! error.
 
 mod args;
+mod arguments;
 mod ask;
 mod commands;
 mod exit;
+mod explain;
 mod file_changes;
 mod host;
 mod lines;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
+use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
@@ -20,10 +21,10 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The terminal. It supports forms, but neither sampling nor roots.
 struct Terminal;
 
-/// Adds the operator at the terminal to `context`, if there is one, and a sink that shows what
-/// tools log.
+/// Adds the operator at the terminal to `context`, if there is one, and sinks that show what tools
+/// log and their progress.
 pub(crate) fn attended(context: CallContext) -> CallContext {
-    CallContext { asker: asker(), log: Some(log()), ..context }
+    CallContext { asker: asker(), log: Some(log()), progress: Some(progress()), ..context }
 }
 
 /// Returns the operator at the terminal, or `None` if the operator cannot be asked.
@@ -34,6 +35,21 @@ pub(crate) fn asker() -> Option<Arc<dyn Asker>> {
 /// Returns the sink that shows log messages of tools.
 pub(crate) fn log() -> Arc<dyn LogSink> {
     Arc::new(Terminal)
+}
+
+/// Returns the sink that shows the progress of tools.
+pub(crate) fn progress() -> Arc<dyn ProgressSink> {
+    Arc::new(Terminal)
+}
+
+impl ProgressSink for Terminal {
+    fn report(&self, _call_id: &str, progress: Progress) {
+        let Progress { done, total, message } = progress;
+        let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let message =
+            message.map(|message| format!(": {}", one_line(&message))).unwrap_or_default();
+        print::note(&format!("  {done}{total}{message}"));
+    }
 }
 
 impl LogSink for Terminal {

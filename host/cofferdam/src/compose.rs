@@ -2,15 +2,17 @@
 
 mod plan;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::usage::{Usage, UsageLimits};
-use cofferdam_tool::{FileAccess, MountName, PluginName, ToolSource, Toolset};
+use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
 
 pub use self::plan::HostPlan;
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
@@ -103,10 +105,10 @@ fn plugin_specs(
         None => Vec::new(),
     };
     let server_files: Arc<[PathBuf]> = file.map(servers::deciding_files).unwrap_or_default().into();
-    let grants = grants(selection)?;
+    let (grants, limits) = offered(selection, values)?;
     for plugin in &selection.plugins {
         let (name, path) = (plugin.to_name()?, plugin.component.clone());
-        let (grants, limits) = (grants.clone(), selection.limits.clone());
+        let (grants, limits) = (grants.clone(), limits.clone());
         let options = PluginOptions { name, grants, limits, retries_max: 0 };
         specs.push(PluginSpec {
             component: Component::from_file_ambient(&path),
@@ -121,10 +123,11 @@ fn plugin_specs(
             first_build: None,
         });
     }
-    if selection.plugins.is_empty() && !selection.mounts.is_empty() {
+    let offers_something = !selection.mounts.is_empty() || !selection.permissions.is_empty();
+    if selection.plugins.is_empty() && offers_something {
         return Err(Error::invalid(
-            "mounts are for plugins that no configuration names; a configuration has its own \
-             grants",
+            "mounts and permissions are for plugins that no configuration names; a configuration \
+             has its own grants",
         ));
     }
     let policy_files: Arc<[PathBuf]> =
@@ -291,9 +294,12 @@ fn spec_of_plugin(
     })
 }
 
-/// Returns the grants of plugins that no configuration names, and opens their stores.
-fn grants(selection: &Selection) -> crate::Result<Grants> {
-    let mut grants = selection.grants.clone();
+/// Returns the grants and limits of plugins that no configuration names, and opens their stores.
+fn offered(selection: &Selection, values: Values) -> crate::Result<(Grants, Limits)> {
+    let (mut grants, mut limits) = (selection.grants.clone(), selection.limits.clone());
+    for offered in &selection.permissions {
+        offered.add_to(&mut grants, &mut limits, values)?;
+    }
     for StoreMount { name, location, access } in &selection.mounts {
         let name = MountName::new(name.as_str()).map_err(|error| {
             Error::invalid(format!("`{name}` cannot be the name of a mount: {error}"))
@@ -305,7 +311,47 @@ fn grants(selection: &Selection) -> crate::Result<Grants> {
             .map_err(|error| Error::invalid(format!("{error:#}")))?;
         grants.mounts.push(Mount::new(name, store, *access));
     }
-    Ok(grants)
+    Ok((grants, limits))
+}
+
+/// Returns an error if a mount of the selection is for none of its plugins, because they ask for
+/// stores of other names.
+pub(crate) fn check_mounts_are_asked_for(
+    selection: &Selection,
+    loaded: &[(PluginSpec, Arc<Plugin>)],
+) -> crate::Result<()> {
+    let plugins: Vec<_> = loaded
+        .iter()
+        .filter(|(spec, _)| spec.config.is_none())
+        .map(|(_, plugin)| plugin.requested())
+        .collect();
+    if plugins.len() < selection.plugins.len() {
+        // A plugin that is not available may ask for the store.
+        return Ok(());
+    }
+    let mut asked = BTreeSet::new();
+    for plugin in plugins {
+        match plugin {
+            RequestedPermissions::Stated(stated) if stated.files_any.is_none() => {
+                asked.extend(stated.files.keys().map(MountName::as_str));
+            }
+            _ => return Ok(()),
+        }
+    }
+    let Some(unused) = selection
+        .mounts
+        .iter()
+        .map(|mount| &mount.name)
+        .find(|name| !asked.contains(name.as_str()))
+    else {
+        return Ok(());
+    };
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = asked.iter().map(|name| format!("`{name}`")).collect();
+    let names = names.join(", ");
+    Err(Error::invalid(format!("no plugin asks for the store `{unused}`; they ask for {names}")))
 }
 
 /// Identity and declarations of a component, not validated.

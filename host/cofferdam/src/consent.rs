@@ -525,9 +525,38 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
                 config.display()
             )
         }
-        None => format!(
-            "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant \
-             --help`"
-        ),
+        None => match flag(&permission) {
+            Some(flag) => format!("to grant it: {flag}"),
+            None => format!(
+                "to grant it, use a configuration with [plugins.{plugin}.grants]; see `cofferdam \
+                 grant --help`"
+            ),
+        },
+    })
+}
+
+/// Returns the flag that grants a permission to plugins of the command line, or `None` if there is
+/// none.
+fn flag(permission: &Permission) -> Option<String> {
+    Some(match permission {
+        Permission::Files(name, access) => {
+            let name = name.as_ref().map_or("NAME", MountName::as_str);
+            let access = match access {
+                FileAccess::ReadOnly => ":ro",
+                FileAccess::CreateOnly => ":create",
+                FileAccess::ReadWrite => "",
+            };
+            format!("--mount {name}=DIR{access}")
+        }
+        Permission::Config(_) => return None,
+        Permission::Http(rule) => format!("--allow-http '{rule}'"),
+        Permission::Env(name) => format!("--allow-env {name}"),
+        Permission::Secret(name) => format!("--secret {name}"),
+        Permission::Limit(key, number) => format!("--limit {key}={number}"),
+        Permission::Socket(_)
+        | Permission::Clock(_)
+        | Permission::Random
+        | Permission::Tool(_)
+        | Permission::Ask(_) => format!("--allow '{permission}'"),
     })
 }

@@ -111,6 +111,7 @@ impl Host {
             }
             loaded.unavailable.iter().for_each(|plugin| plugin.note(operator));
             loaded.batch.save();
+            compose::check_mounts_are_asked_for(selection, &loaded.plugins)?;
             #[cfg(feature = "skills")]
             {
                 host.skills =

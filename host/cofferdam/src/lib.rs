@@ -314,6 +314,7 @@ pub mod servers;
 #[cfg(not(feature = "mcp"))]
 #[path = "servers_absent.rs"]
 mod servers;
+pub mod signature;
 #[cfg(feature = "skills")]
 pub mod skill_tools;
 #[cfg(not(feature = "skills"))]
@@ -355,5 +356,7 @@ pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
 pub use self::operator::{Availability, Observer, Operator, Prompter};
 pub use self::plugin_name::plugin_name;
-pub use self::selection::{FilesStore, PluginFile, Selection, StoreLocation, StoreMount};
+pub use self::selection::{
+    FilesStore, OfferedPermission, PluginFile, Selection, StoreLocation, StoreMount,
+};
 pub use self::stores::open_directory;

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::Grants;
-use cofferdam_tool::{FileAccess, Limits, PluginName, ToolSource};
+use cofferdam_tool::permission::{RequestedLimits, SecretText};
+use cofferdam_tool::{FileAccess, Limits, Permission, PluginName, ToolSource};
 
-use crate::{Error, Result};
+use crate::config::ValueSource;
+use crate::config::edit::NewGrant;
+use crate::granting::Values;
+use crate::{Error, Result, consent};
 
 /// Plugins, stores and other parts of a host. A configuration may name further ones.
 #[derive(Clone, Default)]
@@ -22,6 +26,8 @@ pub struct Selection {
     pub grants: Grants,
     /// Limits of these plugins.
     pub limits: Limits,
+    /// Permissions and limits that are offered to these plugins besides.
+    pub permissions: Vec<OfferedPermission>,
     /// Store of the file-access tools.
     pub files: Option<FilesStore>,
     /// Directories of skills.
@@ -73,6 +79,88 @@ pub struct StoreMount {
     pub location: StoreLocation,
     /// Access of the plugins.
     pub access: FileAccess,
+}
+
+/// A permission that is offered to plugins that no configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedPermission {
+    /// The permission. Stores are offered as [`StoreMount`] instead.
+    pub permission: Permission,
+    /// Source of the value of a variable, a configuration key or a secret. By default, it is the
+    /// environment variable of that name.
+    pub value: Option<ValueSource>,
+}
+
+impl OfferedPermission {
+    /// Returns the environment variable from which the value is read, if it is read from one.
+    #[must_use]
+    pub fn variable(&self) -> Option<&str> {
+        match (&self.value, &self.permission) {
+            (Some(ValueSource::Env(name)), _)
+            | (None, Permission::Env(name) | Permission::Secret(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Adds the permission to grants and limits. Values are not read with [`Values::Leave`].
+    pub(crate) fn add_to(
+        &self,
+        grants: &mut Grants,
+        limits: &mut Limits,
+        values: Values,
+    ) -> Result<()> {
+        let permission = &self.permission;
+        match permission {
+            Permission::Files(..) => {
+                return Err(Error::invalid(format!("`{permission}` needs a store; mount one")));
+            }
+            Permission::Env(name) => drop(grants.env.insert(name.clone(), self.read(values)?)),
+            Permission::Config(key) => {
+                drop(grants.config.insert(key.clone(), self.read(values)?));
+            }
+            Permission::Secret(name) => {
+                grants.secrets.insert(name.clone(), self.read(values)?);
+                grants.readable_secrets.insert(name.clone());
+            }
+            Permission::Limit(key, number) => {
+                let limit = serde_json::json!({ key.as_str(): number });
+                let limit: RequestedLimits = serde_json::from_value(limit)
+                    .map_err(|error| Error::invalid(format!("`{permission}`: {error}")))?;
+                *limits = limit.over(limits);
+            }
+            Permission::Http(_)
+            | Permission::Socket(_)
+            | Permission::Clock(_)
+            | Permission::Random
+            | Permission::Tool(_)
+            | Permission::Ask(_) => {
+                let permission = permission.clone();
+                let grant = NewGrant { permission, directory: None, value: None };
+                consent::widen(grants, limits, &grant)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, values: Values) -> Result<SecretText> {
+        let permission = &self.permission;
+        if let Some(ValueSource::Literal(value)) = &self.value {
+            return Ok(SecretText::new(value.as_str()));
+        }
+        let Some(variable) = self.variable() else {
+            return Err(Error::invalid(format!("`{permission}` needs a value")));
+        };
+        if values == Values::Leave {
+            return Ok(SecretText::new(""));
+        }
+        let value = std::env::var(variable).map_err(|_| {
+            Error::invalid(format!(
+                "the value of `{permission}` comes from the environment variable {variable}, which \
+                 is not set or not UTF-8"
+            ))
+        })?;
+        Ok(SecretText::new(value))
+    }
 }
 
 /// Store of the file-access tools.

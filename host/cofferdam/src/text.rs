@@ -1,6 +1,6 @@
 //! Formats quantities and refusals for the operator.
 
-use cofferdam_tool::RefusedCall;
+use cofferdam_tool::{ErrorType, Limits, RefusedCall};
 
 /// Returns a number of bytes with a unit.
 #[must_use]
@@ -19,6 +19,44 @@ pub fn bytes(count: u64) -> String {
 #[must_use]
 pub fn counted(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// Returns the limit that a call has exceeded and the flag that raises it, or `None` if the error
+/// is not about a limit with a value.
+#[must_use]
+pub fn limit(exceeded: ErrorType, limits: &Limits) -> Option<String> {
+    let times = |millis: u64| format!("{}.{} s", millis / 1000, millis % 1000 / 100);
+    Some(match exceeded {
+        ErrorType::Timeout => {
+            let limit = limits.wall_ms_max;
+            let seconds = limit.saturating_mul(2).div_ceil(1000);
+            format!("the limit is {}; raise it with --timeout {seconds}s", times(limit))
+        }
+        ErrorType::MemoryLimit => {
+            let limit = limits.memory_bytes_max;
+            let mebibytes = limit.saturating_mul(2).div_ceil(1 << 20);
+            format!("the limit is {}; raise it with --memory {mebibytes}", bytes(limit))
+        }
+        ErrorType::CpuLimit if limits.fuel_max.is_none() => {
+            let limit = limits.cpu_ms_max;
+            let more = limit.saturating_mul(2);
+            format!(
+                "the limit is {} of CPU time; raise it with --limit cpu-ms-max={more}",
+                times(limit)
+            )
+        }
+        ErrorType::OutputLimit => {
+            let limit = limits.output_bytes_max;
+            let more = limit.saturating_mul(2);
+            format!("the limit is {}; raise it with --limit output-bytes-max={more}", bytes(limit))
+        }
+        ErrorType::HandleLimit => {
+            let limit = limits.handles_max;
+            let more = limit.saturating_mul(2);
+            format!("the limit is {limit}; raise it with --limit handles-max={more}")
+        }
+        _ => return None,
+    })
 }
 
 /// Returns the message of a refused call, with a suggested tool name.

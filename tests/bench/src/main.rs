@@ -63,28 +63,28 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(about = "Measures the host against the floor and prints ratios")]
 struct Cli {
-    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
+    /// Print one JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
     /// spread
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// A table in Markdown
+    /// Print a Markdown table, as in docs/performance.md
     #[arg(long)]
     markdown: bool,
-    /// Only this benchmark; may be given more than once
+    /// Run only this benchmark; repeatable
     #[arg(long, value_name = "NAME", value_parser = NAMES.to_vec())]
     only: Vec<String>,
-    /// One short round of everything: whether it works, and no measurement
+    /// Run one short round of everything to check that it works; measures nothing
     #[arg(long)]
     quick: bool,
-    /// Be a server that `mcp` compares with
+    /// Run as a server that `mcp` compares with
     #[cfg(feature = "calls")]
     #[arg(long, hide = true, value_name = "SERVER")]
     serve: Option<mcp::Served>,
-    /// Only make calls, for a counter of instructions
+    /// Only make calls, so that their instructions can be counted
     #[cfg(feature = "calls")]
     #[arg(long, hide = true, value_name = "SIDE")]
     count: Option<count::Side>,
-    /// How many
+    /// Number of calls
     #[cfg(feature = "calls")]
     #[arg(long, hide = true, default_value_t = 1)]
     calls: u32,

@@ -9,11 +9,10 @@ use serde_json::json;
 
 use cofferdam::text::refusal;
 
-use super::call::read_arguments;
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::host;
-use crate::print;
+use crate::{arguments, print};
 use cofferdam::Purpose;
 use cofferdam::json;
 
@@ -32,7 +31,7 @@ pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit>
     if let Some(dialect) = args.dialect {
         return show_dialect(&args, &schema, dialect);
     }
-    let text = args.arguments.as_deref().map(read_arguments).transpose()?;
+    let text = arguments::read(&args.arguments)?;
     let options = DecodeOptions { strict: args.strict, ..DecodeOptions::default() };
     match schema.decode(&tool, text.as_deref(), &options) {
         Ok(arguments) => show(&args, &arguments),

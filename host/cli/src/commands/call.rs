@@ -2,23 +2,20 @@
 
 use std::path::Path;
 
-use cofferdam_files::{read_at_most, read_named_ambient};
+use cofferdam::config::edit::replace_file;
 use cofferdam_tool::invoke::FileEffects;
-use cofferdam_tool::{CallContext, Completion, Outcome, RefusedCall};
+use cofferdam_tool::output::ResourceBody;
+use cofferdam_tool::{CallContext, Completion, Content, Outcome, Output, RefusedCall};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::host;
-use crate::{commands, file_changes, print, terminal};
+use crate::{arguments, commands, explain, file_changes, print, terminal};
+use cofferdam::json;
 use cofferdam::{Host, Purpose};
-use cofferdam::{consent, json};
-
-/// Maximum size of arguments from a file or standard input, in bytes. The limit of the decoder is
-/// lower.
-const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
-    let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
+    let arguments = arguments::read(&args.arguments)?;
     let tools = host::load(global, &args.plugins, Purpose::Call).await?;
     if let Some(unavailable) = tools.unavailable_plugin_of(&args.tool) {
         let (tool, name) = (&args.tool, &unavailable.name);
@@ -45,37 +42,38 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     };
     let context = terminal::attended(context);
     match tools.toolset().call(&args.tool, arguments.as_deref(), &context).await {
-        Ok(completion) => {
-            let exit = show(&args, &completion)?;
-            explain_refusals(&completion, args.plugins.config.as_deref());
+        Ok(completion) => show(&args, &completion, &tools),
+        Err(refused) => {
+            let exit = show_refusal(&args, &refused, &tools)?;
+            let error = arguments.as_deref().and_then(arguments::json_error);
+            if let (RefusedCall::InvalidArguments(_), Some(error)) = (&refused, error) {
+                print::note(&format!(
+                    "  not valid JSON: {error}; write one JSON object, or KEY=TEXT for each \
+                     argument"
+                ));
+            }
             Ok(exit)
         }
-        Err(refused) => show_refusal(&args, &refused, &tools),
     }
 }
 
-/// Returns arguments as typed, from standard input (`-`) or from a file (`@FILE`).
-pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
-    let (read, from) = match text.strip_prefix('@') {
-        Some(path) => (read_named_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
-        None if text == "-" => {
-            (read_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input")
+fn show(args: &CallArgs, completion: &Completion, tools: &Host) -> anyhow::Result<Exit> {
+    let config = args.plugins.config.as_deref();
+    match (&completion.outcome, &args.output) {
+        _ if args.json => print::result(&json::completion(completion).to_string())?,
+        (Outcome::Cancelled, _) => print::note("interrupted: the call was stopped"),
+        (Outcome::Ok(output), Some(path)) => write_output(output, path)?,
+        (Outcome::Ok(output), None) => show_output(output)?,
+        (outcome, _) => {
+            if let Some(shown) = outcome.shown() {
+                print::result(&shown.text())?;
+            }
         }
-        None => return Ok(text.as_bytes().to_vec()),
-    };
-    Ok(read.map_err(|error| {
-        UsageError(format!("the arguments from {from} cannot be read: {error}"))
-    })?)
-}
-
-fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
-    if args.json {
-        print::result(&json::completion(completion).to_string())?;
-    } else if let Some(shown) = completion.outcome.shown() {
-        print::result(&shown.text())?;
-        explain(&completion.outcome);
-    } else {
-        print::note("interrupted: the call was stopped");
+    }
+    match &completion.outcome {
+        Outcome::Ok(_) => explain::denials(&completion.record, config),
+        outcome if !args.json => explain::outcome(outcome, &completion.record, tools, config),
+        _ => explain::denials(&completion.record, config),
     }
     if !args.json && (args.dry_run || args.diff) && matches!(completion.outcome, Outcome::Ok(_)) {
         file_changes::show(&completion.record);
@@ -90,33 +88,53 @@ fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
     Ok(if exit == Exit::Ok && !failures.is_empty() { Exit::Plugin } else { exit })
 }
 
-/// Prints details on standard error that the model does not see.
-fn explain(outcome: &Outcome) {
-    match outcome {
-        Outcome::Failure(_) => print::note("the tool reported a failure"),
-        Outcome::Error(error) => {
-            print::note(&format!("the call ended as {error}"));
-            if let Some(cause) = error.error_type() {
-                print::note(&format!("  meaning: {}", cause.cause()));
-            }
-        }
-        _ => {}
+/// Prints the text of a result, and names the files in it that text cannot show.
+fn show_output(output: &Output) -> anyhow::Result<()> {
+    let files = files(output);
+    let text = output.text();
+    if !text.is_empty() || files.is_empty() {
+        print::result(&text)?;
     }
+    for (media_type, data) in files {
+        let size = print::bytes(u64::try_from(data.len()).unwrap_or(u64::MAX));
+        print::note(&format!("{media_type}, {size}: not shown; write it with --output FILE"));
+    }
+    Ok(())
 }
 
-/// Prints the refused capabilities and the commands that would grant them.
-fn explain_refusals(completion: &Completion, config: Option<&Path>) {
-    let record = &completion.record;
-    let plugin = record.plugin.as_ref().map_or("", |plugin| plugin.name.as_str());
-    for refusal in &record.refused {
-        print::note(&format!("refused: {}", refusal.capability));
-        if let Some(reason) = &refusal.reason {
-            print::note(&format!("  {reason}"));
+/// Writes a result to a file: its only blob, or its text.
+fn write_output(output: &Output, path: &Path) -> anyhow::Result<()> {
+    let text = output.text();
+    let data = match files(output).as_slice() {
+        [] => text.as_bytes(),
+        [(_, data)] => data,
+        several => {
+            let count = several.len();
+            return Err(UsageError(format!(
+                "the result has {count} files, and --output holds one; use --json to get all"
+            ))
+            .into());
         }
-        if let Some(how) = consent::how_to_grant(plugin, &refusal.capability, config) {
-            print::note(&format!("  {how}"));
-        }
-    }
+    };
+    replace_file(path, data)?;
+    let size = print::bytes(u64::try_from(data.len()).unwrap_or(u64::MAX));
+    print::note(&format!("{size} written to {}", path.display()));
+    Ok(())
+}
+
+/// Returns the media types and the bytes of the blobs of a result.
+fn files(output: &Output) -> Vec<(&str, &[u8])> {
+    let Output::Contents(contents) = output else { return Vec::new() };
+    contents
+        .iter()
+        .filter_map(|content| match content {
+            Content::Blob { media_type, data } => Some((media_type.as_str(), data.as_slice())),
+            Content::Resource { media_type, body: ResourceBody::Blob(data), .. } => {
+                Some((media_type.as_deref().unwrap_or("a file"), data.as_slice()))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 fn show_record(completion: &Completion) {

@@ -52,7 +52,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
     let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
-    let screen = Screen::new(!args.json, tools.toolset().clone(), tools.possible_owners());
+    let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);
     let transcript = Transcript::new(args.json);
     let decisions = labels::Decisions::new(args.json);

@@ -11,6 +11,7 @@ use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
+use cofferdam::signature::parameters;
 use cofferdam::{columns, json, loading, pins};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
@@ -35,7 +36,7 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
         let report = json::with(json::info(plugin.info()), more);
         print::result(&report.to_string())?;
     } else {
-        print::result(&report(&plugin))?;
+        print::result(&report(&plugin, args.schemas))?;
     }
     Ok(Exit::Ok)
 }
@@ -81,7 +82,7 @@ async fn show_screened(
     }
 }
 
-fn report(plugin: &Plugin) -> String {
+fn report(plugin: &Plugin, shows_schemas: bool) -> String {
     let mut text = String::new();
     about(&mut text, plugin.info());
     let _ = writeln!(text, "\nIts manifest asks for:");
@@ -94,7 +95,7 @@ fn report(plugin: &Plugin) -> String {
     }
     let _ = writeln!(text, "\nTools:");
     for definition in plugin.definitions().iter() {
-        tool(&mut text, definition);
+        tool(&mut text, definition, shows_schemas);
     }
     text.trim_end().to_owned()
 }
@@ -117,10 +118,19 @@ fn about(text: &mut String, info: &PluginInfo) {
     }
 }
 
-fn tool(text: &mut String, definition: &ToolDefinition) {
+fn tool(text: &mut String, definition: &ToolDefinition, shows_schemas: bool) {
     let _ = writeln!(text, "\n  {}", definition.name);
     for line in definition.description.lines() {
         let _ = writeln!(text, "    {line}");
+    }
+    if !shows_schemas {
+        for parameter in parameters(definition) {
+            let _ = writeln!(text, "      {parameter}");
+            if let Some(description) = &parameter.description {
+                let _ = writeln!(text, "          {description}");
+            }
+        }
+        return;
     }
     let schema = serde_json::to_string_pretty(definition.input.published()).unwrap_or_default();
     let _ = writeln!(text, "    arguments:");

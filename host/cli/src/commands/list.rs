@@ -11,6 +11,7 @@ use crate::args::{Global, ListArgs};
 use crate::exit::Exit;
 use crate::host;
 use crate::print;
+use cofferdam::signature::signature;
 use cofferdam::{Host, Purpose};
 use cofferdam::{columns, json};
 
@@ -75,11 +76,10 @@ fn sections(tools: &Host) -> Vec<Section> {
 
 impl Section {
     fn text(&self, definitions: &[&Arc<ToolDefinition>]) -> String {
-        let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
         let mut lines = vec![self.title.clone()];
         for definition in definitions {
-            let summary = definition.description.lines().next().unwrap_or_default();
-            lines.push(format!("  {:width$}  {summary}", definition.name.as_str()));
+            lines.push(format!("  {}", signature(definition)));
+            lines.push(format!("      {}", first_sentence(&definition.description)));
         }
         lines.join("\n")
     }
@@ -90,6 +90,13 @@ impl Section {
         };
         definitions.iter().map(tool).collect()
     }
+}
+
+/// Returns the first sentence of a description, in one line.
+fn first_sentence(description: &str) -> String {
+    let words: Vec<_> = description.split_whitespace().collect();
+    let end = words.iter().position(|word| word.ends_with('.')).map_or(words.len(), |at| at + 1);
+    words.get(..end).unwrap_or_default().join(" ")
 }
 
 /// Groups the tools by source, under the names by which they are called.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Global, PlayArgs};
 use crate::exit::{Exit, UsageError};
 use crate::host;
-use crate::{commands, print};
+use crate::{commands, explain, print};
 use cofferdam::{Host, Purpose};
 
 /// Maximum size of a script in bytes.
@@ -86,10 +86,13 @@ async fn play_call(
         return message(args, "error", &text, answer).map(|()| true);
     }
     let (text, is_error) = match tools.toolset().call(&call.tool, written, context).await {
-        Ok(completion) => match completion.outcome.shown() {
-            Some(shown) => (shown.text(), shown.is_error),
-            None => return Ok(false),
-        },
+        Ok(completion) => {
+            explain::denials(&completion.record, args.plugins.config.as_deref());
+            match completion.outcome.shown() {
+                Some(shown) => (shown.text(), shown.is_error),
+                None => return Ok(false),
+            }
+        }
         Err(refused) => {
             if matches!(refused, RefusedCall::UnknownTool { .. }) {
                 tools.possible_owners().iter().for_each(|owner| print::note(owner));

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use cofferdam_tool::FileAccess;
+use cofferdam_tool::{FileAccess, Permission};
 
 use crate::compose::HostPlan;
 use crate::config::{ConfigFile, OfferedGrants, SecretSource, ValueSource};
 use crate::error::Context as _;
 use crate::granting::Values;
-use crate::{CacheDirectory, Error, Result, Selection, StoreLocation};
+use crate::{CacheDirectory, Error, OfferedPermission, Result, Selection, StoreLocation};
 
 /// Arguments of `cofferdam serve` that offer the plugins of a selection from any working directory.
 #[derive(Debug, Clone)]
@@ -89,14 +89,35 @@ impl CommandLine {
         self.arguments.extend([name.to_owned(), value]);
     }
 
-    /// Adds the limits of the selection.
+    /// Adds the permissions and limits of the selection.
     pub(super) fn limits(&mut self, selection: &Selection) {
+        for offered in &selection.permissions {
+            let (flag, value) = permission_flag(offered);
+            self.flag(flag, value);
+        }
         if let Some(timeout) = selection.timeout {
             self.flag("--timeout", format!("{}ms", timeout.as_millis()));
         }
         if let Some(bytes) = selection.memory_bytes_max {
             self.flag("--memory", (bytes >> 20).to_string());
         }
+    }
+}
+
+/// Returns the flag of a permission and its value.
+fn permission_flag(offered: &OfferedPermission) -> (&'static str, String) {
+    match &offered.permission {
+        Permission::Http(rule) => ("--allow-http", rule.to_string()),
+        Permission::Env(name) => match &offered.value {
+            Some(ValueSource::Literal(value)) => ("--allow-env", format!("{name}={value}")),
+            _ => ("--allow-env", name.clone()),
+        },
+        Permission::Secret(name) => match &offered.value {
+            Some(ValueSource::Env(variable)) => ("--secret", format!("{name}={variable}")),
+            _ => ("--secret", name.clone()),
+        },
+        Permission::Limit(key, number) => ("--limit", format!("{key}={number}")),
+        other => ("--allow", other.to_string()),
     }
 }
 

@@ -2,18 +2,19 @@
 //! of each call go to standard error.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use cofferdam::Host;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
     Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next, Update,
 };
 use cofferdam_tool::Toolset;
-use cofferdam_tool::invoke::{Progress, ProgressSink};
 
-use crate::{file_changes, print};
+use crate::{explain, file_changes, print};
 
 /// Maximum number of characters that are shown of a call's arguments and result.
 const SHOWN_CHARS_MAX: usize = 160;
@@ -26,6 +27,8 @@ pub(super) struct Screen {
     toolset: Toolset,
     /// Notes about sources that may have an unknown tool.
     possible_owners: Vec<String>,
+    /// Configuration of the command.
+    config: Option<PathBuf>,
     state: Mutex<ScreenState>,
 }
 
@@ -40,8 +43,9 @@ struct ScreenState {
 }
 
 impl Screen {
-    pub(super) fn new(shows_text: bool, toolset: Toolset, possible_owners: Vec<String>) -> Self {
-        Self { shows_text, toolset, possible_owners, state: Mutex::default() }
+    pub(super) fn new(shows_text: bool, tools: &Host, config: Option<PathBuf>) -> Self {
+        let (toolset, possible_owners) = (tools.toolset().clone(), tools.possible_owners());
+        Self { shows_text, toolset, possible_owners, config, state: Mutex::default() }
     }
 
     /// Shows an update of the turn.
@@ -145,6 +149,7 @@ impl Middleware<FunctionContext> for ShowCalls {
                 file_changes::show(record);
             }
             record.store_failures.iter().for_each(|failure| print::note(&format!("  {failure}")));
+            explain::denials(record, self.0.config.as_deref());
         }
         ended
     }
@@ -185,18 +190,6 @@ fn signalled(signal: &FunctionSignal) -> String {
             format!("not run: {}", short(&invalid.to_string()))
         }
         FunctionSignal::Error(other) => format!("failed: {}", short(&other.to_string())),
-    }
-}
-
-/// Prints the progress of tools.
-pub(super) struct ShowProgress;
-
-impl ProgressSink for ShowProgress {
-    fn report(&self, _call_id: &str, progress: Progress) {
-        let Progress { done, total, message } = progress;
-        let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let message = message.map(|message| format!(": {}", short(&message))).unwrap_or_default();
-        print::note(&format!("  {done}{total}{message}"));
     }
 }
 

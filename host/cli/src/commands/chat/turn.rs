@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, StandingApprovals};
 use super::interrupts::Interrupts;
-use super::screen::{Screen, ShowProgress};
+use super::screen::Screen;
 use super::transcript::{self, Transcript};
 use crate::commands::labels::Decisions;
 use crate::exit::Exit;
@@ -120,7 +120,7 @@ impl Conversation {
         let cancellation = CancellationToken::new();
         let mut run =
             self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
-        run = run.log(terminal::log()).progress(Arc::new(ShowProgress));
+        run = run.log(terminal::log()).progress(terminal::progress());
         if self.is_dry_run {
             run = run.file_effects(FileEffects { is_dry_run: true, shows_diffs: true });
         }

@@ -19,7 +19,7 @@ use super::manifest::placeholder;
 use crate::config::{ConfigFile, SecretSource};
 use crate::error::Context as _;
 use crate::pins::Pins;
-use crate::{Error, Result, Selection, StoreLocation};
+use crate::{Error, OfferedPermission, Result, Selection, StoreLocation};
 
 /// Files of a bundle by name, and the values that the client asks the user for.
 pub(super) struct BundleContents {
@@ -93,7 +93,9 @@ impl BundleContents {
             line.flag("--files", store_argument(Some(name), &location, store.access));
         }
         line.limits(selection);
-        Ok(Self { files, arguments: line.arguments, variables: BTreeSet::new(), directories })
+        let variables = selection.permissions.iter().filter_map(OfferedPermission::variable);
+        let variables = variables.map(str::to_owned).collect();
+        Ok(Self { files, arguments: line.arguments, variables, directories })
     }
 
     /// Adds a lock file for the plugins. After installation, a plugin that was changed is not
