@@ -4,7 +4,7 @@ mod approve;
 mod args;
 mod build;
 mod call;
-mod chat;
+pub(crate) mod chat;
 mod check;
 mod config;
 mod dev;

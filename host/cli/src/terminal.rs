@@ -12,6 +12,7 @@ use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
+use crate::commands::chat::short;
 use crate::{ask, print};
 use cofferdam_terminal::InputKind;
 
@@ -46,8 +47,7 @@ impl ProgressSink for Terminal {
     fn report(&self, _call_id: &str, progress: Progress) {
         let Progress { done, total, message } = progress;
         let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let message =
-            message.map(|message| format!(": {}", one_line(&message))).unwrap_or_default();
+        let message = message.map(|message| format!(": {}", short(&message))).unwrap_or_default();
         print::note(&format!("  {done}{total}{message}"));
     }
 }

@@ -23,7 +23,7 @@ use self::approve::StandingApprovals;
 use self::interrupts::Interrupts;
 use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
-pub(super) use self::screen::{describe_outcome, short};
+pub(crate) use self::screen::{describe_outcome, short};
 use self::transcript::Transcript;
 use self::turn::{Conversation, TurnEnd};
 use super::labels;
