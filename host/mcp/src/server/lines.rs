@@ -1,5 +1,9 @@
 //! JSON lines: reads and answers a client on standard input and output.
 //!
+//! Over the SDK's own transport, a small call of a plugin takes 1.20 times as long if the client
+//! waits for each answer, and 1.33 times as long with 16 calls in flight (medians of 25 rounds on
+//! one CPU, 2026-11-24; 1.54 and 1.27 on two). That is why this one exists.
+//!
 //! Lines mean the same as for the SDK's own transport, with two differences that a client can see:
 //! responses and notifications before the first request are ignored, where the SDK would end the
 //! connection; and responses that are ready together are written together. The most frequent
