@@ -16,7 +16,7 @@ pub(super) fn bound(schema: &mut Map<String, Value>) {
         Some("uint16") => (Some(0), Some(i64::from(u16::MAX))),
         Some("uint32") => (Some(0), Some(i64::from(u32::MAX))),
         Some("uint64") => (Some(0), None),
-        Some("int64" | "float" | "double") => (None, None),
+        Some(name) if is_number_format(name) => (None, None),
         _ => return,
     };
     schema.shift_remove("format");
@@ -33,6 +33,13 @@ pub(super) fn bound(schema: &mut Map<String, Value>) {
     };
     bound("minimum", "exclusiveMinimum", least);
     bound("maximum", "exclusiveMaximum", most);
+}
+
+/// Returns whether a format is for numbers. Those that the decoder does not know have no bounds.
+pub(super) fn is_number_format(name: &str) -> bool {
+    let width = name.strip_prefix('u').unwrap_or(name).strip_prefix("int");
+    width.is_some_and(|width| width.chars().all(|c| c.is_ascii_digit()))
+        || matches!(name, "float" | "double" | "decimal")
 }
 
 /// Returns true if a schema accepts only integers. The width is enforced only for them.

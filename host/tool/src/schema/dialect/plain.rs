@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::numbers;
+use super::rules::JSON_SCHEMA_FORMATS;
 
 /// Maximum nesting of schemas. Deeper ones are left to the writer.
 const LEVELS_MAX: usize = 32;
@@ -16,7 +17,6 @@ const COPIED: &[&str] = &[
     "required",
     "default",
     "enum",
-    "format",
     "minimum",
     "maximum",
     "title",
@@ -69,6 +69,8 @@ fn rewrite(schema: &mut Value, levels: usize) -> bool {
         ("anyOf" | "oneOf", Value::Array(schemas)) => {
             schemas.iter_mut().all(|schema| rewrite(schema, levels))
         }
+        ("format", Value::String(format)) => JSON_SCHEMA_FORMATS.contains(&format.as_str()),
+        ("format", _) => false,
         (keyword, _) => COPIED.contains(&keyword),
     })
 }

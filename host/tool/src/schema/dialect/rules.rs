@@ -55,6 +55,25 @@ pub(super) const LOOSE: Rules = Rules {
     bounds_numbers: false,
 };
 
+/// Formats that validators of JSON Schema know. Validators warn about others, or reject the schema.
+pub(super) const JSON_SCHEMA_FORMATS: &[&str] = &[
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
+];
+
 /// [`LOOSE`] for schemas whose top level is too large to be merged.
 pub(super) const LOOSE_BARE: Rules = Rules { merges_top_level: false, ..LOOSE };
 
@@ -96,6 +115,7 @@ pub(super) const PORTABLE: Rules = Rules {
         "type",
         "uniqueItems",
     ]),
+    formats: Some(JSON_SCHEMA_FORMATS),
     bounds_numbers: true,
     ..LOOSE
 };

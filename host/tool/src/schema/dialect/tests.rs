@@ -100,8 +100,7 @@ impl Checker<'_> {
         }
         if self.dialect == Dialect::Portable {
             if let Some(format) = schema.get("format").and_then(Value::as_str)
-                && (format.trim_start_matches('u').starts_with("int")
-                    || matches!(format, "float" | "double"))
+                && !super::rules::JSON_SCHEMA_FORMATS.contains(&format)
             {
                 self.fault(at, &format!("`{format}` is not a format of JSON Schema"));
             }
@@ -236,6 +235,9 @@ fn a_portable_schema_has_bounds_in_place_of_formats_of_numbers() {
     );
     assert_eq!(integer("uint64"), json!({"type": "integer", "minimum": 0}));
     assert_eq!(integer("int64"), json!({"type": "integer"}));
+    assert_eq!(integer("uint"), json!({"type": "integer"}));
+    let color = form(json!({"type": "string", "format": "color"}));
+    assert_eq!(color, json!({"type": "string", "description": "Format: color."}));
     assert_eq!(form(json!({"type": "number", "format": "double"})), json!({"type": "number"}));
     let declared = json!({"type": "integer", "maximum": 9, "format": "uint8"});
     assert_eq!(form(declared), json!({"type": "integer", "maximum": 9, "minimum": 0}));

@@ -1,5 +1,6 @@
 //! Sentences that describe constraints in a description.
 
+use super::numbers::is_number_format;
 use serde_json::{Map, Value};
 
 /// Longest value that a sentence shows, in bytes. A longer one would crowd out the author's own
@@ -57,7 +58,7 @@ fn format(name: &str) -> Option<String> {
         "uint8" => "0 to 255.",
         "uint16" => "0 to 65535.",
         "uint32" | "uint64" => "Not negative.",
-        "int32" | "int64" | "float" | "double" => return None,
+        name if is_number_format(name) => return None,
         _ => return (name.len() <= SHOWN_BYTES_MAX).then(|| format!("Format: {name}.")),
     };
     Some(range.to_owned())

@@ -262,7 +262,7 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
             }
             // Keeps the items that `prefixItems` has produced.
             "items" if draft.schema.contains_key("items") => return Ok(()),
-            "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
+            "format" if !value.as_str().is_some_and(|format| self.keeps_format(format)) => {
                 return self.record_loss(draft, id, keyword, value);
             }
             "minItems"
@@ -289,6 +289,12 @@ impl<'w, 'j> SchemaWriter<'w, 'j> {
         };
         draft.schema.insert(name.to_owned(), written);
         Ok(())
+    }
+
+    /// Returns whether a format is written. Formats of numbers become bounds later.
+    fn keeps_format(&self, format: &str) -> bool {
+        self.rules.knows_format(format)
+            || self.rules.bounds_numbers && numbers::is_number_format(format)
     }
 
     /// Writes a keyword outside the dialect, which has no effect on values. It is omitted for
