@@ -28,6 +28,7 @@
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
+//! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
 //! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
 //! | `unavailable` | a plugin that cannot be used, beside others that can |
@@ -64,6 +65,7 @@ mod cli_files;
 mod cli_grants;
 mod cli_mcp;
 mod cli_remembered;
+mod cli_setup;
 mod cli_skills;
 mod cli_workflow;
 mod client;

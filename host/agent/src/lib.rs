@@ -89,5 +89,5 @@ pub use response::Response;
 pub use run::{IntoMessages, Run};
 pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
-pub use settings::{ErrorLimitAction, InvalidSetting, LoopSettings};
+pub use settings::{ErrorLimitAction, InvalidSetting, LimitObserver, LoopSettings, ReachedLimit};
 pub use stream::RunStream;

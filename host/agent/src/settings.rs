@@ -42,9 +42,28 @@ pub struct LoopSettings {
     pub caller_tools: BTreeSet<String>,
     /// Called after each iteration (`LOOP-30`).
     pub iteration_completed: Option<Arc<dyn IterationHook>>,
+    /// Called when a limit is reached after which the model has to answer without tools.
+    pub limit_observer: Option<LimitObserver>,
     /// Executes calls instead of the loop: the innermost function middleware, inside of all others
     /// (`LOOP-27`).
     pub invoker: Option<Arc<dyn Middleware<FunctionContext>>>,
+}
+
+/// Receives the limit that a run has reached. Must not block.
+pub type LimitObserver = Arc<dyn Fn(ReachedLimit) + Send + Sync>;
+
+/// Limit after which the model has to answer without tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReachedLimit {
+    /// [`LoopSettings::max_iterations`] (`LOOP-20`).
+    Iterations,
+    /// [`LoopSettings::max_function_calls`] (`LOOP-21`).
+    FunctionCalls,
+    /// [`LoopSettings::max_duration`] (`LOOP-22`).
+    Duration,
+    /// [`LoopSettings::max_consecutive_errors`] (`LOOP-18`).
+    ConsecutiveErrors,
 }
 
 /// Reaction to too many consecutive errors (`LOOP-18`).
@@ -117,6 +136,7 @@ impl Default for LoopSettings {
             additional_tools: Toolset::new(),
             caller_tools: BTreeSet::new(),
             iteration_completed: None,
+            limit_observer: None,
             invoker: None,
         }
     }
@@ -203,7 +223,7 @@ impl LoopSettings {
                 }
             }
             "caller_tools" => self.caller_tools = names(name, value)?,
-            "additional_tools" | "iteration_completed" | "invoker" => {
+            "additional_tools" | "iteration_completed" | "invoker" | "limit_observer" => {
                 let is_none = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
                 if !is_none {
                     return Err(InvalidSetting::CodeOnly { name: name.to_owned() });

@@ -8,9 +8,10 @@ mod skills;
 mod workflow;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
@@ -34,12 +35,19 @@ Exit codes:
   5    internal error of the host
   130  interrupted";
 
+/// Version with the commit of the build, if it is known, and the version of wasmtime.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("COFFERDAM_COMMIT"));
+    let separator = if commit.is_empty() { "" } else { ", " };
+    format!("{version} ({commit}{separator}wasmtime {})", cofferdam_engine::WASMTIME_VERSION)
+});
+
 /// Run tools for AI models in WebAssembly sandboxes
 ///
 /// Each call gets a fresh sandbox. A plugin has no files, no network and no environment until you
 /// grant them.
 #[derive(Debug, Parser)]
-#[command(name = "cofferdam", version, after_help = EXIT_CODES)]
+#[command(name = "cofferdam", version = VERSION.as_str(), after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -58,6 +66,9 @@ pub(crate) struct Global {
     /// Never prompt; refuse what needs an answer
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
+    /// Color on a terminal; NO_COLOR and TERM=dumb switch it off as well
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -183,9 +194,36 @@ Examples:
     /// List and check skills
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// Check configuration files
+    /// Create and check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Use the cofferdam.toml of a directory without --config
+    #[command(after_help = "\
+Commands that name no --config and no --plugin use the cofferdam.toml of the working directory, or
+of the nearest directory above it, if it is trusted. An edit by another program ends the trust.
+
+Examples:
+  cofferdam trust
+  cofferdam trust ../project/cofferdam.toml
+  cofferdam trust --revoke
+  cofferdam trust --list")]
+    Trust(TrustArgs),
+    /// Show or empty the cache of compiled plugins
+    #[command(subcommand)]
+    Cache(CacheCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  cofferdam completions bash > ~/.local/share/bash-completion/completions/cofferdam
+  cofferdam completions zsh > ~/.zfunc/_cofferdam
+  cofferdam completions fish > ~/.config/fish/completions/cofferdam.fish")]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = "\
+Examples:
+  cofferdam man | man -l -
+  cofferdam man --dir ~/.local/share/man/man1")]
+    Man(ManArgs),
     /// Register with MCP clients, make tokens, and log in to MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
@@ -193,12 +231,84 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
+    /// Create a configuration that loads plugins and grants them nothing
+    #[command(after_help = "\
+The file lists what each plugin asks for, and the commands that grant it.
+
+Examples:
+  cofferdam config init --plugin web.wasm
+  cofferdam config init tools.toml --plugin csv.wasm --plugin web=dist/fetch.wasm")]
+    Init(ConfigInitArgs),
     /// Check a configuration file and explain it
     #[command(after_help = "\
 Examples:
   cofferdam config check cofferdam.toml
   cofferdam config check cofferdam.toml --json")]
     Check(ConfigCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigInitArgs {
+    /// File to create
+    #[arg(default_value = "cofferdam.toml")]
+    pub(crate) file: PathBuf,
+    /// Add a plugin from a component file; repeatable
+    #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
+    pub(crate) plugins: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Configuration, or its directory [default: the one of the working directory]
+    #[arg(conflicts_with = "list")]
+    pub(crate) file: Option<PathBuf>,
+    /// End the trust
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) revoke: bool,
+    /// List the trusted configurations
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Print the directory of the cache
+    Dir,
+    /// Remove the oldest entries and the files of crashed processes
+    Prune(CachePruneArgs),
+    /// Remove all entries; plugins are compiled again when they are next used
+    Clean(CacheCleanArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CachePruneArgs {
+    /// Maximum size of the remaining entries in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(0..=1_048_576))]
+    pub(crate) max_size: u64,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CacheCleanArgs {
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell that reads the script
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// Flags that choose plugins, servers and stores.
@@ -372,13 +482,7 @@ pub(crate) struct GrantArgs {
     #[arg(value_name = "PERMISSION", required_unless_present_any = ["all_asked", "list"])]
     pub(crate) permissions: Vec<String>,
     /// Configuration file to edit
-    #[arg(
-        long,
-        short = 'c',
-        value_name = "FILE",
-        env = "COFFERDAM_CONFIG",
-        required_unless_present = "list"
-    )]
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Directory of a store to add to the configuration
     #[arg(long, value_name = "DIR")]
@@ -406,13 +510,7 @@ pub(crate) struct RevokeArgs {
     #[arg(value_name = "PERMISSION", required_unless_present_any = ["all", "remembered"])]
     pub(crate) permissions: Vec<String>,
     /// Configuration file to edit
-    #[arg(
-        long,
-        short = 'c',
-        value_name = "FILE",
-        env = "COFFERDAM_CONFIG",
-        required_unless_present = "remembered"
-    )]
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Revoke all grants of the plugin, and its share of the grants for all plugins
     #[arg(long)]
@@ -429,7 +527,7 @@ pub(crate) struct ApproveArgs {
     pub(crate) plugin: String,
     /// Configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
-    pub(crate) config: PathBuf,
+    pub(crate) config: Option<PathBuf>,
     /// Show the whole difference, including full tool definitions
     #[arg(long)]
     pub(crate) full: bool,

@@ -3,12 +3,15 @@
 mod approve;
 mod args;
 mod build;
+mod cache;
 mod call;
 pub(crate) mod chat;
 mod check;
 mod config;
+mod config_init;
 mod dev;
 mod embed;
+mod generate;
 mod grant;
 mod inspect;
 mod labels;
@@ -19,6 +22,7 @@ mod play;
 mod serve;
 mod skills;
 mod test;
+pub(crate) mod trust;
 mod workflow;
 
 use tokio_util::sync::CancellationToken;
@@ -48,7 +52,12 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dev(args) => dev::run(global, *args).await,
         Command::Embed(args) => embed::run(&args),
         Command::Skills(command) => skills::run(global, command).await,
+        Command::Config(ConfigCommand::Init(args)) => config_init::run(global, &args).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
+        Command::Trust(args) => trust::run(&args),
+        Command::Cache(command) => cache::run(global, &command),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
         Command::Mcp(command) => mcp::run(global, command).await,
     }
 }

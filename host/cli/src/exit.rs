@@ -34,6 +34,19 @@ impl From<Exit> for std::process::ExitCode {
 }
 
 impl Exit {
+    /// Returns the name of an error with this exit code in JSON.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolFailure => "tool_failure",
+            Self::Usage => "usage",
+            Self::ToolError => "tool_error",
+            Self::Plugin => "unavailable",
+            Self::Internal => "internal",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// Returns the exit code for the outcome of a call.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match outcome {

@@ -31,6 +31,6 @@ pub(crate) fn show(record: &CallRecord) {
         print::note(&format!("  and {} more", record.files_left_out));
     }
     for diff in record.files.iter().filter_map(|change| change.diff.as_deref()) {
-        print::note(diff.trim_end_matches('\n'));
+        print::difference(diff.trim_end_matches('\n'));
     }
 }

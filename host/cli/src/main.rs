@@ -33,19 +33,34 @@ fn main() -> std::process::ExitCode {
     // Runs before any thread exists: the child process that compiles limits its own memory, and
     // must not share that limit with a runtime.
     cofferdam::init();
-    let cli = Cli::parse();
+    let is_json = std::env::args_os().any(|argument| argument == "--json");
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if is_json && error.use_stderr() => {
+            let message = error.to_string();
+            let message = message.strip_prefix("error: ").unwrap_or(&message);
+            print::json_error(Exit::Usage, message.trim_end());
+            error.exit()
+        }
+        Err(error) => error.exit(),
+    };
+    print::set_color(cli.global.color);
     limit_process();
     start_log(&cli.command);
     if cli.global.no_input {
         ask::refuse_all();
     }
-    let ended = run(cli);
+    let ended = commands::trust::find_config(&mut cli).and_then(|()| run(cli));
     cofferdam_terminal::restore();
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
+            let exit = exit::of(&error);
+            if is_json {
+                print::json_error(exit, &format!("{error:#}"));
+            }
             print::error(&error);
-            exit::of(&error).into()
+            exit.into()
         }
     }
 }

@@ -8,9 +8,14 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 pub(crate) use cofferdam::text::{bytes, counted};
 pub(crate) use cofferdam_terminal::printable;
+use serde_json::json;
+
+use crate::exit::Exit;
 
 /// Prints a result and a line feed on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
@@ -23,11 +28,14 @@ pub(crate) fn more(text: &str) -> anyhow::Result<()> {
 }
 
 fn write(text: &str, end: &str) -> anyhow::Result<()> {
-    let stdout = std::io::stdout();
-    let shown = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
-    let mut stdout = stdout.lock();
-    let written =
-        stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()));
+    let is_terminal = std::io::stdout().is_terminal();
+    let shown = if is_terminal { printable(text) } else { Cow::Borrowed(text) };
+    write_all(shown.as_bytes(), end)
+}
+
+fn write_all(bytes: &[u8], end: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(bytes).and_then(|()| stdout.write_all(end.as_bytes()));
     match written.and_then(|()| stdout.flush()) {
         // The reader, such as `head`, has closed the pipe and needs no more output.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -35,11 +43,103 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Prints a note for the operator on standard error.
+/// Prints bytes on standard output that no guest, model or peer has written.
+pub(crate) fn bytes_as_they_are(bytes: &[u8]) -> anyhow::Result<()> {
+    write_all(bytes, "")
+}
+
+/// Prints the JSON form of an error that ended a command before its result.
+pub(crate) fn json_error(exit: Exit, message: &str) {
+    let error =
+        json!({"outcome": "error", "is_error": true, "code": exit.code(), "message": message});
+    // The message also goes to standard error.
+    let _ = result(&error.to_string());
+}
+
+/// Sets whether to color, for `--color`.
+pub(crate) fn set_color(choice: clap::ColorChoice) {
+    let choice = match choice {
+        clap::ColorChoice::Auto => ColorChoice::Auto,
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+}
+
+/// Returns whether standard error is colored.
+pub(crate) fn has_color() -> bool {
+    AutoStream::choice(&std::io::stderr()) != ColorChoice::Never
+}
+
+/// Beginnings of notes, and their colors.
+const LABELS: [(&str, Style); 6] = [
+    ("error:", RED),
+    ("warning:", YELLOW),
+    ("refused:", YELLOW),
+    ("not granted:", YELLOW),
+    ("to grant it:", GREEN),
+    ("note:", CYAN),
+];
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// Prints a note for the operator on standard error. The word before a colon is colored if it says
+/// what kind of note it is.
 pub(crate) fn note(text: &str) {
+    let text = printable(text);
+    let label = LABELS.iter().find(|(label, _)| text.trim_start().starts_with(label));
+    match label.filter(|_| has_color()) {
+        None => write_note(&text),
+        Some((label, style)) => {
+            let indent = text.len() - text.trim_start().len();
+            let (indent, rest) = text.split_at_checked(indent).unwrap_or(("", &text));
+            let rest = rest.strip_prefix(label).unwrap_or(rest);
+            write_note(&format!("{indent}{}{rest}", painted(label, *style)));
+        }
+    }
+}
+
+/// Prints a note that matters less, such as a duration.
+pub(crate) fn aside(text: &str) {
+    let text = printable(text);
+    let style = Style::new().dimmed();
+    write_note(&if has_color() { painted(&text, style) } else { text.into_owned() });
+}
+
+/// Prints a difference on standard error: added lines are green, removed ones red.
+pub(crate) fn difference(text: &str) {
+    let has_color = has_color();
+    for line in printable(text).lines() {
+        let style = match line.trim_start().chars().next().filter(|_| has_color) {
+            Some('+') => GREEN,
+            Some('-') => AnsiColor::Red.on_default(),
+            Some('@') => CYAN,
+            _ => Style::new(),
+        };
+        write_note(&painted(line, style));
+    }
+}
+
+/// Prints the verdict about a test on standard output.
+pub(crate) fn verdict(is_ok: bool, title: &str) -> anyhow::Result<()> {
+    let (word, style) = if is_ok { ("ok    ", GREEN) } else { ("FAILED", RED) };
+    let has_color = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
+    let style = if has_color { style } else { Style::new() };
+    write_all(format!("{} {}\n", painted(word, style), printable(title)).as_bytes(), "")
+}
+
+/// Returns text in a style; the plain style adds nothing. The caller has escaped untrusted text.
+fn painted(text: &str, style: Style) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Writes a line to standard error. The caller has escaped untrusted text.
+fn write_note(text: &str) {
     let mut stderr = std::io::stderr().lock();
     // If standard error is closed, there is no other place to report that.
-    let _ = writeln!(stderr, "{}", printable(text));
+    let _ = writeln!(stderr, "{text}");
 }
 
 /// Returns `first`, followed by the lines of `text` with a mark before each, so that text of a tool

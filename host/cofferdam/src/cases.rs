@@ -33,6 +33,16 @@ pub struct Cases {
     pub directory: PathBuf,
     /// Calls, in the order of the file.
     pub cases: Vec<TestCase>,
+    /// Lines that are not a case.
+    pub malformed: Vec<MalformedCase>,
+}
+
+/// Line that is not a case.
+pub struct MalformedCase {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// Description of the error.
+    pub message: String,
 }
 
 /// One call and its expected outcome. Exactly one of `result`, `contents`, `failure`, `failed`,
@@ -144,23 +154,19 @@ impl Cases {
         let wrong = |message: String| Error::Invalid(format!("{}{message}", path.display()));
         let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
         let text = text.map_err(|error| wrong(format!(" cannot be read: {error}")))?;
-        let mut cases = Vec::new();
+        let (mut cases, mut malformed) = (Vec::new(), Vec::new());
         for (index, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.trim_start().starts_with("//") {
                 continue;
             }
             let line_number = index + 1;
-            let case: Result<TestCase, _> = serde_json::from_str(line);
-            let mut case = case.map_err(|error| wrong(format!(":{line_number}: {error}")))?;
-            case.line = line_number;
-            if case.expectation_count() != 1 {
-                let ends = "result, contents, failure, failed, error, invalid";
-                return Err(wrong(format!(":{line_number}: a case has just one of {ends}")));
+            match TestCase::parse(line) {
+                Ok(case) => cases.push(TestCase { line: line_number, ..case }),
+                Err(message) => malformed.push(MalformedCase { line: line_number, message }),
             }
-            cases.push(case);
         }
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { directory, cases })
+        Ok(Self { directory, cases, malformed })
     }
 
     /// Removes cases that do not apply to `language`, and those with `filter` in neither title nor
@@ -183,6 +189,25 @@ impl Cases {
 }
 
 impl TestCase {
+    /// Parses a line. Returns a description of the error if it is not a case.
+    fn parse(line: &str) -> Result<Self, String> {
+        let case: Self = serde_json::from_str(line).map_err(|error| {
+            // Each case is a line of its own.
+            let message = error.to_string();
+            let place = format!(" at line 1 column {}", error.column());
+            let message = message.strip_suffix(&place).unwrap_or(&message);
+            format!("not a case: {message} at column {}", error.column())
+        })?;
+        if case.expectation_count() == 1 {
+            return Ok(case);
+        }
+        let outcomes = "result, contents, failure, failed, error, invalid";
+        Err(format!(
+            "a case has exactly one of {outcomes}; this one has {}",
+            case.expectation_count()
+        ))
+    }
+
     /// Returns a title for the report.
     pub fn title(&self) -> String {
         if self.name.is_empty() {

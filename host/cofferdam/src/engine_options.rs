@@ -40,6 +40,25 @@ pub enum CacheDirectory {
     None,
 }
 
+impl CacheDirectory {
+    /// Returns the path of the directory, or `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if the user's home directory is not known.
+    pub fn path(&self) -> Result<Option<PathBuf>> {
+        Ok(match self {
+            Self::None => None,
+            Self::At(directory) => Some(directory.clone()),
+            Self::User => {
+                let base = etcetera::choose_base_strategy().context(
+                    "the home directory is not known; name a cache directory, or use none",
+                )?;
+                Some(base.cache_dir().join("cofferdam"))
+            }
+        })
+    }
+}
+
 impl Default for EngineOptions {
     fn default() -> Self {
         let pool = PoolSize { concurrent_calls_max: CONCURRENT_CALLS_MAX, ..PoolSize::default() };
@@ -61,16 +80,7 @@ impl EngineOptions {
         let mut config = EngineConfig::new(compiler);
         config.pool = self.pool;
         config.idle_hook = self.idle_hook;
-        config.cache_directory = match &self.cache {
-            CacheDirectory::None => None,
-            CacheDirectory::At(directory) => Some(directory.clone()),
-            CacheDirectory::User => {
-                let base = etcetera::choose_base_strategy().context(
-                    "the home directory is not known; name a cache directory, or use none",
-                )?;
-                Some(base.cache_dir().join("cofferdam"))
-            }
-        };
+        config.cache_directory = self.cache.path()?;
         config.spill = config.cache_directory.as_deref().and_then(spill);
         Ok(Engine::new(config)?)
     }

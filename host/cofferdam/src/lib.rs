@@ -320,8 +320,10 @@ pub mod skill_tools;
 #[cfg(not(feature = "skills"))]
 #[path = "skill_tools_absent.rs"]
 mod skill_tools;
+pub mod starter;
 pub mod stores;
 pub mod text;
+pub mod trust;
 pub mod watch;
 #[cfg(all(
     feature = "workflows",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
-use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings};
+use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings, RetryObserver};
 use cofferdam_tool::permission::SecretText;
 
 use crate::Error;
@@ -21,9 +21,18 @@ pub struct ModelSpec {
     pub model: String,
     /// Base URL, if it is not the provider's own.
     pub base_url: Option<String>,
+    /// True if the key and the conversation may go over `http:` to another machine.
+    plain_http: bool,
     key: Option<SecretText>,
     /// Options of replies.
     pub options: ChatOptions,
+}
+
+impl std::fmt::Display for ModelSpec {
+    /// Writes the model as `--model` takes it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.provider.word(), self.model)
+    }
 }
 
 /// Returns the model of `--model` and `--base-url`, or the default model of the configuration.
@@ -50,8 +59,11 @@ pub fn choose(
     Ok(spec)
 }
 
-/// Creates the client of a model.
-pub fn client(spec: &ModelSpec) -> crate::Result<Arc<dyn ChatClient>> {
+/// Creates the client of a model. `retries` receives the retries of its requests.
+pub fn client(
+    spec: &ModelSpec,
+    retries: Option<RetryObserver>,
+) -> crate::Result<Arc<dyn ChatClient>> {
     let interface = match spec.provider {
         Provider::OpenAi => Interface::OpenAiChat,
         Provider::Responses => Interface::OpenAiResponses,
@@ -73,6 +85,8 @@ pub fn client(spec: &ModelSpec) -> crate::Result<Arc<dyn ChatClient>> {
     if let Some(key) = &spec.key {
         settings = settings.with_key(key.clone());
     }
+    settings.allow_plain_http = spec.plain_http;
+    settings.retry_observer = retries;
     let client = ProviderClient::new(settings).map_err(|error| usage(error.to_string()))?;
     Ok(Arc::new(client))
 }
@@ -112,6 +126,7 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
     Ok(ModelSpec {
         provider,
         model: model.to_owned(),
+        plain_http: false,
         base_url: base_url_of_environment(provider),
         key: key_of_environment(provider),
         options: ChatOptions::default(),
@@ -180,6 +195,7 @@ fn of_table(
             Values::Read => base_url.or_else(|| base_url_of_environment(table.provider)),
             Values::Leave => base_url,
         },
+        plain_http: table.plain_http,
         key,
         options: ChatOptions {
             strict_schemas: table.strict,

@@ -38,7 +38,7 @@ use self::directory::PrivateDirectory;
 use self::install_key::InstallKey;
 
 pub use self::error::{CacheError, Rejection};
-pub(crate) use self::prune::PruneReport;
+pub use self::prune::PruneReport;
 
 /// BLAKE3 context of [`CacheKey`], so that no other hash of the same parts is a cache key.
 const CACHE_KEY_CONTEXT: &str = "cofferdam 2026-11-21 key of a cache entry";
@@ -49,6 +49,16 @@ const BYTES_MAX: u64 = 8 << 30;
 /// Number of bytes that a process writes between two checks of the size of the cache, each of which
 /// reads the whole directory.
 const PRUNED_EVERY_BYTES: u64 = 64 << 20;
+
+/// Removes the oldest entries of the cache at `directory` until the rest has at most `bytes_max`
+/// bytes, and files that crashed writers left behind. Processes that use the cache compile again
+/// what they do not find.
+///
+/// # Errors
+/// Errors of the directory, as when an engine opens it; [`CacheError::Io`] if it cannot be listed.
+pub fn prune_ambient(directory: &Path, bytes_max: u64) -> Result<PruneReport, CacheError> {
+    Cache::open_ambient(directory)?.prune(bytes_max)
+}
 
 /// Authenticated directory of compiled code and descriptions. Cloning is cheap; clones share state.
 #[derive(Clone)]

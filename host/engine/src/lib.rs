@@ -36,6 +36,9 @@ pub mod screen;
 pub mod testing;
 pub mod typed;
 
+/// Version of wasmtime.
+pub const WASMTIME_VERSION: &str = wasmtime_environ::VERSION;
+
 pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};

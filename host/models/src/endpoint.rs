@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::fault::{self, Fault, ProviderMessage, ReplyError};
-use super::{Provider, ProviderSettings, retry};
+use super::{PlannedRetry, Provider, ProviderSettings, retry};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -112,6 +112,14 @@ impl ModelEndpoint {
                 }
                 return Err(failed);
             };
+            if let Some(observer) = &self.settings.retry_observer {
+                observer(&PlannedRetry {
+                    error: &failed.error,
+                    pause: wait,
+                    number: tries,
+                    retries_max: self.settings.retries.retries_max,
+                });
+            }
             tracing::debug!(provider = %self.settings.provider, kind = ?failed.error.kind, tries, ?wait, "trying again");
             self.bounded(sending.cancellation, sending.deadline, tokio::time::sleep(wait)).await?;
         }
@@ -311,8 +319,9 @@ fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
         "http" if is_loopback || settings.allow_plain_http => {}
         "http" => {
             return Err(refused(
-                "the base URL is `http:` on another machine, where everybody on the way could read the key: use `https:`, \
-                 or allow plain HTTP for this provider",
+                "the base URL is `http:` on another machine, and everybody on the network path can \
+                 read the key and the conversation: use `https:`, or allow plain HTTP for this \
+                 provider",
             ));
         }
         _ => return Err(refused("the base URL is neither `https:` nor `http:`")),

@@ -82,7 +82,10 @@ use fault::{Fault, checked};
 use interface::ModelInterface;
 use pieces::Pieces;
 use prepared::PreparedRequest;
-pub use settings::{Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider};
+pub use settings::{
+    PlannedRetry, Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, RetryObserver,
+    UnknownProvider,
+};
 use stream::StreamedReply;
 use tools::ToolCache;
 

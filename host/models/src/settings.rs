@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_agent::{ChatError, ChatErrorKind};
@@ -63,11 +64,30 @@ pub struct ProviderSettings {
     /// long is not retried. Each pause is shortened at random by up to half. If the provider asks
     /// for a longer pause than the maximum, the error is returned and says so.
     pub retries: Backoff,
+    /// Called before the pause of each retry.
+    pub retry_observer: Option<RetryObserver>,
     /// True if the service keeps the conversation (`LOOP-4`). Only OpenAI Responses supports this.
     pub store: bool,
     /// Maximum number of tokens of a reply if the request sets none. Anthropic requires a number;
     /// the others choose one themselves if it is absent.
     pub max_output_tokens: Option<u64>,
+}
+
+/// Receives the retries of requests before they happen. Must not block.
+pub type RetryObserver = Arc<dyn Fn(&PlannedRetry<'_>) + Send + Sync>;
+
+/// A retry that follows after a pause.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct PlannedRetry<'a> {
+    /// Error of the last attempt.
+    pub error: &'a ChatError,
+    /// Pause before the retry.
+    pub pause: Duration,
+    /// Number of the retry, from 1.
+    pub number: u32,
+    /// Maximum number of retries.
+    pub retries_max: u32,
 }
 
 /// Timeouts of requests.
@@ -174,6 +194,7 @@ impl ProviderSettings {
             timeouts: ProviderTimeouts::default(),
             limits: ReplyLimits::default(),
             retries: RETRIES,
+            retry_observer: None,
             store: false,
             max_output_tokens: None,
         }

@@ -129,6 +129,35 @@ fn a_key_of_the_environment_is_not_sent_where_a_file_points() {
 }
 
 #[test]
+fn a_retry_is_announced_with_its_pause() {
+    let busy = || (503, "application/json", r#"{"error":{"message":"busy"}}"#.to_owned());
+    let (url, _asked) = server(vec![busy(), busy(), hello()]);
+    let scene = Scene::new(&[]);
+    let ran = chat(&scene, &["hi", "--model", "openai:m", "--base-url", &url], &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
+    for retry in ["the provider failed; retry 1 of 3 in ", "; retry 2 of 3 in "] {
+        assert!(ran.stderr.contains(retry), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn plain_http_to_another_machine_is_a_key_of_the_configuration() {
+    let scene = Scene::new(&[]);
+    let config = |key: &str| {
+        let table = "[models.box]\nprovider = \"openai\"\nmodel = \"m\"\n\
+                     base-url = \"http://box.invalid:9/v1\"\n";
+        std::fs::write(scene.path("c.toml"), format!("{table}{key}")).unwrap();
+        chat(&scene, &["hi", "--config", "c.toml"], &[])
+    };
+    let refused = config("");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("plain-http = true"), "{}", refused.stderr);
+    let tried = config("plain-http = true\n");
+    assert_eq!(tried.code, Some(4));
+    assert!(tried.stderr.contains("http://box.invalid:9 cannot be reached"), "{}", tried.stderr);
+}
+
+#[test]
 fn no_key_is_in_any_output() {
     let refused = json!({"error": {"message": format!("Incorrect API key provided: {KEY}"), "type": "invalid_request_error"}});
     let (url, _asked) = server(vec![(401, "application/json", refused.to_string())]);

@@ -93,6 +93,39 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
 }
 
 #[test]
+fn results_the_model_and_the_time_can_be_looked_at() {
+    let reads = |name: &str| calls("file_access_read_file", json!({"file_name": name}));
+    let scene = Scene::new(&[reads("a.md"), reads("none.md"), says("Read.")]);
+    let other = scene.path("other.jsonl");
+    std::fs::write(&other, "{\"text\":\"Other.\"}\n").unwrap();
+    let mut operator = chat(&scene, &["--files", "notes"]);
+    operator.sees("you> ").types("/show\n").sees("there is no such call; 0 results can be shown");
+    operator.sees("you> ").types("Read.\n").sees("Read.").sees(" ms");
+    operator.sees("you> ").types("/show 2\n");
+    operator.sees("file_access_read_file {\"file_name\":\"a.md\"}").sees("\n  | ");
+    operator.sees("you> ").types("/show\n").sees("none.md");
+    operator.sees("you> ").types("/model\n").sees("model.jsonl");
+    operator.sees("you> ").types("/model script:nowhere\n").sees("error:").sees("nowhere");
+    operator
+        .sees("you> ")
+        .types("/model script:other.jsonl\n")
+        .sees("the model is now script:other");
+    operator.sees("you> ").types("Who?\n").sees("Other.");
+    operator.sees("you> ").types("/quit\n");
+    assert_eq!(operator.ends().0, Some(0));
+}
+
+#[test]
+fn the_end_of_tools_by_errors_is_announced() {
+    let bad = || calls("file_access_read_file", json!({}));
+    let scene = Scene::new(&[bad(), bad(), bad(), says("I give up.")]);
+    let ran = scene.chat(&["Go.", "--files", "notes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let end = "too many rounds of calls failed in a row; the model has to answer without tools";
+    assert!(ran.stderr.contains(end), "{}", ran.stderr);
+}
+
+#[test]
 fn a_tool_can_ask_the_person() {
     let scene = Scene::new(&[calls("confirm_delete", json!({})), says("Asked.")]);
     let component = plugin("mcp_conformance");
@@ -150,7 +183,7 @@ fn what_was_pasted_or_typed_before_a_question_does_not_answer_it() {
             .sees("Reason for the model")
             .answers("\n")
             .sees("Done.");
-        operator.sees("you> ").types("/rules\n").sees("nothing is allowed for always");
+        operator.sees("you> ").types("/rules\n").sees("there are no standing approvals");
         assert!(scene.has("notes/a.md"), "{paste:?}");
     }
 }

@@ -130,7 +130,7 @@ fn what_cannot_be_a_project_is_said() {
     says(&["build"], "holds no project in a language with an SDK");
     assert_eq!(cofferdam(parent.path(), &["new", "twice", "--lang", "c"]).code, 0);
     says(&["new", "twice", "--lang", "c"], "is there already");
-    says(&["test", "twice"], "`cofferdam build` makes it");
+    says(&["test", "twice", "--no-build"], "`cofferdam build` builds it");
 
     let project = parent.path().join("twice");
     let with = |manifest: &str| fs::write(project.join("plugin.toml"), manifest).unwrap();
@@ -157,14 +157,14 @@ fn a_case_that_is_wrong_or_fails_is_said() {
         )
     };
     let wrong = tested("\n{\"tool\":\"word_count\",\"results\":1}\n");
-    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
     assert!(
-        wrong.stderr.contains("cases.jsonl:2:") && wrong.stderr.contains("results"),
+        wrong.stdout.contains("FAILED line 2\n") && wrong.stdout.contains("results"),
         "{}",
-        wrong.stderr
+        wrong.stdout
     );
     let wrong = tested("{\"tool\":\"word_count\"}\n");
-    assert!(wrong.stderr.contains("just one of result, contents"), "{}", wrong.stderr);
+    assert!(wrong.stdout.contains("exactly one of result, contents"), "{}", wrong.stdout);
     let failed = tested(concat!(
         "{\"tool\":\"lines_matching\",\"arguments\":{\"text\":\"a\",\"pattern\":\"a\"},\"result\":1}\n",
         "{\"tool\":\"lines_matching\",\"arguments\":{\"text\":\"a\",\"pattern\":\"(\"},\"failed\":true}\n",
@@ -212,11 +212,11 @@ fn a_case_changes_no_directory() {
             Path::new("/"),
             &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()],
         );
-        assert_eq!(tested.code, 2, "{}", tested.stdout);
+        assert_eq!(tested.code, 1, "{}", tested.stderr);
         assert!(
-            tested.stderr.contains("not below the directory of the cases"),
+            tested.stdout.contains("not below the directory of the cases"),
             "{}",
-            tested.stderr
+            tested.stdout
         );
     }
 }

@@ -17,7 +17,8 @@ use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
     CallFailure, ErrorLimitAction, FunctionCall, IterationContext, LoopSettings, Message,
-    MessageContent, Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
+    MessageContent, Pairing, ReachedLimit, Reply, Response, Role, RunError, Session, ToolMode,
+    Update,
 };
 
 /// Text of a reply that is empty after its calls were removed (`LOOP-23`).
@@ -309,8 +310,9 @@ impl<'r> Cycle<'r> {
             return Ok(NextStep::End);
         }
         self.apply_error_policy(failures)?;
-        if is_out_of_time || self.is_at_limit() {
-            self.is_withdrawn = true;
+        let reached = is_out_of_time.then_some(ReachedLimit::Duration);
+        if let Some(reached) = reached.or_else(|| self.reached_limit()) {
+            self.withdraw_tools(reached);
         }
         if matches!(self.tool_choice, Some(ToolMode::Required(_))) {
             self.tool_choice = None;
@@ -347,18 +349,31 @@ impl<'r> Cycle<'r> {
             return Ok(());
         }
         match self.settings.on_error_limit {
-            ErrorLimitAction::Answer => self.is_withdrawn = true,
+            ErrorLimitAction::Answer => self.withdraw_tools(ReachedLimit::ConsecutiveErrors),
             ErrorLimitAction::Raise => return Err(RunError::Calls(failures)),
         }
         Ok(())
     }
 
-    /// Returns whether a limit of `LOOP-20` to `LOOP-22` is reached.
-    fn is_at_limit(&self) -> bool {
+    /// Lets the model answer without tools from now on.
+    fn withdraw_tools(&mut self, reached: ReachedLimit) {
+        if !std::mem::replace(&mut self.is_withdrawn, true)
+            && let Some(observer) = &self.settings.limit_observer
+        {
+            observer(reached);
+        }
+    }
+
+    /// Returns the limit of `LOOP-20` to `LOOP-22` that is reached.
+    fn reached_limit(&self) -> Option<ReachedLimit> {
         let settings = &self.settings;
-        self.iteration >= settings.max_iterations
-            || settings.max_function_calls.is_some_and(|max| self.calls >= max)
-            || self.is_out_of_time()
+        if self.iteration >= settings.max_iterations {
+            Some(ReachedLimit::Iterations)
+        } else if settings.max_function_calls.is_some_and(|max| self.calls >= max) {
+            Some(ReachedLimit::FunctionCalls)
+        } else {
+            self.is_out_of_time().then_some(ReachedLimit::Duration)
+        }
     }
 
     /// Returns whether `max_duration` has passed.

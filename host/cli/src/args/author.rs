@@ -28,7 +28,7 @@ pub(crate) const TEST_EXAMPLES: &str = "\
 A case is a line of cases.jsonl:
   {\"tool\":\"greet\",\"arguments\":{\"name\":\"Ada\"},\"result\":\"Hello, Ada!\"}
   {\"tool\":\"read\",\"arguments\":{\"file\":\"/data/a\"},\"mounts\":{\"data\":{\"a\":\"hi\"}},\"result\":\"hi\"}
-Each case is one call. It gets only the mounts, secrets, env and config that it names, and expects
+A project is built first if its sources are newer than the component. Each case is one call. It gets only the mounts, secrets, env and config that it names, and expects
 one of result, contents, failure, failed, error or invalid. docs/cli.md lists all keys.
 
 Examples:
@@ -79,7 +79,7 @@ pub(crate) struct BuildArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// Directory of a built project, or a component file
+    /// Project directory, or a component file
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
     /// File of cases [default: cases.jsonl in the project, or next to the component]
@@ -91,6 +91,9 @@ pub(crate) struct TestArgs {
     /// Run only cases whose name or tool contains this string
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
+    /// Test the component as it is, even if sources are newer
+    #[arg(long)]
+    pub(crate) no_build: bool,
     /// Print a JSON object per case
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,12 +11,15 @@ use cofferdam::pins::{PinComparison, Pins, permission_strings};
 use cofferdam::servers;
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
-    let file = ConfigFile::read_ambient(&args.config)?;
+    let config = args.config.as_deref().ok_or_else(|| {
+        UsageError("name the configuration: cofferdam approve NAME --config FILE".to_owned())
+    })?;
+    let file = ConfigFile::read_ambient(config)?;
     if file.config.servers.contains_key(&args.plugin) {
         return server(&file, &args).await;
     }
-    let plugin = load(global, &args.config, &args.plugin).await?;
-    let mut pins = Pins::of_config_ambient(&args.config)?;
+    let plugin = load(global, config, &args.plugin).await?;
+    let mut pins = Pins::of_config_ambient(config)?;
     let name = &args.plugin;
     match pins.compare(&plugin) {
         PinComparison::Same => {

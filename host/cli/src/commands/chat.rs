@@ -32,7 +32,7 @@ use crate::exit::{Exit, UsageError};
 use crate::host;
 use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
-use cofferdam::model_specs;
+use cofferdam::model_specs::{self, ModelSpec};
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -47,7 +47,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = args.system.as_deref().map(text_or_file).transpose()?;
     let saved = match &args.session {
-        Some(name) => Some(SavedSession::open(args.session_dir.as_deref(), name)?),
+        Some(name) => Some(Arc::new(SavedSession::open(args.session_dir.as_deref(), name)?)),
         None => None,
     };
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
@@ -58,15 +58,28 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let decisions = labels::Decisions::new(args.json);
     let policy = labels::policy(args.labels, file.as_ref(), &tools, &decisions)?;
     let decisions = policy.is_some().then_some(decisions);
-    let around =
-        AgentLayers { saved: saved.as_ref(), transcript: &transcript, screen: &screen, policy };
-    let agent = agent(args, &model, tools.toolset(), instructions, &around)?;
     let session = match &saved {
         Some(saved) => saved.session()?,
         None => Session::new(),
     };
+    let agents = AgentFactory {
+        args: args.clone(),
+        file,
+        toolset: tools.toolset().clone(),
+        instructions,
+        saved: saved.clone(),
+        transcript: transcript.clone(),
+        screen: Arc::clone(&screen),
+        policy,
+        budget: args.budget_tokens.map(|tokens| {
+            let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
+            TokenBudget::new(limits)
+        }),
+    };
     let mut talk = Conversation {
-        agent,
+        agent: agents.agent(&model)?,
+        model: model.to_string(),
+        agents,
         session,
         screen,
         approved: StandingApprovals {
@@ -91,52 +104,62 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     }
 }
 
-/// Layers to add to the agent.
-struct AgentLayers<'a> {
-    saved: Option<&'a SavedSession>,
-    transcript: &'a Transcript,
-    screen: &'a Arc<Screen>,
+/// Creates the agents of a conversation, one for each model that it uses.
+struct AgentFactory {
+    args: ChatArgs,
+    file: Option<ConfigFile>,
+    toolset: Toolset,
+    instructions: Option<String>,
+    saved: Option<Arc<SavedSession>>,
+    transcript: Transcript,
+    screen: Arc<Screen>,
     policy: Option<LabelPolicy>,
+    budget: Option<TokenBudget>,
 }
 
-fn agent(
-    args: &ChatArgs,
-    model: &model_specs::ModelSpec,
-    toolset: &Toolset,
-    instructions: Option<String>,
-    around: &AgentLayers<'_>,
-) -> anyhow::Result<Agent> {
-    let mut options = model.options.clone();
-    options.strict_schemas |= args.strict;
-    options.tool_choice =
-        args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
-    let mut settings = LoopSettings::default();
-    if let Some(iterations) = args.max_iterations {
-        settings.max_iterations = iterations.get();
+impl AgentFactory {
+    /// Returns the model that `typed` names, as `--model` does.
+    fn model(&self, typed: &str) -> anyhow::Result<ModelSpec> {
+        Ok(model_specs::choose(Some(typed), None, self.file.as_ref())?)
     }
-    let approvals = approvals(&args.approval, toolset)?;
-    let mut builder = Agent::builder(model_specs::client(model)?)
-        .name("cofferdam")
-        .tools(toolset.clone())
-        .options(options)
-        .settings(settings)
-        .approvals(approvals)
-        .layer(Layer::function(ShowCalls(Arc::clone(around.screen))));
-    if let Some(policy) = &around.policy {
-        builder = builder.guard(policy.clone());
+
+    fn agent(&self, model: &ModelSpec) -> anyhow::Result<Agent> {
+        let Self { args, toolset, screen, .. } = self;
+        let mut options = model.options.clone();
+        options.strict_schemas |= args.strict;
+        options.tool_choice =
+            args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
+        let mut settings = LoopSettings::default();
+        if let Some(iterations) = args.max_iterations {
+            settings.max_iterations = iterations.get();
+        }
+        let limits = Arc::clone(screen);
+        settings.limit_observer = Some(Arc::new(move |reached| limits.limit(reached)));
+        let retries = Arc::clone(screen);
+        let client =
+            model_specs::client(model, Some(Arc::new(move |planned| retries.retry(planned))))?;
+        let mut builder = Agent::builder(client)
+            .name("cofferdam")
+            .tools(toolset.clone())
+            .options(options)
+            .settings(settings)
+            .approvals(approvals(&args.approval, toolset)?)
+            .layer(Layer::function(ShowCalls(Arc::clone(screen))));
+        if let Some(policy) = &self.policy {
+            builder = builder.guard(policy.clone());
+        }
+        if let Some(instructions) = &self.instructions {
+            builder = builder.instructions(instructions.clone());
+        }
+        if let Some(budget) = &self.budget {
+            builder = builder.budget(budget.clone());
+        }
+        if let Some(saved) = &self.saved {
+            builder = builder.context_provider(saved.history());
+        }
+        builder = builder.context_provider(self.transcript.clone());
+        builder.build().map_err(|error| UsageError(error.to_string()).into())
     }
-    if let Some(instructions) = instructions {
-        builder = builder.instructions(instructions);
-    }
-    if let Some(tokens) = args.budget_tokens {
-        let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
-        builder = builder.budget(TokenBudget::new(limits));
-    }
-    if let Some(saved) = around.saved {
-        builder = builder.context_provider(saved.history());
-    }
-    builder = builder.context_provider(around.transcript.clone());
-    builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// Returns which calls need approval. Returns an error if a tool that is approved in advance does

@@ -94,8 +94,10 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
 /// Returns the plugin and the configuration of an edit, which the command line has to name.
 fn named(plugin: Option<String>, config: Option<PathBuf>) -> anyhow::Result<(String, PathBuf)> {
     let named = plugin.zip(config);
-    named
-        .ok_or_else(|| UsageError("write the name of a plugin and --config FILE".to_owned()).into())
+    named.ok_or_else(|| {
+        let message = "name a plugin and its configuration: cofferdam grant PLUGIN … --config FILE";
+        UsageError(message.to_owned()).into()
+    })
 }
 
 /// Prints the permanent grants of `--plugin` components.

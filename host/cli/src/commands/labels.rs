@@ -43,11 +43,8 @@ pub(super) fn policy(
             let message = format!("there is no model `{}` in this file", name.get_ref());
             return Err(file.error(name.span(), message).into());
         }
-        policy = policy.quarantine(model_specs::client(&model_specs::choose(
-            Some(name.get_ref()),
-            None,
-            Some(file),
-        )?)?);
+        let model = model_specs::choose(Some(name.get_ref()), None, Some(file))?;
+        policy = policy.quarantine(model_specs::client(&model, None)?);
     }
     Ok(Some(policy))
 }

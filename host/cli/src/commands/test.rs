@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::args::{Global, TestArgs};
 use crate::exit::{Exit, UsageError};
-use crate::{host, print, rebuild};
+use crate::rebuild::{self, Recipe};
+use crate::{host, print};
 use cofferdam::cases::{self, Cases, Runner};
 use cofferdam::compose;
 
@@ -25,27 +26,24 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
         declarations: &declarations,
     };
     let (mut passed, mut failed) = (0, 0);
+    for malformed in &cases.malformed {
+        failed += 1;
+        let title = format!("line {}", malformed.line);
+        show(&args, &title, None, std::slice::from_ref(&malformed.message))?;
+    }
     for case in &cases.cases {
-        let verdict = runner.run(case).await?;
-        let is_ok = verdict.problems.is_empty();
-        if is_ok {
+        let problems = match runner.run(case).await {
+            Ok(verdict) => verdict.problems,
+            // The case asks for something impossible; the others can still run.
+            Err(cofferdam::Error::Invalid(message)) => vec![message],
+            Err(error) => return Err(error.into()),
+        };
+        if problems.is_empty() {
             passed += 1
         } else {
             failed += 1
         }
-        if args.json {
-            let line = json!({"case": case.title(), "tool": case.tool, "ok": is_ok, "problems": verdict.problems});
-            print::result(&line.to_string())?;
-        } else {
-            print::result(&format!(
-                "{} {}",
-                if is_ok { "ok    " } else { "FAILED" },
-                case.title()
-            ))?;
-            for problem in &verdict.problems {
-                print::result(&format!("       {problem}"))?;
-            }
-        }
+        show(&args, &case.title(), Some(&case.tool), &problems)?;
     }
     let summary = format!("{passed} passed, {failed} failed");
     if args.json {
@@ -57,6 +55,22 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
         return Err(UsageError("there is no such case".to_owned()).into());
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::ToolFailure })
+}
+
+/// Prints the verdict about a case.
+fn show(
+    args: &TestArgs,
+    title: &str,
+    tool: Option<&str>,
+    problems: &[String],
+) -> anyhow::Result<()> {
+    let is_ok = problems.is_empty();
+    if args.json {
+        let line = json!({"case": title, "tool": tool, "ok": is_ok, "problems": problems});
+        return print::result(&line.to_string());
+    }
+    print::verdict(is_ok, title)?;
+    problems.iter().try_for_each(|problem| print::result(&format!("       {problem}")))
 }
 
 /// Component and cases to test.
@@ -76,15 +90,22 @@ impl Subject {
         }
         let project = rebuild::open(&args.path)?;
         let component = project.component();
-        if !component.is_file() {
+        let is_built = component.is_file();
+        if !is_built && args.no_build {
             let message =
-                format!("{} is not there; `cofferdam build` makes it", component.display());
+                format!("{} is missing; `cofferdam build` builds it", component.display());
             return Err(UsageError(message).into());
         }
-        if is_older(&component, project.directory()) {
-            print::note(
-                "note: sources are newer than the component; `cofferdam build` builds it again",
-            );
+        let is_older = is_built && is_older(&component, project.directory());
+        if is_older && args.no_build {
+            print::note("note: sources are newer than the component");
+        } else if is_older || !is_built {
+            rebuild::build(&Recipe {
+                directory: args.path.clone(),
+                output: None,
+                keep_names: false,
+                is_verbose: false,
+            })?;
         }
         let cases = args.cases.clone().unwrap_or_else(|| project.directory().join(cases::FILE));
         Ok(Self { component, cases, language: Some(project.language().id()) })

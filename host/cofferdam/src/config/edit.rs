@@ -15,6 +15,8 @@ use crate::config::{ConfigError, ConfigFile};
 #[derive(Clone)]
 pub struct ConfigEditor {
     path: PathBuf,
+    /// Content of the file before the edits.
+    before: String,
     document: DocumentMut,
 }
 
@@ -42,7 +44,7 @@ impl ConfigEditor {
         let path = path
             .canonicalize()
             .with_context(|| format!("{} cannot be resolved", path.display()))?;
-        Ok(Self { path, document })
+        Ok(Self { path, before: text, document })
     }
 
     /// Adds a grant to a plugin. Returns whether anything has changed.
@@ -149,8 +151,11 @@ impl ConfigEditor {
     /// Writes the file if the result is a valid configuration.
     pub fn save(&self) -> crate::Result<()> {
         self.config()?;
-        replace_file(&self.path, self.document.to_string().as_bytes())
-            .with_context(|| format!("{} cannot be written", self.path.display()))
+        let text = self.document.to_string();
+        replace_file(&self.path, text.as_bytes())
+            .with_context(|| format!("{} cannot be written", self.path.display()))?;
+        crate::trust::follow_edit(&self.path, &self.before, &text);
+        Ok(())
     }
 
     /// Returns the configuration with the edits.
@@ -308,8 +313,11 @@ http = [
 ";
 
     fn edit(text: &str, change: impl FnOnce(&mut ConfigEditor)) -> String {
-        let mut file =
-            ConfigEditor { path: PathBuf::from("cofferdam.toml"), document: text.parse().unwrap() };
+        let mut file = ConfigEditor {
+            path: PathBuf::from("cofferdam.toml"),
+            before: text.to_owned(),
+            document: text.parse().unwrap(),
+        };
         change(&mut file);
         let text = file.document.to_string();
         ConfigFile::parse(Path::new("cofferdam.toml"), &text)
@@ -384,8 +392,11 @@ http = [
 
     #[test]
     fn an_unknown_plugin_is_an_error() {
-        let mut file =
-            ConfigEditor { path: PathBuf::from("c.toml"), document: FILE.parse().unwrap() };
+        let mut file = ConfigEditor {
+            path: PathBuf::from("c.toml"),
+            before: FILE.to_owned(),
+            document: FILE.parse().unwrap(),
+        };
         assert!(
             file.revoke("nobody", &Permission::Random)
                 .unwrap_err()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use toml::{Spanned, Value};
-use url::Url;
+use url::{Host, Url};
 
 use super::grants::{SpannedMessage, ValueSource, source};
 
@@ -19,6 +19,9 @@ pub struct ModelTable {
     /// Base URL, if it is not the provider's own.
     #[serde(default)]
     base_url: Option<Spanned<String>>,
+    /// True if the key and the conversation may go over `http:` to another machine.
+    #[serde(default)]
+    pub(crate) plain_http: bool,
     /// Source of the key.
     #[serde(default)]
     key: Option<Spanned<Value>>,
@@ -66,6 +69,16 @@ impl Provider {
     }
 }
 
+/// Returns whether an address is on this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
 impl ModelTable {
     /// Returns the source of the key. The key itself must not be in the file.
     pub(crate) fn key(&self) -> Result<Option<ValueSource>, SpannedMessage> {
@@ -91,6 +104,12 @@ impl ModelTable {
         match Url::parse(written.get_ref()) {
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {
                 Err(wrong("a key does not stand in the address; write key = { secret = \"NAME\" }"))
+            }
+            Ok(url) if url.scheme() == "http" && !self.plain_http && !is_loopback(&url) => {
+                Err(wrong(
+                    "everybody on the network path can read the key and the conversation; write \
+                     https:, or plain-http = true if you trust the network",
+                ))
             }
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(written.get_ref())),
             _ => Err(wrong("write an address, such as \"https://models.example.com/v1\"")),

@@ -285,6 +285,18 @@ impl ServedState {
         self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
+    /// Returns all permissions that plugins ask for and do not have.
+    pub(super) fn not_granted(&self) -> Vec<(String, Vec<MissingGrant>)> {
+        let of = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
+            let missing = plugin.granted().missing.iter().map(|missing| MissingGrant {
+                permission: missing.permission.to_string(),
+                in_plain_words: missing.permission.in_plain_words(),
+            });
+            (plugin.name().to_owned(), missing.collect::<Vec<_>>())
+        };
+        self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
+    }
+
     /// Grants a plugin all missing permissions that need no further details, and returns their
     /// names. If `is_lasting`, it also writes them to the configuration, if there is one.
     pub(super) async fn grant_missing(

@@ -27,6 +27,9 @@ const QUIET: Duration = Duration::from_millis(50);
 /// Maximum number of plugins that are published together.
 const ARRIVED_MAX: usize = 1024;
 
+/// Permissions by the name of their source.
+type MissingBySource = Vec<(String, Vec<MissingGrant>)>;
+
 /// The MCP server and its state. Changes are serialized by the lock on `offering`.
 pub(super) struct RunningService {
     server: Server,
@@ -37,7 +40,9 @@ pub(super) struct RunningService {
     news: ChangeSignal,
     /// Permissions that the operator could grant, by plugin. Behind a separate lock because every
     /// call reads them.
-    missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
+    missing: SyncMutex<MissingBySource>,
+    /// All permissions that plugins ask for and do not have.
+    not_granted: SyncMutex<MissingBySource>,
     pub(super) operator: Operator,
 }
 
@@ -51,7 +56,9 @@ impl RunningService {
         operator: Operator,
     ) -> Self {
         let missing = SyncMutex::new(offering.missing());
-        Self { server, engine, options, offering: Mutex::new(offering), news, missing, operator }
+        let not_granted = SyncMutex::new(offering.not_granted());
+        let offering = Mutex::new(offering);
+        Self { server, engine, options, offering, news, missing, not_granted, operator }
     }
 
     /// Returns the files to watch: components, manifests, the configuration and its lock file.
@@ -179,6 +186,7 @@ impl RunningService {
 
     fn note_missing(&self, offering: &ServedState) {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = offering.missing();
+        *self.not_granted.lock().unwrap_or_else(PoisonError::into_inner) = offering.not_granted();
     }
 
     async fn grant(&self, source: &str, is_lasting: bool) -> crate::Result<()> {
@@ -196,12 +204,11 @@ impl RunningService {
 #[async_trait]
 impl Grantor for RunningService {
     fn missing(&self, source: &str) -> Vec<MissingGrant> {
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing
-            .iter()
-            .find(|(name, _)| name == source)
-            .map(|(_, missing)| missing.clone())
-            .unwrap_or_default()
+        of_source(&self.missing, source)
+    }
+
+    fn not_granted(&self, source: &str) -> Vec<MissingGrant> {
+        of_source(&self.not_granted, source)
     }
 
     async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String> {
@@ -240,4 +247,10 @@ impl Grantor for RunningService {
             ),
         })
     }
+}
+
+fn of_source(missing: &SyncMutex<MissingBySource>, source: &str) -> Vec<MissingGrant> {
+    let missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_source = missing.iter().find(|(name, _)| name == source);
+    of_source.map(|(_, missing)| missing.clone()).unwrap_or_default()
 }

@@ -44,7 +44,7 @@ impl AgentParts<'_> {
         if let Some(rounds) = table.max_tool_rounds {
             settings.max_iterations = rounds.get();
         }
-        let mut builder = Agent::builder(model_specs::client(&model)?)
+        let mut builder = Agent::builder(model_specs::client(&model, None)?)
             .name(id)
             .tools(self.tools(file, table)?)
             .options(model.options.clone())

@@ -12,7 +12,7 @@ const TEMPORARY_SECONDS_MAX: i64 = 60 * 60;
 /// Result of pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub(crate) struct PruneReport {
+pub struct PruneReport {
     /// Number of removed files.
     pub files: u64,
     /// Total size of the removed files, in bytes.

@@ -54,15 +54,21 @@ impl ResultBuilder<'_> {
     }
 
     /// Lists the permissions that the call was refused, and how to grant them, next to the
-    /// resulting error.
+    /// resulting error. If it was refused none, the ones that its source asks for and does not have
+    /// may be the reason: a store that is not mounted looks like a missing file to a tool.
     fn refusals(&self, record: &CallRecord, source: &str) -> Option<ContentBlock> {
-        let refused = record.refused.iter().take(REFUSALS_SHOWN_MAX);
-        let lines: Vec<_> = refused
-            .map(|refusal| {
-                let how = self
-                    .grantor
-                    .and_then(|grantor| grantor.how_to_grant(source, &refusal.capability));
-                format!("Not granted: {}. {}", refusal.capability, how.unwrap_or_default())
+        let mut permissions: Vec<_> =
+            record.refused.iter().map(|refusal| refusal.capability.to_string()).collect();
+        if permissions.is_empty() {
+            let missing = self.grantor.map(|grantor| grantor.not_granted(source));
+            permissions = missing.into_iter().flatten().map(|missing| missing.permission).collect();
+        }
+        let lines: Vec<_> = permissions
+            .iter()
+            .take(REFUSALS_SHOWN_MAX)
+            .map(|permission| {
+                let how = self.grantor.and_then(|grantor| grantor.how_to_grant(source, permission));
+                format!("Not granted: {permission}. {}", how.unwrap_or_default())
                     .trim_end()
                     .to_owned()
             })

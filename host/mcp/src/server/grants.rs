@@ -20,6 +20,9 @@ pub trait Grantor: Send + Sync {
     /// A message for the user if nothing was granted.
     async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String>;
 
+    /// Returns all permissions that a source asks for and was not granted, whatever they need.
+    fn not_granted(&self, source: &str) -> Vec<MissingGrant>;
+
     /// Describes how the user can grant a permission that a call was refused, in a sentence that
     /// reveals no path of the host.
     fn how_to_grant(&self, source: &str, permission: &str) -> Option<String>;

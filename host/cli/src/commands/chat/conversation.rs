@@ -11,15 +11,17 @@ use cofferdam_terminal::{Input, InputKind, is_interactive, read_line};
 const PROMPT: &str = "you> ";
 
 const HELP: &str = "\
-/tools   the tools that the model has
-/rules   what was allowed for always
-/labels  how far the conversation can be relied on, and who may have it
-/forget  allow nothing for always any more
-/usage   the tokens that were used
-/clear   begin anew, with nothing remembered
-/quit    end; so does Ctrl-D
-Several lines can be pasted; a line that ends in \\ goes on in the next one. The arrows up and down show earlier prompts.
-Ctrl-C stops a turn.";
+/tools         List the tools of the model
+/show [N]      Show the result of the last call, or of the call N calls back
+/model [NAME]  Show the model, or continue with another one
+/rules         List the standing approvals
+/forget        Revoke the standing approvals
+/labels        Show the labels of the conversation: its integrity, and who may read it
+/usage         Show the tokens used
+/clear         Start a new conversation
+/quit          Exit; Ctrl-D does the same
+A prompt may be pasted with several lines; a line that ends in \\ continues on the next one.
+The up and down keys show earlier prompts. Ctrl-C stops a turn.";
 
 /// Takes turns until the input ends or the user quits. Without a terminal, it also ends after the
 /// first turn whose outcome is not [`TurnEnd::Answered`].
@@ -88,32 +90,51 @@ async fn line_of_pipe() -> Input {
 }
 
 fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_saved: bool) {
+    let (command, argument) = command.split_once(' ').unwrap_or((command, ""));
+    let argument = argument.trim();
     match command {
+        "/show" => show_result(argument, talk),
+        "/model" if argument.is_empty() => print::note(&talk.model),
+        "/model" => match talk.change_model(argument) {
+            Ok(()) => print::note(&format!("the model is now {}", talk.model)),
+            Err(error) => print::error(&error),
+        },
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
         "/labels" if talk.decisions.is_none() => {
-            print::note("labels are off; switch them on with --labels")
+            print::note("labels are off; start the chat with --labels")
         }
         "/labels" => crate::commands::labels::show(&talk.session),
         "/forget" => {
             for rule in standing_rules(&talk.session) {
                 forbid_again(&talk.session, &rule);
             }
-            print::note("nothing is allowed for always any more");
+            print::note("all standing approvals are revoked");
         }
         "/usage" => {
-            let used = talk.used;
-            print::note(&format!("{} tokens: {} in, {} out", used.total, used.input, used.output));
+            print::note(&super::turn::tokens(&talk.used));
         }
         "/clear" if is_saved => {
-            print::note("this session is kept; begin another one with --session NAME");
+            print::note("this session is saved; start another one with --session NAME");
         }
         "/clear" => {
             talk.session = Session::new();
-            print::note("nothing is remembered any more, and nothing is allowed for always");
+            print::note("this is a new conversation, without standing approvals");
         }
-        other => print::note(&format!("there is no {other}\n{HELP}")),
+        other => print::note(&format!("unknown command {other}\n{HELP}")),
+    }
+}
+
+/// Shows the result of an earlier call; `typed` counts back from the last one, which is 1.
+fn show_result(typed: &str, talk: &Conversation) {
+    let back = if typed.is_empty() { Ok(1) } else { typed.parse() };
+    match back.ok().and_then(|back| talk.screen.earlier_result(back)) {
+        Some(result) => print::note(&result),
+        None => print::note(&format!(
+            "there is no such call; {} can be shown",
+            print::counted(talk.screen.result_count(), "result")
+        )),
     }
 }
 
@@ -128,7 +149,7 @@ fn show_tools(toolset: &Toolset) {
 fn show_rules(session: &Session) {
     let rules = standing_rules(session);
     if rules.is_empty() {
-        print::note("nothing is allowed for always");
+        print::note("there are no standing approvals");
     }
     for rule in rules {
         match rule {

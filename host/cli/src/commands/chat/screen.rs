@@ -1,16 +1,18 @@
 //! Output of a turn. The model's text goes to standard output as it arrives; the start and the end
 //! of each call go to standard error.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam::Host;
+use cofferdam::models::PlannedRetry;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
-    Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next, Update,
+    ChatErrorKind, Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next,
+    ReachedLimit, Update,
 };
 use cofferdam_tool::Toolset;
 
@@ -18,6 +20,9 @@ use crate::{explain, file_changes, print};
 
 /// Maximum number of characters that are shown of a call's arguments and result.
 const SHOWN_CHARS_MAX: usize = 160;
+/// Maximum number of results that `/show` can show, and maximum bytes of each.
+const RESULTS_MAX: usize = 100;
+const RESULT_BYTES_MAX: usize = 64 * 1024;
 
 /// Screen of a turn, shared by the reader of the turn and the middleware that sees its calls.
 pub(super) struct Screen {
@@ -30,6 +35,7 @@ pub(super) struct Screen {
     /// Configuration of the command.
     config: Option<PathBuf>,
     state: Mutex<ScreenState>,
+    results: Mutex<ShownResults>,
 }
 
 #[derive(Default)]
@@ -42,10 +48,33 @@ struct ScreenState {
     shown: HashSet<String>,
 }
 
+/// Calls with their results, as `/show` prints them; the last one is last.
+#[derive(Default)]
+struct ShownResults(VecDeque<String>);
+
+impl ShownResults {
+    fn push(&mut self, call: &str, result: &str) {
+        let end = (0..=RESULT_BYTES_MAX).rev().find(|at| result.is_char_boundary(*at));
+        let start = result.get(..end.unwrap_or(0)).unwrap_or(result);
+        let cut = if start.len() < result.len() { "\n…" } else { "" };
+        if self.0.len() == RESULTS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(print::with_prefix(call, &format!("{start}{cut}")));
+    }
+}
+
 impl Screen {
     pub(super) fn new(shows_text: bool, tools: &Host, config: Option<PathBuf>) -> Self {
         let (toolset, possible_owners) = (tools.toolset().clone(), tools.possible_owners());
-        Self { shows_text, toolset, possible_owners, config, state: Mutex::default() }
+        Self {
+            shows_text,
+            toolset,
+            possible_owners,
+            config,
+            state: Mutex::default(),
+            results: Mutex::default(),
+        }
     }
 
     /// Shows an update of the turn.
@@ -112,6 +141,49 @@ impl Screen {
         Ok(())
     }
 
+    /// Says that a request to the model failed and is sent again.
+    pub(super) fn retry(&self, planned: &PlannedRetry<'_>) {
+        let what = match planned.error.kind {
+            ChatErrorKind::Overloaded => {
+                "the provider limits the rate of requests or is overloaded"
+            }
+            ChatErrorKind::Connection => "the provider cannot be reached",
+            _ => "the provider failed",
+        };
+        let _ = self.end_line();
+        print::note(&format!(
+            "{what}; retry {} of {} in {}",
+            planned.number,
+            planned.retries_max,
+            print::time(planned.pause)
+        ));
+    }
+
+    /// Says that the model has to answer without tools.
+    pub(super) fn limit(&self, reached: ReachedLimit) {
+        let why = match reached {
+            ReachedLimit::Iterations => "the limit of --max-iterations is reached",
+            ReachedLimit::FunctionCalls => "the limit of calls is reached",
+            ReachedLimit::Duration => "the time limit is reached",
+            ReachedLimit::ConsecutiveErrors => "too many rounds of calls failed in a row",
+            _ => "a limit is reached",
+        };
+        let _ = self.end_line();
+        print::note(&format!("{why}; the model has to answer without tools"));
+    }
+
+    /// Returns the number of results that can be shown.
+    pub(super) fn result_count(&self) -> usize {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).0.len()
+    }
+
+    /// Returns a call with its result; 1 is the last call.
+    pub(super) fn earlier_result(&self, back: usize) -> Option<String> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = results.0.len().checked_sub(back)?;
+        results.0.get(index).cloned()
+    }
+
     fn started(&self, call_id: &str, name: &str, arguments: &str) {
         self.state().shown.insert(call_id.to_owned());
         // Text of the model comes before its calls. A closed standard output is reported with the
@@ -144,6 +216,11 @@ impl Middleware<FunctionContext> for ShowCalls {
         let ended = next.run(context).await;
         let end = describe_outcome(&ended, context.result.as_ref());
         print::note(&format!("  {end}, {}", time(started.elapsed())));
+        let arguments = context.arguments.to_text();
+        let call = format!("{} {arguments}", context.tool.name);
+        let result = context.result.as_ref().map_or(end, |value| value.text().to_string());
+        let results = &self.0.results;
+        results.lock().unwrap_or_else(PoisonError::into_inner).push(&call, &result);
         if let Some(record) = &context.record {
             if record.is_dry_run && !record.files.is_empty() {
                 file_changes::show(record);

@@ -1,15 +1,18 @@
 //! One turn: from the user's prompt to the model's answer, including approvals.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cofferdam_agent::{
     Agent, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role, RunError,
     Session, TokenUsage,
 };
+use cofferdam_terminal::is_interactive;
 use cofferdam_tool::invoke::FileEffects;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
+use super::AgentFactory;
 use super::approve::{self, StandingApprovals};
 use super::interrupts::Interrupts;
 use super::screen::Screen;
@@ -21,6 +24,9 @@ use crate::{print, terminal};
 /// State of a conversation.
 pub(super) struct Conversation {
     pub(super) agent: Agent,
+    /// Name of the model, as `--model` takes it.
+    pub(super) model: String,
+    pub(super) agents: AgentFactory,
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
     pub(super) approved: StandingApprovals,
@@ -62,6 +68,7 @@ impl Conversation {
     /// Takes a turn and returns its outcome.
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();
+        let started = Instant::now();
         let end = self.runs(Message::user(text)).await;
         let usage = self.transcript.take_used();
         self.screen.end_turn()?;
@@ -80,7 +87,20 @@ impl Conversation {
             TurnEnd::Stopped => print::note("stopped"),
             TurnEnd::Failed(error) => print::note(&format!("error: {}", explained(error))),
         }
+        // Programs get the tokens from `--json`.
+        if is_interactive() && !self.is_json {
+            let tokens = usage.map(|usage| format!(", {}", tokens(&usage))).unwrap_or_default();
+            print::aside(&format!("{}{tokens}", print::time(started.elapsed())));
+        }
         Ok(end)
+    }
+
+    /// Continues the conversation with the model that `typed` names.
+    pub(super) fn change_model(&mut self, typed: &str) -> anyhow::Result<()> {
+        let model = self.agents.model(typed)?;
+        self.agent = self.agents.agent(&model)?;
+        self.model = model.to_string();
+        Ok(())
     }
 
     async fn runs(&mut self, message: Message) -> anyhow::Result<TurnEnd> {
@@ -172,11 +192,17 @@ impl Conversation {
     }
 }
 
+/// Returns token counts for the user.
+pub(super) fn tokens(usage: &TokenUsage) -> String {
+    let TokenUsage { total, input, output, .. } = usage;
+    format!("{total} tokens ({input} in, {output} out)")
+}
+
 /// Explains an answer that is incomplete or empty.
 fn note_end(response: &Response) {
     match &response.finish {
         Some(FinishReason::Length) => {
-            print::note("the answer was cut off at the most tokens that it may have");
+            print::note("the answer was cut off at the maximum number of tokens");
         }
         Some(FinishReason::ContentFilter) => {
             print::note("the provider withheld a part of the answer")

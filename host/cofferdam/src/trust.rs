@@ -1,0 +1,161 @@
+//! Trusted configurations: files that the operator has accepted once, and that commands then use
+//! without being told to.
+//!
+//! A configuration of an untrusted repository could load any plugin and grant it anything, so a
+//! file is trusted by its path and its content. An edit by another program ends the trust; an edit
+//! by this one keeps it. The list lies beside the remembered grants, where no plugin and no file
+//! tool may write.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cofferdam_files::read_named_ambient;
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::CONFIG_BYTES_MAX;
+use crate::config::edit::replace_private;
+use crate::error::Context as _;
+use crate::folder_lock::FolderLock;
+use crate::{Error, directories};
+
+/// Name of a configuration that commands look for.
+pub const CONFIG_FILE: &str = "cofferdam.toml";
+/// Name of the list in the user's state directory.
+const FILE: &str = "trusted.json";
+/// Maximum bytes of the list.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Configuration that was found in a directory or above it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundConfig {
+    /// Path of the file, without symbolic links.
+    pub path: PathBuf,
+    /// Trust in the file.
+    pub trust: Trust,
+}
+
+/// Trust in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// The operator trusts this content.
+    Trusted,
+    /// The operator has trusted an earlier content.
+    Changed,
+    /// The operator has not trusted the file.
+    Unknown,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrustFile {
+    /// SHA-256 of the trusted content, by path.
+    files: BTreeMap<PathBuf, String>,
+}
+
+/// Finds the configuration of `directory`: `cofferdam.toml` in it, or else in the nearest directory
+/// above it.
+///
+/// # Errors
+/// Returns an error if the list of trusted files cannot be read.
+pub fn find_ambient(directory: &Path) -> crate::Result<Option<FoundConfig>> {
+    let found = directory.ancestors().map(|above| above.join(CONFIG_FILE)).find(|it| it.is_file());
+    let Some(path) = found.and_then(|path| path.canonicalize().ok()) else { return Ok(None) };
+    let trust = match (read()?.files.get(&path), digest(&path)) {
+        (Some(trusted), Ok(digest)) if *trusted == digest => Trust::Trusted,
+        (Some(_), _) => Trust::Changed,
+        (None, _) => Trust::Unknown,
+    };
+    Ok(Some(FoundConfig { path, trust }))
+}
+
+/// Trusts the current content of a configuration. Returns its path without symbolic links.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, or the home directory is not known.
+pub fn trust_ambient(path: &Path) -> crate::Result<PathBuf> {
+    let path = resolve(path)?;
+    let digest = digest(&path)?;
+    change(|file| drop(file.files.insert(path.clone(), digest)))?;
+    Ok(path)
+}
+
+/// Ends the trust in a configuration. Returns whether it was trusted.
+///
+/// # Errors
+/// Returns an error if the list cannot be written.
+pub fn distrust_ambient(path: &Path) -> crate::Result<bool> {
+    // The file may have been deleted since.
+    let absolute = std::path::absolute(path).context("the working directory is not known")?;
+    let resolved = path.canonicalize().unwrap_or(absolute);
+    let mut was_trusted = false;
+    change(|file| was_trusted = file.files.remove(&resolved).is_some())?;
+    Ok(was_trusted)
+}
+
+/// Lists the trusted configurations.
+///
+/// # Errors
+/// Returns an error if the list cannot be read.
+pub fn list_ambient() -> crate::Result<Vec<FoundConfig>> {
+    let files = read()?.files.into_iter();
+    let entry = |(path, trusted): (PathBuf, String)| {
+        let is_same = digest(&path).is_ok_and(|digest| digest == trusted);
+        FoundConfig { path, trust: if is_same { Trust::Trusted } else { Trust::Changed } }
+    };
+    Ok(files.map(entry).collect())
+}
+
+/// Keeps the trust in a configuration that this program has edited: `before` is the content that it
+/// has read, and `after` the content that it has written.
+pub(crate) fn follow_edit(path: &Path, before: &str, after: &str) {
+    // Without a list, nothing is trusted. If it cannot be written, the operator is asked again.
+    let is_trusted = read().is_ok_and(|file| {
+        file.files.get(path).is_some_and(|trusted| *trusted == hash(before.as_bytes()))
+    });
+    if is_trusted {
+        let after = hash(after.as_bytes());
+        let _ = change(|file| drop(file.files.insert(path.to_owned(), after)));
+    }
+}
+
+fn resolve(path: &Path) -> crate::Result<PathBuf> {
+    path.canonicalize()
+        .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))
+}
+
+fn digest(path: &Path) -> crate::Result<String> {
+    let bytes = read_named_ambient(path, CONFIG_BYTES_MAX);
+    let bytes = bytes
+        .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))?;
+    Ok(hash(&bytes))
+}
+
+fn hash(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+fn read() -> crate::Result<TrustFile> {
+    let Ok(directory) = directories::state() else { return Ok(TrustFile::default()) };
+    let path = directory.join(FILE);
+    if !path.is_file() {
+        return Ok(TrustFile::default());
+    }
+    let unreadable = || format!("{} cannot be read", path.display());
+    let bytes = read_named_ambient(&path, BYTES_MAX).with_context(unreadable)?;
+    serde_json::from_slice(&bytes).with_context(unreadable)
+}
+
+fn change(change: impl FnOnce(&mut TrustFile)) -> crate::Result<()> {
+    let directory = directories::state()?;
+    let path = directory.join(FILE);
+    let unwritable = || format!("{} cannot be written", path.display());
+    directories::make_private(&directory).with_context(unwritable)?;
+    let _lock = FolderLock::take(&path)?;
+    let mut file = read()?;
+    change(&mut file);
+    let mut text = serde_json::to_vec_pretty(&file).with_context(unwritable)?;
+    text.push(b'\n');
+    replace_private(&path, &text).with_context(unwritable)
+}

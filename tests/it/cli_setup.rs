@@ -1,0 +1,194 @@
+//! Commands around the calls: starter configurations, trust, the cache, completions, manual pages,
+//! the version, and errors as JSON.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::Value;
+
+use crate::operator::Operator;
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs the binary in `folder`, with the user's directories in it.
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    command.env("HOME", folder.join("home")).current_dir(folder);
+    let output = command.args(arguments).output().unwrap();
+    Ran {
+        code: output.status.code().expect("the binary is not killed"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["text", "web"] {
+        std::fs::copy(guest(name), folder.path().join(format!("{name}.wasm"))).unwrap();
+    }
+    folder
+}
+
+const INIT: [&str; 6] = ["config", "init", "--plugin", "text.wasm", "--plugin", "web.wasm"];
+
+#[test]
+fn a_starter_configuration_leads_to_a_granted_tool() {
+    let folder = folder();
+    let ran = run(folder.path(), &INIT);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let text = std::fs::read_to_string(folder.path().join("cofferdam.toml")).unwrap();
+    assert!(text.contains("[plugins.web]\ncomponent = \"web.wasm\"\n"), "{text}");
+    assert!(text.contains("#   'http:GET https://*/'  to "), "{text}");
+    assert!(text.contains("cofferdam grant web --all-asked --config cofferdam.toml"), "{text}");
+    let list = run(folder.path(), &["list", "--config", "cofferdam.toml"]);
+    assert!(list.stdout.contains("word_count("), "{} {}", list.stdout, list.stderr);
+    let grant = ["grant", "web", "http:GET https://a.example/", "--config", "cofferdam.toml"];
+    assert_eq!(run(folder.path(), &grant).code, 0);
+    // A file is never overwritten.
+    let again = run(folder.path(), &INIT);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("cofferdam.toml exists"), "{}", again.stderr);
+    let twice = ["config", "init", "b.toml", "-p", "text.wasm", "-p", "text.wasm"];
+    assert!(run(folder.path(), &twice).stderr.contains("two plugins are called `text`"));
+}
+
+#[test]
+fn a_configuration_is_used_only_while_it_is_trusted() {
+    let folder = folder();
+    let call = ["call", "word_count", "text=a b"];
+    assert_eq!(run(folder.path(), &INIT).code, 0);
+    let ran = run(folder.path(), &call);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("cofferdam.toml is not trusted, and is not used"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(run(folder.path(), &["trust"]).code, 0);
+    // Below the directory too, and with an edit by the program itself.
+    let below = folder.path().join("below");
+    std::fs::create_dir(&below).unwrap();
+    assert_eq!(run(folder.path(), &["grant", "web", "http:GET https://a.example/"]).code, 0);
+    let home = folder.path().join("home");
+    let ran = Command::new(binary())
+        .env_clear()
+        .env("COFFERDAM_CACHE_DIR", shared_cache())
+        .env("HOME", &home)
+        .current_dir(&below)
+        .args(call)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let list = run(folder.path(), &["trust", "--list"]);
+    assert!(list.stdout.trim_end().ends_with("/cofferdam.toml"), "{}", list.stdout);
+    // An edit by another program ends the trust.
+    let path = folder.path().join("cofferdam.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}\n# more\n")).unwrap();
+    let ran = run(folder.path(), &call);
+    assert!(ran.stderr.contains("has changed since it was trusted"), "{}", ran.stderr);
+    assert!(run(folder.path(), &["trust", "--list"]).stdout.contains("(changed since)"));
+    assert_eq!(run(folder.path(), &["trust"]).code, 0);
+    assert_eq!(run(folder.path(), &call).code, 0);
+    assert_eq!(run(folder.path(), &["trust", "--revoke"]).code, 0);
+    assert_eq!(run(folder.path(), &call).code, 2);
+    // What the command names itself does not become more.
+    assert_eq!(run(folder.path(), &["trust"]).code, 0);
+    let ran = run(folder.path(), &["list", "--plugin", "text.wasm"]);
+    assert!(!ran.stdout.contains("fetch("), "{}", ran.stdout);
+}
+
+#[test]
+fn no_plugin_can_write_the_list_of_trusted_files() {
+    let folder = folder();
+    let state = folder.path().join("home/.local/state/cofferdam");
+    std::fs::create_dir_all(&state).unwrap();
+    let mount = format!("data={}", state.display());
+    let files = run(folder.path(), &["list", "--files", &mount]);
+    assert_eq!(files.code, 2, "{} {}", files.stdout, files.stderr);
+}
+
+#[test]
+fn the_cache_is_shown_and_emptied() {
+    let folder = folder();
+    let cached =
+        |arguments: &[&str]| run(folder.path(), &[arguments, &["--cache-dir", "cache"]].concat());
+    assert_eq!(cached(&["cache", "dir"]).stdout, "cache\n");
+    let empty = cached(&["cache", "clean"]);
+    assert!(empty.stderr.contains("removed 0 files"), "{}", empty.stderr);
+    assert!(!folder.path().join("cache").exists(), "cleaning creates nothing");
+    assert_eq!(cached(&["list", "--plugin", "text.wasm"]).code, 0);
+    let kept: Value = serde_json::from_str(&cached(&["cache", "prune", "--json"]).stdout).unwrap();
+    assert_eq!(kept["files"], 0, "{kept}");
+    assert!(kept["bytes_left"].as_u64().unwrap() > 10_000, "{kept}");
+    let cleaned: Value =
+        serde_json::from_str(&cached(&["cache", "clean", "--json"]).stdout).unwrap();
+    assert_eq!((&cleaned["bytes"], &cleaned["bytes_left"]), (&kept["bytes_left"], &0.into()));
+    assert_eq!(cached(&["list", "--plugin", "text.wasm"]).code, 0);
+    assert_eq!(cached(&["cache", "clean", "--no-cache"]).code, 2);
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    let folder = tempfile::tempdir().unwrap();
+    for (shell, part) in [("bash", "complete -F"), ("zsh", "#compdef"), ("fish", "complete -c")] {
+        let ran = run(folder.path(), &["completions", shell]);
+        assert!(ran.code == 0 && ran.stdout.contains(part), "{shell}: {}", ran.stderr);
+        assert!(ran.stdout.contains("word-size") || ran.stdout.contains("inspect"), "{shell}");
+    }
+    assert!(run(folder.path(), &["man"]).stdout.contains(".TH cofferdam 1"));
+    assert_eq!(run(folder.path(), &["man", "--dir", "pages"]).code, 0);
+    let page = std::fs::read_to_string(folder.path().join("pages/cofferdam-call.1")).unwrap();
+    assert!(page.contains("Call a tool and print its result"), "{page}");
+}
+
+#[test]
+fn the_version_names_wasmtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = run(folder.path(), &["--version"]).stdout;
+    assert!(
+        version.starts_with(&format!("cofferdam {} (", env!("CARGO_PKG_VERSION"))),
+        "{version}"
+    );
+    assert!(version.contains("wasmtime 48.0."), "{version}");
+}
+
+#[test]
+fn errors_before_a_call_are_json_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = |arguments: &[&str]| -> (i32, Value) {
+        let ran = run(folder.path(), arguments);
+        assert!(!ran.stderr.is_empty());
+        (ran.code, serde_json::from_str(&ran.stdout).expect(&ran.stdout))
+    };
+    let (code, missing) = error(&["call", "t", "--plugin", "missing.wasm", "--json"]);
+    assert_eq!((code, &missing["code"]), (4, &"unavailable".into()), "{missing}");
+    assert!(missing["message"].as_str().unwrap().contains("missing.wasm"), "{missing}");
+    let (code, flag) = error(&["list", "--no-such-flag", "--json"]);
+    assert_eq!((code, &flag["code"], &flag["outcome"]), (2, &"usage".into(), &"error".into()));
+    let (code, config) = error(&["list", "--config", "missing.toml", "--json"]);
+    assert_eq!((code, &config["code"]), (2, &"usage".into()), "{config}");
+}
+
+#[test]
+fn color_is_for_terminals() {
+    let folder = tempfile::tempdir().unwrap();
+    let unknown = ["call", "t", "--plugin", "missing.wasm"];
+    assert!(!run(folder.path(), &unknown).stderr.contains('\u{1b}'));
+    let always = run(folder.path(), &[&unknown[..], &["--color", "always"]].concat());
+    assert!(always.stderr.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m"), "{:?}", always.stderr);
+    let mut terminal =
+        Operator::runs(folder.path(), &[&unknown[..], &["--color", "never"]].concat());
+    terminal.sees("error: ");
+    let (code, screen) = terminal.ends();
+    assert_eq!(code, Some(4));
+    assert!(!screen.contains("\u{1b}[31m"), "{screen:?}");
+}
