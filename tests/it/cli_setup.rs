@@ -192,3 +192,73 @@ fn color_is_for_terminals() {
     assert_eq!(code, Some(4));
     assert!(!screen.contains("\u{1b}[31m"), "{screen:?}");
 }
+
+#[test]
+fn a_line_that_is_no_case_is_one_failure_and_the_others_run() {
+    let folder = folder();
+    let cases = [
+        r#"{"tool":"word_count","arguments":{"text":"a b"},"failed":true}"#,
+        "not json",
+        "// a comment",
+        r#"{"tool":"word_count","arguments":{"text":"a"},"failed":true,"result":1}"#,
+        r#"{"tool":"word_count","arguments":{},"invalid":"text"}"#,
+        r#"{"tool":"word_count","arguments":{},"mounts":{"data":"../x"},"failed":true}"#,
+    ];
+    std::fs::write(folder.path().join("cases.jsonl"), cases.join("\n")).unwrap();
+    let ran = run(folder.path(), &["test", "text.wasm"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    for line in
+        ["FAILED line 2\n       not a case: ", "FAILED line 4\n", "ok     word_count (line 5)"]
+    {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    assert!(ran.stdout.contains("FAILED word_count (line 6)\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("1 passed, 4 failed\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_demo_shows_a_result_a_grant_a_crash_and_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["demo"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout.lines().next(), Some("6"), "{}", ran.stdout);
+    assert!(ran.stdout.contains(r###"["# Plan","## Today"]"###), "{}", ran.stdout);
+    for part in [
+        "$ cofferdam call count_words text='to be or not to be' --plugin tour.wasm\n",
+        "not granted: to read ",
+        "to grant it: --mount notes=DIR:ro\n",
+        "Trap.Unreachable",
+        "the limit is 1.0 s; raise it with --timeout 2s\n",
+        "exit code 3\n",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_plugin_of_the_demo_is_the_sample() {
+    let here = cofferdam_tests::root().join("host/cli/src/commands/demo/tour.wasm");
+    let inspect = |component: &Path| {
+        let path = component.display().to_string();
+        let report = run(&cofferdam_tests::root(), &["inspect", &path, "--json"]);
+        let mut report: Value = serde_json::from_str(&report.stdout).expect(&report.stderr);
+        // The sample is built with other paths in its panics.
+        for key in ["digest", "component_bytes"] {
+            report[key].take();
+        }
+        report
+    };
+    assert_eq!(inspect(&here), inspect(&guest("tour")), "run `cargo xtask tour`");
+}
+
+#[test]
+fn a_bar_is_drawn_on_a_terminal_and_progress_is_lines_in_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = guest("served").display().to_string();
+    let call = ["call", "count", "steps:=4", "pause_ms:=120", "--plugin", &plugin];
+    let piped = run(folder.path(), &call);
+    assert!(piped.stderr.contains(" of 4: step "), "{} {}", piped.stdout, piped.stderr);
+    let terminal = [("TERM", "xterm")];
+    let (_, screen) = Operator::runs_with(folder.path(), &call, &terminal).ends();
+    assert!(screen.contains(" %  "), "{screen:?}");
+}

@@ -128,6 +128,19 @@ fn manifest(folder: &Path) {
 }
 
 #[test]
+fn a_failed_call_names_what_its_plugin_was_not_granted() {
+    let folder = Folder::with("tour");
+    let mut pipe = folder.serve(&[]);
+    let failed = pipe.call("headings", json!({ "file": "/notes/plan.md" }));
+    let said = failed["result"]["content"][1]["text"].as_str().unwrap_or_default();
+    assert!(said.starts_with("Not granted: files:notes=read-only."), "{failed}");
+    assert!(said.contains("--mount notes=DIR:ro"), "{failed}");
+    // Nothing is said about a call that succeeds.
+    let counted = pipe.call("count_words", json!({ "text": "a b" }));
+    assert_eq!(counted["result"]["content"].as_array().unwrap().len(), 1, "{counted}");
+}
+
+#[test]
 fn a_person_is_asked_once_for_what_a_plugin_lacks() {
     for (choice, is_accepted) in [("once", true), ("no", false)] {
         let folder = Folder::with("text");

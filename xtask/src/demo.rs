@@ -24,6 +24,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     );
     // Builds less than the tests, which need benchmarks, examples and features of other packages.
     cargo(&["build", "--package", "cofferdam-cli"])?;
+    cofferdam(&["demo"])?;
     guests::build_samples()?;
 
     section("an untrusted component: which permissions does it ask for?");

@@ -71,6 +71,28 @@ pub(crate) fn build_samples() -> anyhow::Result<()> {
     WORKSPACES.iter().filter(|workspace| workspace.folder == SAMPLES).try_for_each(Workspace::build)
 }
 
+/// Component that `cofferdam demo` calls, and the sample tool that it is built from.
+const TOUR: &str = "host/cli/src/commands/demo/tour.wasm";
+
+/// Builds the component of `cofferdam demo`. It holds no paths of this machine.
+pub(crate) fn build_tour() -> anyhow::Result<()> {
+    add_target()?;
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
+    let here = text(&root())?.to_owned();
+    let mut flags = format!("--remap-path-prefix={here}=. --remap-path-prefix={home}=cargo");
+    // Folders of registries are named after their hosts.
+    for registry in fs::read_dir(Path::new(&home).join("registry/src")).into_iter().flatten() {
+        flags.push_str(&format!(" --remap-path-prefix={}=cargo", registry?.path().display()));
+    }
+    let target = root().join("target/tour");
+    command("cargo", &["build", "--release", "--package", "tour", "--target", TARGET, "--lib"])
+        .env("CARGO_TARGET_DIR", text(&target)?)
+        .env("RUSTFLAGS", &flags)
+        .run(&root().join(SAMPLES))?;
+    copy_if_changed(&target.join(TARGET).join("release/tour.wasm"), &root().join(TOUR))
+}
+
 /// Checks all guests with clippy. Uses the release profile, like the build, so that procedural
 /// macros are compiled only once.
 pub(crate) fn lint() -> anyhow::Result<()> {

@@ -49,6 +49,8 @@ enum Command {
     /// Build the sample tools, the conformance plugins and the test programs, including those in
     /// other languages whose toolchains are installed
     Guests,
+    /// Build the component of `cofferdam demo` into host/cli
+    Tour,
     /// Install an S3 server into target/s3 and run the tests of bucket stores against it
     S3 {
         /// Only start the server and print its address
@@ -96,6 +98,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             build()?;
             projects::build()
         }
+        Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => {
             guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))

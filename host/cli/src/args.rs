@@ -55,7 +55,7 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// Directory for compiled plugins [default: in the user's cache directory]
     #[arg(long, global = true, value_name = "DIR", env = "COFFERDAM_CACHE_DIR")]
@@ -73,6 +73,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Call a few tools of a built-in plugin and show how the sandbox treats them
+    Demo,
     /// Call a tool and print its result
     #[command(after_help = "\
 Examples:

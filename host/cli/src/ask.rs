@@ -5,14 +5,47 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::progress;
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line, read_line_blocking};
 
 /// True after `--no-input`.
 static NO_INPUT: AtomicBool = AtomicBool::new(false);
 
+/// True if nothing is asked even at a terminal.
+static IS_UNATTENDED: AtomicBool = AtomicBool::new(false);
+/// True while a question is on the screen.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
+
+/// Removes the progress bar while a question is on the screen.
+struct OnScreen;
+
+impl OnScreen {
+    fn begin() -> Self {
+        IS_ASKING.store(true, Ordering::Relaxed);
+        progress::clear();
+        Self
+    }
+}
+
+impl Drop for OnScreen {
+    fn drop(&mut self) {
+        IS_ASKING.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether a question is on the screen.
+pub(crate) fn is_asking() -> bool {
+    IS_ASKING.load(Ordering::Relaxed)
+}
+
 /// Disables all further questions.
 pub(crate) fn refuse_all() {
     NO_INPUT.store(true, Ordering::Relaxed);
+}
+
+/// Behaves as without a terminal from now on: nothing is asked.
+pub(crate) fn be_unattended() {
+    IS_UNATTENDED.store(true, Ordering::Relaxed);
 }
 
 /// Returns whether `--no-input` was given.
@@ -22,7 +55,7 @@ pub(crate) fn is_refused() -> bool {
 
 /// Returns whether an operator is at the terminal and may be asked.
 pub(crate) fn is_possible() -> bool {
-    !is_refused() && is_interactive()
+    !is_refused() && !IS_UNATTENDED.load(Ordering::Relaxed) && is_interactive()
 }
 
 /// Returns the reason why nothing can be asked, for messages.
@@ -72,6 +105,7 @@ fn ask(question: &str, kind: InputKind) -> String {
     if !is_possible() {
         return String::new();
     }
+    let _screen = OnScreen::begin();
     answer(read_line_blocking(question, kind))
 }
 
@@ -79,6 +113,7 @@ async fn ask_later(question: &str, kind: InputKind) -> String {
     if !is_possible() {
         return String::new();
     }
+    let _screen = OnScreen::begin();
     answer(read_line(question, kind).await)
 }
 

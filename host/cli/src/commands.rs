@@ -9,6 +9,7 @@ pub(crate) mod chat;
 mod check;
 mod config;
 mod config_init;
+mod demo;
 mod dev;
 mod embed;
 mod generate;
@@ -52,6 +53,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dev(args) => dev::run(global, *args).await,
         Command::Embed(args) => embed::run(&args),
         Command::Skills(command) => skills::run(global, command).await,
+        Command::Demo => demo::run(global).await,
         Command::Config(ConfigCommand::Init(args)) => config_init::run(global, &args).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Trust(args) => trust::run(&args),

@@ -9,13 +9,13 @@ use cofferdam::engine::Engine;
 use cofferdam::{
     Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer,
     OfferedPermission, Operator, PluginFile, Prompter, Purpose, Selection, StoreLocation,
-    StoreMount,
+    StoreMount, Work,
 };
 use cofferdam_tool::Permission;
 
 use crate::args::{Global, PermissionArgs, PluginArgs};
 use crate::exit::{ConsentError, UsageError};
-use crate::{ask, print};
+use crate::{ask, print, progress};
 
 /// Maximum length of arguments that are shown to the operator, in characters.
 const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
@@ -63,6 +63,16 @@ impl Prompter for Terminal {
 impl Observer for Terminal {
     fn note(&self, message: &str) {
         print::note(message);
+    }
+
+    fn progress(&self, work: Option<&Work>) {
+        match work {
+            Some(Work { label, done, total }) => {
+                let share = (*total > 1).then(|| f64::from(*done) / f64::from(*total));
+                progress::show(label, share);
+            }
+            None => progress::clear(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod host;
 mod lines;
 mod memory;
 mod print;
+mod progress;
 mod rebuild;
 mod terminal;
 

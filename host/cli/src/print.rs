@@ -16,6 +16,7 @@ pub(crate) use cofferdam_terminal::printable;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::progress;
 
 /// Prints a result and a line feed on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
@@ -34,9 +35,13 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
 }
 
 fn write_all(bytes: &[u8], end: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(bytes).and_then(|()| stdout.write_all(end.as_bytes()));
-    match written.and_then(|()| stdout.flush()) {
+    let written = progress::write_above(|| {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.write_all(end.as_bytes())?;
+        stdout.flush()
+    });
+    match written {
         // The reader, such as `head`, has closed the pipe and needs no more output.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
@@ -137,9 +142,8 @@ fn painted(text: &str, style: Style) -> String {
 
 /// Writes a line to standard error. The caller has escaped untrusted text.
 fn write_note(text: &str) {
-    let mut stderr = std::io::stderr().lock();
     // If standard error is closed, there is no other place to report that.
-    let _ = writeln!(stderr, "{text}");
+    let _ = progress::write_above(|| writeln!(std::io::stderr().lock(), "{text}"));
 }
 
 /// Returns `first`, followed by the lines of `text` with a mark before each, so that text of a tool

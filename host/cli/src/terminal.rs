@@ -13,7 +13,7 @@ use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
 use crate::commands::chat::short;
-use crate::{ask, print};
+use crate::{ask, print, progress};
 use cofferdam_terminal::InputKind;
 
 /// Maximum number of times that a form is asked while its answers are invalid.
@@ -46,9 +46,13 @@ pub(crate) fn progress() -> Arc<dyn ProgressSink> {
 impl ProgressSink for Terminal {
     fn report(&self, _call_id: &str, progress: Progress) {
         let Progress { done, total, message } = progress;
+        let share = total.filter(|total| *total > 0.0).map(|total| done / total);
         let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
         let message = message.map(|message| format!(": {}", short(&message))).unwrap_or_default();
-        print::note(&format!("  {done}{total}{message}"));
+        let label = format!("{done}{total}{message}");
+        if !progress::show(&label, share) {
+            print::note(&format!("  {label}"));
+        }
     }
 }
 

@@ -537,7 +537,7 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
 
 /// Returns the flag that grants a permission to plugins of the command line, or `None` if there is
 /// none.
-fn flag(permission: &Permission) -> Option<String> {
+pub(crate) fn flag(permission: &Permission) -> Option<String> {
     Some(match permission {
         Permission::Files(name, access) => {
             let name = name.as_ref().map_or("NAME", MountName::as_str);

@@ -356,7 +356,7 @@ pub use self::engine_options::{CacheDirectory, EngineOptions};
 pub use self::error::{BoxError, Error, ErrorKind, Result};
 pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
-pub use self::operator::{Availability, Observer, Operator, Prompter};
+pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
 pub use self::selection::{
     FilesStore, OfferedPermission, PluginFile, Selection, StoreLocation, StoreMount,

@@ -2,7 +2,7 @@
 //! Results are reported in the order of the configuration if the caller wants that.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
@@ -15,7 +15,7 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::{Error, ErrorKind, Operator, consent, granting, remembered, text};
+use crate::{Error, ErrorKind, Operator, Work, consent, granting, remembered, text};
 
 /// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
@@ -219,8 +219,11 @@ impl Loader {
         operator: &Operator,
     ) -> crate::Result<Self> {
         let directory = std::env::current_dir().context("the working directory is not known")?;
-        let progress =
-            specs.iter().map(|spec| Arc::new(LoadProgress::new(&spec.options.name, operator)));
+        let counts = Arc::new(LoadCounts::new(specs.len()));
+        let progress = specs.iter().map(|spec| {
+            let counts = Arc::clone(&counts);
+            Arc::new(LoadProgress { counts, ..LoadProgress::new(&spec.options.name, operator) })
+        });
         let progress: Vec<_> = progress.collect();
         let requests = specs.iter().zip(&progress).map(|(spec, progress)| request(spec, progress));
         let mut batch = engine.load_all(&directory, requests.collect());
@@ -228,6 +231,7 @@ impl Loader {
         let mut plugins: Vec<_> =
             specs.iter().map(|spec| (spec.clone(), LoadState::Loading)).collect();
         while let Some((place, loaded)) = batch.next_cached() {
+            counts.add();
             if let Some((spec, plugin)) = plugins.get_mut(place) {
                 *plugin = checked(&mut consent, &batch, place, spec, loaded, true)?;
             }
@@ -275,6 +279,10 @@ impl Loader {
         loop {
             in_turn.next().into_iter().for_each(|progress| progress.tell());
             let Some((place, loaded)) = self.batch.next().await else { break };
+            if let Some(progress) = self.progress.get(place) {
+                progress.counts.add();
+                progress.operator.progress(None);
+            }
             let Some(spec) = self.specs.get(place) else { continue };
             let plugin = checked(consent, &self.batch, place, spec, loaded, false)?;
             is_complete &= !is_unavailable(&plugin);
@@ -360,6 +368,7 @@ pub async fn load_one(
     let component = Component::from_file_ambient(&path);
     let progress = LoadProgress::new(&options.name, operator);
     let loaded = engine.load(&component, options, &progress).await;
+    operator.progress(None);
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
 
@@ -377,9 +386,26 @@ pub async fn load_again(
     Ok(plugin)
 }
 
+/// Number of plugins that are loaded, of all of a command.
+struct LoadCounts {
+    done: AtomicU32,
+    total: u32,
+}
+
+impl LoadCounts {
+    fn new(total: usize) -> Self {
+        Self { done: AtomicU32::new(0), total: u32::try_from(total).unwrap_or(u32::MAX) }
+    }
+
+    fn add(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Notes the progress of a load to the operator.
 pub(crate) struct LoadProgress {
     name: PluginName,
+    counts: Arc<LoadCounts>,
     operator: Operator,
     has_compiled: AtomicBool,
     /// Notes that wait for the turn of this plugin; `None` once they need not wait.
@@ -389,7 +415,9 @@ pub(crate) struct LoadProgress {
 impl LoadProgress {
     pub(crate) fn new(name: &PluginName, operator: &Operator) -> Self {
         let (name, operator) = (name.clone(), operator.clone());
-        Self { name, operator, has_compiled: AtomicBool::new(false), waiting: Mutex::default() }
+        let counts = Arc::new(LoadCounts::new(1));
+        let has_compiled = AtomicBool::new(false);
+        Self { name, counts, operator, has_compiled, waiting: Mutex::default() }
     }
 
     /// Holds back notes until [`LoadProgress::tell`], so that they appear in order.
@@ -427,7 +455,13 @@ impl LoadObserver for LoadProgress {
         match event {
             LoadEvent::Compiling { component_bytes } if component_bytes > QUIET_BYTES_MAX => {
                 self.note(format!("compiling {name} ({}), once …", text::bytes(component_bytes)));
+                self.operator.progress(Some(&Work {
+                    label: format!("compiling {name}"),
+                    done: self.counts.done.load(Ordering::Relaxed),
+                    total: self.counts.total,
+                }));
             }
+            LoadEvent::Compiled { .. } => self.operator.progress(None),
             LoadEvent::CacheRejected => self.note(format!(
                 "warning: a cache entry of {name} was not written by this installation and is \
                  ignored"

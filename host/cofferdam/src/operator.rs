@@ -43,6 +43,20 @@ pub trait Observer: Send + Sync {
     /// Receives a note of one or more lines. It may contain names that a plugin or a server has
     /// chosen: escape control characters before showing it at a terminal.
     fn note(&self, message: &str);
+
+    /// Receives the state of work that takes a while, and `None` when it has ended. Must not block.
+    fn progress(&self, _work: Option<&Work>) {}
+}
+
+/// Work that takes a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    /// Description of the work. It may contain names that a plugin has chosen.
+    pub label: String,
+    /// Number of parts that are done.
+    pub done: u32,
+    /// Number of all parts.
+    pub total: u32,
 }
 
 /// Prompter and observer of a host. Clones share both.
@@ -77,6 +91,10 @@ impl Operator {
 
     pub(crate) fn note(&self, message: &str) {
         self.observer.note(message);
+    }
+
+    pub(crate) fn progress(&self, work: Option<&Work>) {
+        self.observer.progress(work);
     }
 
     pub(crate) fn is_available(&self) -> bool {

@@ -10,7 +10,7 @@ use cofferdam_tool::{CallContext, Completion, Content, Outcome, Output, RefusedC
 use crate::args::{CallArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::host;
-use crate::{arguments, commands, explain, file_changes, print, terminal};
+use crate::{arguments, commands, explain, file_changes, print, progress, terminal};
 use cofferdam::json;
 use cofferdam::{Host, Purpose};
 
@@ -41,7 +41,9 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
         ..CallContext::new("cli")
     };
     let context = terminal::attended(context);
-    match tools.toolset().call(&args.tool, arguments.as_deref(), &context).await {
+    let called = tools.toolset().call(&args.tool, arguments.as_deref(), &context).await;
+    progress::clear();
+    match called {
         Ok(completion) => show(&args, &completion, &tools),
         Err(refused) => {
             let exit = show_refusal(&args, &refused, &tools)?;

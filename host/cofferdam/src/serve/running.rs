@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ServeOptions, ServedState};
 use crate::Operator;
+use crate::consent;
 use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
 use crate::servers::{self, ChangeSignal};
@@ -241,10 +242,13 @@ impl Grantor for RunningService {
                  --config {}",
                 config.to_string_lossy()
             ),
-            None => format!(
-                "Whoever runs the server can grant it, in a configuration with \
-                 [plugins.{source}.grants]"
-            ),
+            None => match consent::flag(&permission) {
+                Some(flag) => format!("Whoever runs the server can grant it with {flag}"),
+                None => format!(
+                    "Whoever runs the server can grant it in a configuration, with \
+                     [plugins.{source}.grants]"
+                ),
+            },
         })
     }
 }

@@ -16,7 +16,7 @@ use cofferdam_agent::{
 };
 use cofferdam_tool::Toolset;
 
-use crate::{explain, file_changes, print};
+use crate::{explain, file_changes, print, progress};
 
 /// Maximum number of characters that are shown of a call's arguments and result.
 const SHOWN_CHARS_MAX: usize = 160;
@@ -214,6 +214,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
         let started = Instant::now();
         let ended = next.run(context).await;
+        progress::clear();
         let end = describe_outcome(&ended, context.result.as_ref());
         print::note(&format!("  {end}, {}", time(started.elapsed())));
         let arguments = context.arguments.to_text();
