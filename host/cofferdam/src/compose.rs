@@ -320,6 +320,9 @@ pub(crate) fn check_mounts_are_asked_for(
     selection: &Selection,
     loaded: &[(PluginSpec, Arc<Plugin>)],
 ) -> crate::Result<()> {
+    if selection.mounts.is_empty() {
+        return Ok(());
+    }
     let plugins: Vec<_> = loaded
         .iter()
         .filter(|(spec, _)| spec.config.is_none())

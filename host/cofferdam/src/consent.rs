@@ -13,6 +13,7 @@ use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::config::edit::{ConfigEditor, NewGrant};
 use crate::error::Context as _;
+use crate::flags;
 use crate::folder_lock::FolderLock;
 use crate::granting::Values;
 use crate::pins::{PinComparison, Pins};
@@ -525,38 +526,12 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
                 config.display()
             )
         }
-        None => match flag(&permission) {
-            Some(flag) => format!("to grant it: {flag}"),
+        None => match flags::permission(&permission, None) {
+            Some(flag) => format!("to grant it: {}", flags::typed(flag)),
             None => format!(
                 "to grant it, use a configuration with [plugins.{plugin}.grants]; see `cofferdam \
                  grant --help`"
             ),
         },
-    })
-}
-
-/// Returns the flag that grants a permission to plugins of the command line, or `None` if there is
-/// none.
-pub(crate) fn flag(permission: &Permission) -> Option<String> {
-    Some(match permission {
-        Permission::Files(name, access) => {
-            let name = name.as_ref().map_or("NAME", MountName::as_str);
-            let access = match access {
-                FileAccess::ReadOnly => ":ro",
-                FileAccess::CreateOnly => ":create",
-                FileAccess::ReadWrite => "",
-            };
-            format!("--mount {name}=DIR{access}")
-        }
-        Permission::Config(_) => return None,
-        Permission::Http(rule) => format!("--allow-http '{rule}'"),
-        Permission::Env(name) => format!("--allow-env {name}"),
-        Permission::Secret(name) => format!("--secret {name}"),
-        Permission::Limit(key, number) => format!("--limit {key}={number}"),
-        Permission::Socket(_)
-        | Permission::Clock(_)
-        | Permission::Random
-        | Permission::Tool(_)
-        | Permission::Ask(_) => format!("--allow '{permission}'"),
     })
 }

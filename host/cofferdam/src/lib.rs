@@ -292,6 +292,7 @@ mod engine_options;
 mod error;
 pub mod file_tools;
 mod first_build;
+mod flags;
 pub mod folder_lock;
 pub mod granting;
 mod host;

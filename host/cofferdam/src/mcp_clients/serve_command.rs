@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use cofferdam_tool::{FileAccess, Permission};
-
 use crate::compose::HostPlan;
 use crate::config::{ConfigFile, OfferedGrants, SecretSource, ValueSource};
 use crate::error::Context as _;
 use crate::granting::Values;
-use crate::{CacheDirectory, Error, OfferedPermission, Result, Selection, StoreLocation};
+use crate::{CacheDirectory, Error, Result, Selection, StoreLocation, flags};
 
 /// Arguments of `cofferdam serve` that offer the plugins of a selection from any working directory.
 #[derive(Debug, Clone)]
@@ -37,11 +35,11 @@ impl ServeCommand {
         }
         for mount in &selection.mounts {
             let location = absolute_location(&mount.location)?;
-            line.flag("--mount", store_argument(Some(&mount.name), &location, mount.access));
+            line.flag("--mount", flags::store(Some(&mount.name), &location, mount.access));
         }
         if let Some(files) = &selection.files {
             let location = absolute_location(&files.location)?;
-            line.flag("--files", store_argument(files.name.as_deref(), &location, files.access));
+            line.flag("--files", flags::store(files.name.as_deref(), &location, files.access));
         }
         line.limits(selection);
         match cache {
@@ -92,8 +90,11 @@ impl CommandLine {
     /// Adds the permissions and limits of the selection.
     pub(super) fn limits(&mut self, selection: &Selection) {
         for offered in &selection.permissions {
-            let (flag, value) = permission_flag(offered);
-            self.flag(flag, value);
+            if let Some((flag, value)) =
+                flags::permission(&offered.permission, offered.value.as_ref())
+            {
+                self.flag(flag, value);
+            }
         }
         if let Some(timeout) = selection.timeout {
             self.flag("--timeout", format!("{}ms", timeout.as_millis()));
@@ -102,34 +103,6 @@ impl CommandLine {
             self.flag("--memory", (bytes >> 20).to_string());
         }
     }
-}
-
-/// Returns the flag of a permission and its value.
-fn permission_flag(offered: &OfferedPermission) -> (&'static str, String) {
-    match &offered.permission {
-        Permission::Http(rule) => ("--allow-http", rule.to_string()),
-        Permission::Env(name) => match &offered.value {
-            Some(ValueSource::Literal(value)) => ("--allow-env", format!("{name}={value}")),
-            _ => ("--allow-env", name.clone()),
-        },
-        Permission::Secret(name) => match &offered.value {
-            Some(ValueSource::Env(variable)) => ("--secret", format!("{name}={variable}")),
-            _ => ("--secret", name.clone()),
-        },
-        Permission::Limit(key, number) => ("--limit", format!("{key}={number}")),
-        other => ("--allow", other.to_string()),
-    }
-}
-
-/// Returns a store in the syntax of `--mount` and `--files`.
-pub(super) fn store_argument(name: Option<&str>, location: &str, access: FileAccess) -> String {
-    let name = name.map(|name| format!("{name}=")).unwrap_or_default();
-    let access = match access {
-        FileAccess::ReadOnly => ":ro",
-        FileAccess::CreateOnly => ":create",
-        FileAccess::ReadWrite => "",
-    };
-    format!("{name}{location}{access}")
 }
 
 /// Returns a location in command-line syntax that is valid in every working directory.
@@ -182,21 +155,4 @@ pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
         }
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stores_are_written_as_they_are_typed() {
-        let location = |typed| absolute_location(&StoreLocation::parse(typed)).unwrap();
-        assert_eq!(store_argument(Some("x"), &location("/a"), FileAccess::ReadOnly), "x=/a:ro");
-        assert_eq!(store_argument(None, &location("memory"), FileAccess::ReadWrite), "memory");
-        assert_eq!(
-            store_argument(None, &location("s3://b/p"), FileAccess::CreateOnly),
-            "s3://b/p:create"
-        );
-        assert!(Path::new(&location("a")).is_absolute());
-    }
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ServeOptions, ServedState};
 use crate::Operator;
-use crate::consent;
+use crate::flags;
 use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
 use crate::servers::{self, ChangeSignal};
@@ -242,8 +242,10 @@ impl Grantor for RunningService {
                  --config {}",
                 config.to_string_lossy()
             ),
-            None => match consent::flag(&permission) {
-                Some(flag) => format!("Whoever runs the server can grant it with {flag}"),
+            None => match flags::permission(&permission, None) {
+                Some(flag) => {
+                    format!("Whoever runs the server can grant it with {}", flags::typed(flag))
+                }
                 None => format!(
                     "Whoever runs the server can grant it in a configuration, with \
                      [plugins.{source}.grants]"

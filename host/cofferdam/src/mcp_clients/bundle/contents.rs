@@ -12,12 +12,11 @@ use cofferdam_files::read_named_ambient;
 use cofferdam_tool::FileAccess;
 use toml_edit::DocumentMut;
 
-use super::super::serve_command::{
-    CommandLine, absolute_location, environment_variables, store_argument,
-};
+use super::super::serve_command::{CommandLine, absolute_location, environment_variables};
 use super::manifest::placeholder;
 use crate::config::{ConfigFile, SecretSource};
 use crate::error::Context as _;
+use crate::flags;
 use crate::pins::Pins;
 use crate::{Error, OfferedPermission, Result, Selection, StoreLocation};
 
@@ -85,12 +84,12 @@ impl BundleContents {
         for mount in &selection.mounts {
             let location =
                 packed_location(&mount.name, &mount.location, mount.access, &mut directories)?;
-            line.flag("--mount", store_argument(Some(&mount.name), &location, mount.access));
+            line.flag("--mount", flags::store(Some(&mount.name), &location, mount.access));
         }
         if let Some(store) = &selection.files {
             let name = store.name.as_deref().unwrap_or("workspace");
             let location = packed_location(name, &store.location, store.access, &mut directories)?;
-            line.flag("--files", store_argument(Some(name), &location, store.access));
+            line.flag("--files", flags::store(Some(name), &location, store.access));
         }
         line.limits(selection);
         let variables = selection.permissions.iter().filter_map(OfferedPermission::variable);
