@@ -371,6 +371,18 @@ fn a_script_shows_what_a_model_sees() {
 }
 
 #[test]
+fn the_script_of_the_first_demo_works() {
+    let script = root().join("sample-tools/demo/tour.jsonl").display().to_string();
+    let docs = format!("notes={}:ro", root().join("docs").display());
+    let plugin = plugin("tour");
+    let ran = run(&["play", &script, "--json", "--plugin", &plugin, "--mount", &docs]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let errors = ran.stdout.lines().filter(|line| line.contains(r#""is_error":true"#));
+    assert_eq!(errors.count(), 3, "invalid arguments, a trap, a reported failure:\n{}", ran.stdout);
+    assert!(ran.stdout.contains("Architecture"), "{}", ran.stdout);
+}
+
+#[test]
 fn the_demos_script_works() {
     let script = root().join("sample-tools/demo/script.jsonl").display().to_string();
     let docs = format!("docs={}:ro", root().join("docs").display());

@@ -5,19 +5,22 @@ use anyhow::Context;
 use crate::run::{cargo, command, root, section};
 use crate::{guests, projects};
 
-/// Plugins that the script uses.
+/// Script that uses the plugin inside of the host, and one that uses sample tools.
+const SCRIPT: &str = "sample-tools/demo/tour.jsonl";
+const SAMPLES_SCRIPT: &str = "sample-tools/demo/script.jsonl";
+const PLUGIN: &str = "host/cli/src/commands/demo/tour.wasm";
+/// Plugins of the second script.
 const PLUGINS: [&str; 4] = ["text", "csv", "markdown", "crash"];
-const SCRIPT: &str = "sample-tools/demo/script.jsonl";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Also show the sample tools in Python, JavaScript, TypeScript, Go, C and C++, if their
-    /// toolchains are installed
+    /// Also build and show the sample tools in Rust, and those in Python, JavaScript, TypeScript,
+    /// Go, C and C++ whose toolchains are installed
     #[arg(long)]
     all: bool,
 }
 
-/// Builds the host and the plugins, and plays the script.
+/// Builds the host and shows how tools run in it.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     section(
         "compiling the host, which contains a compiler; this takes some minutes the first time",
@@ -25,18 +28,34 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     // Builds less than the tests, which need benchmarks, examples and features of other packages.
     cargo(&["build", "--package", "cofferdam-cli"])?;
     cofferdam(&["demo"])?;
-    guests::build_samples()?;
 
     section("an untrusted component: which permissions does it ask for?");
-    cofferdam(&["inspect", "target/plugins/markdown.wasm"])?;
+    cofferdam(&["inspect", PLUGIN])?;
+
+    section("a scripted model works on files of this repository, mounted read-only as /notes");
+    cofferdam(&["play", SCRIPT, "--plugin", PLUGIN, "--mount", "notes=docs:ro"])?;
+
+    if options.all {
+        guests::build_samples()?;
+        samples()?;
+        projects::build()?;
+        in_other_languages()?;
+    }
 
     section(
-        "a scripted model works on files of this repository, mounted read-only as /docs and /data",
+        "done: one tool trapped on purpose, the model saw an error that it can act on, and the other tools went on; \
+         `cargo xtask demo --all` shows more tools, in other languages too",
     );
+    Ok(())
+}
+
+/// Plays the script of the sample tools in Rust.
+fn samples() -> anyhow::Result<()> {
+    section("a scripted model uses the sample tools in Rust, with the stores /docs and /data");
     let plugin_paths = PLUGINS.map(|name| format!("target/plugins/{name}.wasm"));
     let mut play = vec![
         "play",
-        SCRIPT,
+        SAMPLES_SCRIPT,
         "--mount",
         "docs=docs:ro",
         "--mount",
@@ -45,18 +64,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for path in &plugin_paths {
         play.extend(["--plugin", path]);
     }
-    cofferdam(&play)?;
-
-    if options.all {
-        projects::build()?;
-        in_other_languages()?;
-    }
-
-    section(
-        "done: one tool trapped on purpose, the model saw an error that it can act on, and the other tools went on; \
-         `cargo xtask demo --all` shows tools in other languages",
-    );
-    Ok(())
+    cofferdam(&play)
 }
 
 /// Call of a sample tool: plugin, tool, arguments, and the directory that it sees as `/data`.

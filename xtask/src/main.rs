@@ -2,6 +2,7 @@
 //! repository and rustup.
 
 mod bench;
+mod book;
 mod count;
 mod demo;
 mod deny;
@@ -33,15 +34,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build the host and the sample tools, and play a script that uses them on this repository
+    /// Build the host, and show how tools run in it, on files of this repository
     Demo(demo::Options),
     /// Build everything that the tests need and run all tests
     Test,
     /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS sets another
     /// directory of rows
     Conformance,
-    /// Check format, clippy with warnings denied, documentation and dependencies
+    /// Check format, clippy with warnings denied, documentation, the book and dependencies
     Lint,
+    /// Build the documentation as a book; installs mdBook into target/tools
+    Book,
     /// Check licences, bans, sources and known vulnerabilities of the dependencies
     Deny,
     /// Run what CI runs: lint, then test
@@ -89,6 +92,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test => test(),
         Command::Conformance => conformance(),
         Command::Lint => lint(),
+        Command::Book => book::build(),
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
         Command::Guests => {
@@ -183,5 +187,6 @@ fn lint() -> anyhow::Result<()> {
     )
     .env("RUSTDOCFLAGS", "--deny warnings")
     .run(&root())?;
+    book::build()?;
     deny::run()
 }
