@@ -48,6 +48,17 @@ fn write_all(bytes: &[u8], end: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Returns whether standard output is a terminal with color.
+pub(crate) fn has_styled_output() -> bool {
+    let stdout = std::io::stdout();
+    stdout.is_terminal() && AutoStream::choice(&stdout) != ColorChoice::Never
+}
+
+/// Prints a part of a text that was escaped and then styled.
+pub(crate) fn more_styled(text: &str) -> anyhow::Result<()> {
+    write_all(text.as_bytes(), "")
+}
+
 /// Prints bytes on standard output that no guest, model or peer has written.
 pub(crate) fn bytes_as_they_are(bytes: &[u8]) -> anyhow::Result<()> {
     write_all(bytes, "")

@@ -1,9 +1,9 @@
 //! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and
 //! limits.
 //!
-//! The file is read only if it is named explicitly, because a configuration in the working
-//! directory could come from an untrusted repository. Paths in it are relative to the file.
-//! `docs/configuration.md` describes every key.
+//! The file is read only if it is named explicitly or trusted ([`trust`](crate::trust)), because a
+//! configuration in the working directory could come from an untrusted repository. Paths in it are
+//! relative to the file. `docs/configuration.md` describes every key.
 
 pub mod edit;
 mod files;

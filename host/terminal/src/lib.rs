@@ -13,6 +13,7 @@
 
 mod editor;
 mod keys;
+mod markdown;
 mod printable;
 mod reading;
 
@@ -27,6 +28,7 @@ use rustix::termios::{
 };
 use tokio::sync::oneshot;
 
+pub use self::markdown::MarkdownStyler;
 pub use self::printable::printable;
 use self::reading::{LineReader, ReaderStep};
 

@@ -116,6 +116,18 @@ fn results_the_model_and_the_time_can_be_looked_at() {
 }
 
 #[test]
+fn markdown_is_styled_where_color_is_wanted() {
+    let scene = Scene::new(&[says("Use **care** and `rm`.")]);
+    let model = format!("script:{}", scene.path("model.jsonl").display());
+    let chat = ["chat", "Hi.", "--model", &model];
+    let (_, screen) = Operator::runs_with(scene.folder.path(), &chat, &[("TERM", "xterm")]).ends();
+    assert!(screen.contains("**\u{1b}[0m\u{1b}[1mcare**\u{1b}[0m"), "{screen:?}");
+    let env = [("TERM", "xterm"), ("NO_COLOR", "1")];
+    let (_, screen) = Operator::runs_with(scene.folder.path(), &chat, &env).ends();
+    assert!(screen.contains("Use **care** and `rm`."), "{screen:?}");
+}
+
+#[test]
 fn the_end_of_tools_by_errors_is_announced() {
     let bad = || calls("file_access_read_file", json!({}));
     let scene = Scene::new(&[bad(), bad(), bad(), says("I give up.")]);

@@ -14,6 +14,7 @@ use cofferdam_agent::{
     ChatErrorKind, Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next,
     ReachedLimit, Update,
 };
+use cofferdam_terminal::MarkdownStyler;
 use cofferdam_tool::Toolset;
 
 use crate::{explain, file_changes, print, progress};
@@ -28,6 +29,8 @@ const RESULT_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct Screen {
     /// True if the model's text is shown.
     shows_text: bool,
+    /// True if Markdown is styled.
+    is_styled: bool,
     /// All tools, to detect calls of unknown ones.
     toolset: Toolset,
     /// Notes about sources that may have an unknown tool.
@@ -42,6 +45,7 @@ pub(super) struct Screen {
 struct ScreenState {
     /// True if standard output is in the middle of a line.
     is_in_line: bool,
+    markdown: MarkdownStyler,
     /// Names of the tools that the model has called in this turn, by call id.
     called: HashMap<String, String>,
     /// Ids of calls that were shown.
@@ -69,6 +73,7 @@ impl Screen {
         let (toolset, possible_owners) = (tools.toolset().clone(), tools.possible_owners());
         Self {
             shows_text,
+            is_styled: print::has_styled_output(),
             toolset,
             possible_owners,
             config,
@@ -97,7 +102,12 @@ impl Screen {
 
     /// Ends the current line of the model's text, if there is one.
     pub(super) fn end_line(&self) -> anyhow::Result<()> {
-        if std::mem::take(&mut self.state().is_in_line) { print::more("\n") } else { Ok(()) }
+        let mut state = self.state();
+        let end = state.markdown.finish();
+        if !end.is_empty() {
+            print::more_styled(end)?;
+        }
+        if std::mem::take(&mut state.is_in_line) { print::more("\n") } else { Ok(()) }
     }
 
     /// Ends the output of the turn.
@@ -111,8 +121,13 @@ impl Screen {
         if !self.shows_text || text.is_empty() {
             return Ok(());
         }
-        self.state().is_in_line = !text.ends_with('\n');
-        print::more(text)
+        let mut state = self.state();
+        state.is_in_line = !text.ends_with('\n');
+        if !self.is_styled {
+            return print::more(text);
+        }
+        let text = state.markdown.push(&print::printable(text));
+        print::more_styled(&text)
     }
 
     fn note_call(&self, call: &FunctionCall) {
