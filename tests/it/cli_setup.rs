@@ -137,6 +137,16 @@ fn the_cache_is_shown_and_emptied() {
 }
 
 #[test]
+fn a_cache_that_cannot_be_used_names_the_flags() {
+    let folder = folder();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let list = ["list", "--plugin", "text.wasm", "--cache-dir", "file"];
+    let ran = run(folder.path(), &list);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--no-cache for none"), "{}", ran.stderr);
+}
+
+#[test]
 fn completions_and_manual_pages_are_generated() {
     let folder = tempfile::tempdir().unwrap();
     for (shell, part) in [("bash", "complete -F"), ("zsh", "#compdef"), ("fish", "complete -c")] {

@@ -141,6 +141,15 @@ fn a_failed_call_names_what_its_plugin_was_not_granted() {
 }
 
 #[test]
+fn a_store_that_no_plugin_asks_for_is_reported() {
+    let folder = Folder::with("tour");
+    let mut pipe = folder.serve(&["--mount", "note=.:ro"]);
+    let counted = pipe.call("count_words", json!({ "text": "a b" }));
+    assert_eq!(counted["result"]["isError"], false, "{counted}");
+    pipe.has_said("no plugin asks for the store `note`; they ask for `notes`");
+}
+
+#[test]
 fn a_person_is_asked_once_for_what_a_plugin_lacks() {
     for (choice, is_accepted) in [("once", true), ("no", false)] {
         let folder = Folder::with("text");

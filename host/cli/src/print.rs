@@ -12,6 +12,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 pub(crate) use cofferdam::text::{bytes, counted};
+use cofferdam_engine::cache::CacheError;
 pub(crate) use cofferdam_terminal::printable;
 use serde_json::json;
 
@@ -176,6 +177,9 @@ pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
 /// Prints an error and its causes in one line.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("error: {error:#}"));
+    if error.chain().any(|cause| cause.is::<CacheError>()) {
+        note("  pass --cache-dir DIR for another cache, or --no-cache for none");
+    }
 }
 
 /// Formats a duration with a unit.

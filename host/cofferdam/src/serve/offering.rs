@@ -194,6 +194,13 @@ impl ServedState {
         self.servers.clone()
     }
 
+    /// Returns an error for a mount of the command line that no plugin asks for.
+    pub(super) fn check_mounts(&self, selection: &crate::Selection) -> crate::Result<()> {
+        let loaded: Vec<_> =
+            self.ready().map(|(spec, plugin)| (spec.clone(), Arc::clone(plugin))).collect();
+        compose::check_mounts_are_asked_for(selection, &loaded)
+    }
+
     fn ready(&self) -> impl Iterator<Item = (&PluginSpec, &Arc<Plugin>)> {
         self.plugins.iter().filter_map(|(spec, plugin)| match plugin {
             LoadState::Ready(plugin) => Some((spec, plugin)),

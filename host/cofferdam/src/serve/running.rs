@@ -111,6 +111,10 @@ impl RunningService {
         if let Some(unavailable) = offering.nothing() {
             return Err(unavailable.clone().into_error());
         }
+        // A server goes on, because its plugins may be mended while it runs.
+        if let Err(error) = offering.check_mounts(&self.options.selection) {
+            self.operator.note(&format!("warning: {error:#}"));
+        }
         let changed = offering.changed_of(&started);
         drop(offering);
         // Not fatal: the component may be half written, and is watched from here on.
