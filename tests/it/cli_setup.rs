@@ -272,3 +272,68 @@ fn a_bar_is_drawn_on_a_terminal_and_progress_is_lines_in_a_pipe() {
     let (_, screen) = Operator::runs_with(folder.path(), &call, &terminal).ends();
     assert!(screen.contains(" %  "), "{screen:?}");
 }
+
+/// Returns the names below `Commands:` of a help page.
+fn subcommands(help: &str) -> Vec<String> {
+    let (_, commands) = help.split_once("\nCommands:\n").unwrap_or_default();
+    let lines = commands.lines().take_while(|line| line.starts_with("  "));
+    let names = lines.filter(|line| !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_help_page_is_plain_in_a_pipe_and_shown_on_a_narrow_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut waiting = vec![Vec::<String>::new()];
+    let mut pages = 0;
+    while let Some(command) = waiting.pop() {
+        let page: Vec<_> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let ran = run(folder.path(), &page);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{page:?}");
+        assert!(ran.stdout.contains("Usage: cofferdam"), "{page:?}: {}", ran.stdout);
+        assert!(!ran.stdout.contains('\u{1b}'), "{page:?}");
+        pages += 1;
+        for name in subcommands(&ran.stdout).into_iter().filter(|name| name != "help") {
+            waiting.push([command.as_slice(), &[name]].concat());
+        }
+    }
+    assert!(pages > 35, "{pages} pages");
+    let narrow = [("COLUMNS", "40"), ("TERM", "xterm")];
+    let (code, screen) = Operator::runs_with(folder.path(), &["call", "--help"], &narrow).ends();
+    assert_eq!(code, Some(0));
+    assert!(screen.contains("Usage:"), "{screen}");
+}
+
+#[test]
+fn unusual_environments_and_arguments_end_with_a_message() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let folder = folder();
+    let not_text = std::ffi::OsStr::from_bytes(b"caf\xe9.wasm");
+    std::fs::copy(guest("text"), folder.path().join(not_text)).unwrap();
+    let commands: [&[&std::ffi::OsStr]; 5] = [
+        &["list".as_ref(), "--plugin".as_ref(), "text.wasm".as_ref()],
+        &["trust".as_ref(), "--list".as_ref()],
+        &["cache".as_ref(), "dir".as_ref()],
+        &["chat".as_ref(), "--sessions".as_ref()],
+        &["inspect".as_ref(), not_text],
+    ];
+    for environment in [
+        // Nothing can be created in these, even by root.
+        &[("HOME", "/proc")][..],
+        &[("HOME", "/dev/null"), ("TERM", "dumb")],
+        &[("HOME", "/proc/none"), ("LANG", "C"), ("COLUMNS", "0")],
+    ] {
+        for command in commands {
+            let mut program = Command::new(binary());
+            program.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+            program.envs(environment.iter().copied()).current_dir(folder.path()).args(command);
+            let output = program.output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code().unwrap();
+            assert!(!stderr.contains("panicked"), "{command:?} {environment:?}: {stderr}");
+            assert!([0, 2, 4, 5].contains(&code), "{command:?} {environment:?}: {code} {stderr}");
+            assert!(code == 0 || stderr.contains("error: "), "{command:?}: {stderr}");
+        }
+    }
+}
