@@ -6,10 +6,10 @@ use std::process::{Command, Output, Stdio};
 use cofferdam_tests::{binary, guest, root, shared_cache};
 use serde_json::{Value, json};
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary in an empty environment, independent of the machine.
@@ -19,7 +19,7 @@ fn command() -> Command {
     command
 }
 
-fn ran(output: Output) -> Ran {
+pub(crate) fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code().expect("the binary is not killed"),
         stdout: String::from_utf8(output.stdout).unwrap(),

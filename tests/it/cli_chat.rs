@@ -433,11 +433,11 @@ fn what_is_wrong_with_the_choice_of_a_model_is_said() {
         (&["hi", "--model", "opnai:x"], "`opnai:x` names no provider"),
         (
             &["hi", "--model", "mine"],
-            "`mine` would be a model of a configuration, and none is named",
+            "there is no configuration that defines a model `mine`; name one with --config FILE",
         ),
         (&["hi", "--model", "openai:x"], "there is no key for openai: set OPENAI_API_KEY"),
         (&["hi", "--model", "anthropic:x"], "there is no key for anthropic: set ANTHROPIC_API_KEY"),
-        (&["hi", "--model", "script:none"], "the script none: "),
+        (&["hi", "--model", "script:none"], "the script none cannot be read: "),
         (
             &["hi", "--model", "script:bad.jsonl"],
             "bad.jsonl:2: not a reply of a scripted model: unknown field",

@@ -9,11 +9,7 @@ use std::process::{Command, Stdio};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+use crate::cli::{Ran, ran};
 
 /// Runs the binary in a folder that is also the home directory.
 fn run(folder: &Path, arguments: &[&str]) -> Ran {
@@ -24,13 +20,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
         .env("COFFERDAM_CACHE_DIR", shared_cache())
         .current_dir(folder)
         .stdin(Stdio::null());
-    let output = command.args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran {
-        code: output.status.code().unwrap(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    ran(command.args(arguments).output().unwrap())
 }
 
 /// Returns a folder with a plugin, and its path without links.

@@ -7,25 +7,15 @@ use std::process::{Command, Stdio};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::Value;
 
+use crate::cli::{Ran, ran};
 use crate::operator::Operator;
-
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
 
 /// Runs the binary in `folder`, with the user's directories in it.
 fn run(folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = Command::new(binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
     command.env("HOME", folder.join("home")).current_dir(folder);
-    let output = command.args(arguments).output().unwrap();
-    Ran {
-        code: output.status.code().expect("the binary is not killed"),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    ran(command.args(arguments).output().unwrap())
 }
 
 fn folder() -> tempfile::TempDir {

@@ -66,7 +66,7 @@ pub(crate) fn why_impossible() -> &'static str {
 /// Returns [`why_impossible`] as the end of a message about something that was not done. Returns an
 /// empty string if the operator could be asked.
 pub(crate) fn why_unanswered() -> String {
-    if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
+    if is_possible() { String::new() } else { format!(", because {}", why_impossible()) }
 }
 
 /// Asks for a yes or no. Blocks the thread.

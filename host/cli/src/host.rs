@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam::config::{ConfigFile, ValueSource};
-use cofferdam::engine::Engine;
+use cofferdam::engine::{Engine, Grants, Plugin, PluginOptions};
+use cofferdam::loading;
 use cofferdam::{
     Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer,
     OfferedPermission, Operator, PluginFile, Prompter, Purpose, Selection, StoreLocation,
     StoreMount, Work,
 };
-use cofferdam_tool::Permission;
+use cofferdam_tool::{Limits, Permission, PluginName};
 
 use crate::args::{Global, PermissionArgs, PluginArgs};
 use crate::exit::{ConsentError, UsageError};
@@ -104,6 +105,17 @@ pub(crate) fn engine_options(global: &Global) -> EngineOptions {
 /// Starts the engine with the options that the flags set.
 pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
     Ok(engine_options(global).start()?)
+}
+
+/// Loads a plugin without grants, to read what it declares and asks for.
+pub(crate) async fn load_without_grants(
+    engine: &Engine,
+    name: PluginName,
+    component: PathBuf,
+) -> anyhow::Result<Plugin> {
+    let (grants, limits) = (Grants::default(), Limits::default());
+    let options = PluginOptions { name, grants, limits, retries_max: 0 };
+    Ok(loading::load_one(engine, component, options, &operator()).await?)
 }
 
 /// Reads the configuration that the flags name, if they name one.

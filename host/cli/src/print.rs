@@ -24,6 +24,21 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     write(text, "\n")
 }
 
+/// Prints a result whose lines without indentation are headings, which are bold on a terminal with
+/// color.
+pub(crate) fn report(text: &str) -> anyhow::Result<()> {
+    if !has_styled_output() {
+        return result(text);
+    }
+    let heading = Style::new().bold();
+    let line = |line: &str| match line.chars().next() {
+        Some(first) if !first.is_whitespace() => painted(line, heading),
+        _ => line.to_owned(),
+    };
+    let lines: Vec<_> = printable(text).lines().map(line).collect();
+    write_all(lines.join("\n").as_bytes(), "\n")
+}
+
 /// Prints a part of a result on standard output, without a line feed.
 pub(crate) fn more(text: &str) -> anyhow::Result<()> {
     write(text, "")
@@ -55,13 +70,9 @@ pub(crate) fn has_styled_output() -> bool {
     stdout.is_terminal() && AutoStream::choice(&stdout) != ColorChoice::Never
 }
 
-/// Prints a part of a text that was escaped and then styled.
-pub(crate) fn more_styled(text: &str) -> anyhow::Result<()> {
-    write_all(text.as_bytes(), "")
-}
-
-/// Prints bytes on standard output that no guest, model or peer has written.
-pub(crate) fn bytes_as_they_are(bytes: &[u8]) -> anyhow::Result<()> {
+/// Prints bytes on standard output as they are. They come from this program, or were escaped and
+/// then styled.
+pub(crate) fn unescaped(bytes: &[u8]) -> anyhow::Result<()> {
     write_all(bytes, "")
 }
 
@@ -81,10 +92,13 @@ pub(crate) fn set_color(choice: clap::ColorChoice) {
         clap::ColorChoice::Never => ColorChoice::Never,
     };
     choice.write_global();
+    if has_color() {
+        cofferdam_terminal::embolden_prompts();
+    }
 }
 
 /// Returns whether standard error is colored.
-pub(crate) fn has_color() -> bool {
+fn has_color() -> bool {
     AutoStream::choice(&std::io::stderr()) != ColorChoice::Never
 }
 

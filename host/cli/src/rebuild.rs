@@ -8,7 +8,7 @@ use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, StepObse
 use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 
 use crate::exit::UsageError;
-use crate::print;
+use crate::{print, progress};
 use cofferdam::config::edit::replace_file;
 
 /// Project, output and options of a build.
@@ -26,16 +26,22 @@ pub(crate) struct BuiltComponent {
     pub(crate) component: PathBuf,
 }
 
-/// Prints the steps of the toolchain as notes: each when it ends, and long ones also when they
-/// begin.
-struct Notes;
+/// Prints the steps of the toolchain as notes: each when it ends. A long one is shown while it
+/// runs, as a spinner on a terminal and as a note elsewhere.
+struct Notes {
+    /// True if the programs of the toolchain write to standard error themselves.
+    is_verbose: bool,
+}
 
 impl StepObserver for Notes {
     fn begin(&self, step: &str) {
-        print::note(&format!("{step} …"));
+        if self.is_verbose || !progress::show(step, None) {
+            print::note(&format!("{step} …"));
+        }
     }
 
     fn end(&self, step: &str, took: Duration) {
+        progress::clear();
         print::note(&format!("{step}: {}", print::time(took)));
     }
 
@@ -52,7 +58,10 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
         // WASI SDK's own tools and many build systems read this variable.
         wasi_sdk: std::env::var_os("WASI_SDK_PATH").map(PathBuf::from),
     };
-    let built = cofferdam_author::build(&project, &options, &Steps::new(&Notes, recipe.is_verbose));
+    let notes = Notes { is_verbose: recipe.is_verbose };
+    let built = cofferdam_author::build(&project, &options, &Steps::new(&notes, recipe.is_verbose));
+    // A step that failed has not ended.
+    progress::clear();
     let mut component = built.map_err(|error| match error {
         BuildError::Read { .. } | BuildError::Write { .. } | BuildError::Start { .. } => {
             anyhow::Error::from(error)

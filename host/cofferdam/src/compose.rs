@@ -108,6 +108,7 @@ fn plugin_specs(
     let (grants, limits) = offered(selection, values)?;
     for plugin in &selection.plugins {
         let (name, path) = (plugin.to_name()?, plugin.component.clone());
+        check_component(&name, &path, &specs)?;
         let (grants, limits) = (grants.clone(), limits.clone());
         let options = PluginOptions { name, grants, limits, retries_max: 0 };
         specs.push(PluginSpec {
@@ -138,6 +139,23 @@ fn plugin_specs(
     }
     check_reach(&specs)?;
     Ok(specs)
+}
+
+/// Returns an error if a plugin of the command line has the name of another one, or names a
+/// configuration.
+fn check_component(name: &PluginName, path: &Path, specs: &[PluginSpec]) -> crate::Result<()> {
+    let shown = path.display();
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return Err(Error::invalid(format!(
+            "`{shown}` is not a component; pass a configuration as --config {shown}"
+        )));
+    }
+    if specs.iter().any(|spec| spec.options.name == *name) {
+        return Err(Error::invalid(format!(
+            "two plugins are named `{name}`; give one another name: --plugin NAME={shown}"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns an error if a plugin may write a file that controls its own grants or another plugin's.
@@ -316,15 +334,14 @@ fn offered(selection: &Selection, values: Values) -> crate::Result<(Grants, Limi
 
 /// Returns an error if a mount of the selection is for none of its plugins, because they ask for
 /// stores of other names.
-pub(crate) fn check_mounts_are_asked_for(
+pub(crate) fn check_mounts_are_asked_for<'a>(
     selection: &Selection,
-    loaded: &[(PluginSpec, Arc<Plugin>)],
+    loaded: impl Iterator<Item = (&'a PluginSpec, &'a Arc<Plugin>)>,
 ) -> crate::Result<()> {
     if selection.mounts.is_empty() {
         return Ok(());
     }
     let plugins: Vec<_> = loaded
-        .iter()
         .filter(|(spec, _)| spec.config.is_none())
         .map(|(_, plugin)| plugin.requested())
         .collect();

@@ -174,7 +174,8 @@ pub(crate) fn ask_for_missing(
         missing.iter().map(|wish| format!("\n  {}", wish.in_plain_words())).collect();
     if !operator.is_available() {
         if operator.is_refused() {
-            operator.note(&format!("not granted to `{name}`, for --no-input was given:{wishes}"));
+            operator
+                .note(&format!("not granted to `{name}`, because --no-input was given:{wishes}"));
         }
         return Ok(false);
     }

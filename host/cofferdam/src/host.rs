@@ -111,7 +111,8 @@ impl Host {
             }
             loaded.unavailable.iter().for_each(|plugin| plugin.note(operator));
             loaded.batch.save();
-            compose::check_mounts_are_asked_for(selection, &loaded.plugins)?;
+            let plugins = loaded.plugins.iter().map(|(spec, plugin)| (spec, plugin));
+            compose::check_mounts_are_asked_for(selection, plugins)?;
             #[cfg(feature = "skills")]
             {
                 host.skills =

@@ -322,6 +322,7 @@ pub mod skill_tools;
 #[path = "skill_tools_absent.rs"]
 mod skill_tools;
 pub mod starter;
+mod state_file;
 pub mod stores;
 pub mod text;
 pub mod trust;

@@ -97,7 +97,7 @@ pub(crate) fn open_script(path: &str) -> crate::Result<ScriptedClient> {
         ScriptedClient::read("standard input", std::io::stdin())
     } else {
         let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
-            .map_err(|error| usage(format!("the script {path}: {error}")))?;
+            .map_err(|error| usage(format!("the script {path} cannot be read: {error}")))?;
         ScriptedClient::read(path, file)
     };
     read.map_err(|error| usage(error.to_string()))
@@ -136,7 +136,7 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
 fn named(name: &str, file: Option<&ConfigFile>) -> crate::Result<ModelSpec> {
     let Some(file) = file else {
         return Err(usage(format!(
-            "`{name}` would be a model of a configuration, and none is named; {FORM}"
+            "there is no configuration that defines a model `{name}`; name one with --config FILE, or {FORM}"
         )));
     };
     let Some(table) = file.config.models.get(name) else {

@@ -17,14 +17,12 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::compose::PluginSpec;
-use crate::config::edit::{NewGrant, replace_private};
+use crate::config::edit::NewGrant;
 use crate::folder_lock::FolderLock;
-use crate::{compose, consent, directories, granting};
+use crate::{compose, consent, directories, granting, state_file};
 
 /// Name of the file in the user's state directory.
 const FILE: &str = "grants.json";
-/// Maximum size of the file in bytes.
-const BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Prefix of a digest.
 const SHA256: &str = "sha256:";
 /// Minimum number of digits that identify a component.
@@ -75,7 +73,10 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Optio
     let mut options = spec.options.clone();
     let mut is_wider = false;
     for grant in &component.grants {
-        let Some(grant) = grant.usable(&options.grants).with_context(|| unreadable(&path))? else {
+        let Some(grant) = grant.usable(&options.grants).with_context(|| {
+            format!("{} cannot be read; remove it to forget all grants for always", path.display())
+        })?
+        else {
             continue;
         };
         consent::widen(&mut options.grants, &mut options.limits, &grant)?;
@@ -111,7 +112,7 @@ pub(crate) fn remember(
         component.grants.push(new);
     }
     if forgotten.len() < grants.len() {
-        save(&path, &file)?;
+        state_file::save(&path, &file)?;
     }
     Ok(forgotten)
 }
@@ -124,7 +125,7 @@ pub fn forget(named: &str) -> crate::Result<(String, Component)> {
     let mut file = read(&path)?;
     let digest = found(named, &file)?;
     let component = file.components.remove(&digest).unwrap_or_default();
-    save(&path, &file)?;
+    state_file::save(&path, &file)?;
     Ok((digest, component))
 }
 
@@ -261,31 +262,7 @@ fn digest_of(path: &Path) -> io::Result<String> {
 }
 
 fn read(path: &Path) -> crate::Result<GrantsFile> {
-    match cofferdam_files::read_named_text_ambient(path, BYTES_MAX) {
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            Ok(GrantsFile::default())
-        }
-        read => {
-            let text = read.with_context(|| unreadable(path))?;
-            serde_json::from_str(&text).with_context(|| unreadable(path))
-        }
-    }
-}
-
-fn unreadable(path: &Path) -> String {
-    format!("{} cannot be read; remove it to forget all grants for always", path.display())
-}
-
-fn save(path: &Path, file: &GrantsFile) -> crate::Result<()> {
-    let unwritable = || format!("{} cannot be written", path.display());
-    let mut text = serde_json::to_vec_pretty(file).with_context(unwritable)?;
-    text.push(b'\n');
-    if let Some(directory) = path.parent() {
-        directories::make_private(directory).with_context(unwritable)?;
-    }
-    replace_private(path, &text).with_context(unwritable)
+    state_file::read(path, "remove it to forget all grants for always")
 }
 
 fn usage(message: String) -> crate::Error {

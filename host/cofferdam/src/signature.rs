@@ -3,6 +3,8 @@
 use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value};
 
+use crate::text::beginning;
+
 /// Maximum characters of a default, an enumeration or a list of alternatives.
 const CHARS_MAX: usize = 60;
 
@@ -59,7 +61,7 @@ fn parameters_of(schema: &Value) -> Vec<Parameter> {
             name: name.clone(),
             type_name: type_name(declared, schema, REFERENCES_MAX),
             is_required: required.iter().any(|one| one.as_str() == Some(name)),
-            default: declared.get("default").map(|default| short(default.to_string())),
+            default: declared.get("default").map(|default| short(&default.to_string())),
             description: declared
                 .get("description")
                 .and_then(Value::as_str)
@@ -80,7 +82,7 @@ fn type_name(schema: &Value, root: &Value, references_left: u32) -> String {
         };
     }
     if let Some(value) = schema.get("const") {
-        return short(value.to_string());
+        return short(&value.to_string());
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return alternatives(values.iter().map(Value::to_string));
@@ -136,11 +138,8 @@ fn alternatives(names: impl Iterator<Item = String>) -> String {
     if joined.is_empty() { "any".to_owned() } else { joined }
 }
 
-fn short(text: String) -> String {
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+fn short(text: &str) -> String {
+    beginning(text, CHARS_MAX).into_owned()
 }
 
 #[cfg(test)]

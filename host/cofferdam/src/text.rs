@@ -1,5 +1,7 @@
 //! Formats quantities and refusals for the operator.
 
+use std::borrow::Cow;
+
 use cofferdam_tool::{ErrorType, Limits, RefusedCall};
 
 /// Returns a number of bytes with a unit.
@@ -13,6 +15,15 @@ pub fn bytes(count: u64) -> String {
         }
     }
     format!("{count} B")
+}
+
+/// Returns the beginning of a text, with an ellipsis if it has more than `chars_max` characters.
+#[must_use]
+pub fn beginning(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Returns a count with the singular or plural of a noun.

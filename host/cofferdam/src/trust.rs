@@ -15,17 +15,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::CONFIG_BYTES_MAX;
-use crate::config::edit::replace_private;
 use crate::error::Context as _;
 use crate::folder_lock::FolderLock;
-use crate::{Error, directories};
+use crate::{Error, directories, state_file};
 
 /// Name of a configuration that commands look for.
 pub const CONFIG_FILE: &str = "cofferdam.toml";
 /// Name of the list in the user's state directory.
 const FILE: &str = "trusted.json";
-/// Maximum bytes of the list.
-const BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// What to do with a list that cannot be read.
+const REMEDY: &str = "remove it to end the trust in all files";
 
 /// Configuration that was found in a directory or above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,25 +136,19 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 fn read() -> crate::Result<TrustFile> {
+    // Without a home directory, nothing was ever trusted.
     let Ok(directory) = directories::state() else { return Ok(TrustFile::default()) };
-    let path = directory.join(FILE);
-    if !path.is_file() {
-        return Ok(TrustFile::default());
-    }
-    let unreadable = || format!("{} cannot be read", path.display());
-    let bytes = read_named_ambient(&path, BYTES_MAX).with_context(unreadable)?;
-    serde_json::from_slice(&bytes).with_context(unreadable)
+    state_file::read(&directory.join(FILE), REMEDY)
 }
 
 fn change(change: impl FnOnce(&mut TrustFile)) -> crate::Result<()> {
     let directory = directories::state()?;
     let path = directory.join(FILE);
-    let unwritable = || format!("{} cannot be written", path.display());
-    directories::make_private(&directory).with_context(unwritable)?;
+    // The lock is on the directory.
+    directories::make_private(&directory)
+        .with_context(|| format!("{} cannot be written", path.display()))?;
     let _lock = FolderLock::take(&path)?;
-    let mut file = read()?;
+    let mut file = state_file::read(&path, REMEDY)?;
     change(&mut file);
-    let mut text = serde_json::to_vec_pretty(&file).with_context(unwritable)?;
-    text.push(b'\n');
-    replace_private(&path, &text).with_context(unwritable)
+    state_file::save(&path, &file)
 }

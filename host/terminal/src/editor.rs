@@ -11,6 +11,8 @@ use crate::printable;
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Prompt of each line after the first.
 const MORE_PROMPT: &str = "...> ";
+const BOLD: &str = "\u{1b}[1m";
+const PLAIN: &str = "\u{1b}[0m";
 
 /// Text with a cursor.
 #[derive(Debug, Default)]
@@ -26,12 +28,21 @@ pub(super) struct Editor {
     row: usize,
     /// Column of the cursor on the screen.
     column: usize,
+    /// Number of columns of the screen that the text was drawn for.
+    columns: usize,
+    /// Escape sequence before the prompt, or nothing.
+    style: &'static str,
 }
 
 impl Editor {
     pub(super) fn new(prompt: &str, history: Vec<String>) -> Self {
         let history_at = history.len();
         Self { prompt: prompt.to_owned(), history, history_at, ..Self::default() }
+    }
+
+    /// Draws the prompt in bold.
+    pub(super) fn embolden_prompt(&mut self) {
+        self.style = BOLD;
     }
 
     pub(super) fn text(&self) -> &str {
@@ -140,37 +151,58 @@ impl Editor {
 
     /// Returns the output that draws the whole text over the previous drawing.
     pub(super) fn render(&mut self, columns: usize) -> String {
-        let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
+        let mut out = String::new();
         if self.row > 0 {
-            let _ = write!(pen.out, "\u{1b}[{}A", self.row);
+            let _ = write!(out, "\u{1b}[{}A", self.row);
         }
         if self.row > 0 || self.column > 0 {
-            pen.out.push_str("\r\u{1b}[J");
+            out.push_str("\r\u{1b}[J");
         }
+        let Layout { pen, cursor } = self.lay_out(columns);
+        out.push_str(&pen.out);
+        if self.at < self.text.len() {
+            if pen.row > cursor.0 {
+                let _ = write!(out, "\u{1b}[{}A", pen.row - cursor.0);
+            }
+            out.push('\r');
+            if cursor.1 > 0 {
+                let _ = write!(out, "\u{1b}[{}C", cursor.1);
+            }
+        }
+        (self.row, self.column) = cursor;
+        self.columns = columns;
+        out
+    }
+
+    /// Finds the cursor again if the screen has another width than at the last drawing. The
+    /// terminal has then wrapped the text anew.
+    pub(super) fn follow_resize(&mut self, columns: usize) {
+        let is_drawn = self.row > 0 || self.column > 0;
+        if is_drawn && self.columns != columns {
+            (self.row, self.column) = self.lay_out(columns).cursor;
+            self.columns = columns;
+        }
+    }
+
+    fn lay_out(&self, columns: usize) -> Layout {
+        let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
+        pen.out.push_str(self.style);
         self.prompt.chars().for_each(|c| pen.put(c));
-        let mut cursor = (pen.row, pen.column);
+        if !self.style.is_empty() {
+            pen.out.push_str(PLAIN);
+        }
+        let mut cursor = None;
         for (at, c) in self.text.char_indices() {
             if at == self.at {
-                cursor = (pen.row, pen.column);
+                cursor = Some((pen.row, pen.column));
             }
             pen.put(c);
             if c == '\n' {
                 MORE_PROMPT.chars().for_each(|c| pen.put(c));
             }
         }
-        if self.at == self.text.len() {
-            cursor = (pen.row, pen.column);
-        } else {
-            if pen.row > cursor.0 {
-                let _ = write!(pen.out, "\u{1b}[{}A", pen.row - cursor.0);
-            }
-            pen.out.push('\r');
-            if cursor.1 > 0 {
-                let _ = write!(pen.out, "\u{1b}[{}C", cursor.1);
-            }
-        }
-        (self.row, self.column) = cursor;
-        pen.out
+        let cursor = cursor.unwrap_or((pen.row, pen.column));
+        Layout { pen, cursor }
     }
 
     /// Returns the output that moves the cursor below the text, after the line is complete.
@@ -187,6 +219,12 @@ impl Editor {
     pub(super) fn restart(&mut self) {
         (self.row, self.column) = (0, 0);
     }
+}
+
+/// Whole text on the screen, and the row and column of the cursor in it.
+struct Layout {
+    pen: Pen,
+    cursor: (usize, usize),
 }
 
 /// Output, and the position of its next character.
@@ -268,6 +306,27 @@ mod tests {
         // A wide character does not fit in the last column.
         assert_eq!(typed("ab語", &[]).render(5), "> ab\r\n語");
         assert_eq!(typed("a\nb", &[]).render(20), "> a\r\n...> b");
+    }
+
+    #[test]
+    fn a_narrower_screen_moves_the_cursor_down() {
+        let mut editor = typed("abcdef", &[]);
+        editor.render(80);
+        editor.follow_resize(4);
+        assert_eq!((editor.row, editor.column), (1, 4));
+        assert_eq!(editor.render(4), "\u{1b}[1A\r\u{1b}[J> ab\r\ncdef");
+        // Nothing was drawn yet.
+        let mut editor = typed("abcdef", &[]);
+        editor.follow_resize(4);
+        assert_eq!((editor.row, editor.column), (0, 0));
+    }
+
+    #[test]
+    fn a_bold_prompt_is_as_wide_as_a_plain_one() {
+        let mut editor = typed("abc", &[]);
+        editor.embolden_prompt();
+        assert_eq!(editor.render(5), "\u{1b}[1m> \u{1b}[0mabc");
+        assert_eq!((editor.row, editor.column), (0, 5));
     }
 
     #[test]

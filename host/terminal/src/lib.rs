@@ -18,6 +18,7 @@ mod printable;
 mod reading;
 
 use std::io::{IsTerminal as _, PipeReader, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -81,10 +82,17 @@ static READER: Mutex<()> = Mutex::new(());
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// Earlier prompts. They are not written to disk, because a prompt can contain a secret.
 static HISTORY: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// True if questions and prompts are bold.
+static IS_BOLD: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether an operator can be asked: standard input and standard error are terminals.
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Shows questions and prompts in bold from now on.
+pub fn embolden_prompts() {
+    IS_BOLD.store(true, Ordering::Relaxed);
 }
 
 /// Shows `question` and reads a line. Blocks the thread.
@@ -124,6 +132,9 @@ fn read(question: &str, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     let Some(_terminal) = Raw::begin(kind) else { return Input::End };
     let history = if kind == InputKind::Prompt { locked(&HISTORY).clone() } else { Vec::new() };
     let mut reading = LineReader::new(kind, &printable(question), history, Instant::now());
+    if IS_BOLD.load(Ordering::Relaxed) {
+        reading.editor.embolden_prompt();
+    }
     show(&reading.editor.render(columns()));
     let typed = read_on(&mut reading, kind, ended);
     if let (InputKind::Prompt, Input::Line(line)) = (kind, &typed)
@@ -145,6 +156,7 @@ fn read_on(reading: &mut LineReader, kind: InputKind, ended: Option<&PipeReader>
             Event::Nothing => continue,
             Event::HungUp => return closed(reading, Input::End),
         };
+        reading.editor.follow_resize(columns());
         reading.take(&bytes, Instant::now());
         let mut more = || match wait(None, Some(LOOKAHEAD)) {
             Event::Bytes(bytes) => bytes,

@@ -72,10 +72,10 @@ fn show(args: &CallArgs, completion: &Completion, tools: &Host) -> anyhow::Resul
             }
         }
     }
-    match &completion.outcome {
-        Outcome::Ok(_) => explain::denials(&completion.record, config),
-        outcome if !args.json => explain::outcome(outcome, &completion.record, tools, config),
-        _ => explain::denials(&completion.record, config),
+    if args.json || matches!(completion.outcome, Outcome::Ok(_)) {
+        explain::denials(&completion.record, config);
+    } else {
+        explain::outcome(&completion.outcome, &completion.record, tools, config);
     }
     if !args.json && (args.dry_run || args.diff) && matches!(completion.outcome, Outcome::Ok(_)) {
         file_changes::show(&completion.record);

@@ -4,19 +4,19 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use cofferdam::loading;
 use cofferdam::starter::{self, StarterPlugin};
-use cofferdam_engine::{Grants, PluginOptions};
-use cofferdam_tool::{Limits, PluginName};
+use cofferdam_engine::Engine;
+use cofferdam_tool::PluginName;
 
 use crate::args::{ConfigInitArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
 
 pub(crate) async fn run(global: &Global, args: &ConfigInitArgs) -> anyhow::Result<Exit> {
+    let engine = host::engine(global)?;
     let mut plugins: Vec<StarterPlugin> = Vec::new();
     for typed in &args.plugins {
-        let plugin = starter_plugin(global, typed, &args.file).await?;
+        let plugin = starter_plugin(&engine, typed, &args.file).await?;
         if plugins.iter().any(|other| other.name == plugin.name) {
             let name = &plugin.name;
             return Err(UsageError(format!(
@@ -43,7 +43,7 @@ pub(crate) async fn run(global: &Global, args: &ConfigInitArgs) -> anyhow::Resul
 
 /// Loads a plugin without grants, to read what it asks for.
 async fn starter_plugin(
-    global: &Global,
+    engine: &Engine,
     typed: &str,
     config: &Path,
 ) -> anyhow::Result<StarterPlugin> {
@@ -53,15 +53,8 @@ async fn starter_plugin(
         Some(name) => PluginName::new(&*name).map_err(|error| usage(&error))?,
         None => cofferdam::plugin_name(&plugin.component).map_err(|error| usage(&error))?,
     };
-    let engine = host::engine(global)?;
-    let options = PluginOptions {
-        name: name.clone(),
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    };
     let path = plugin.component;
-    let loaded = loading::load_one(&engine, path.clone(), options, &host::operator()).await?;
+    let loaded = host::load_without_grants(engine, name.clone(), path.clone()).await?;
     // Paths of a configuration are relative to it.
     let is_beside = config.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let component = if is_beside { path } else { std::path::absolute(path)? };

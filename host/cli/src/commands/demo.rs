@@ -87,7 +87,7 @@ pub(crate) async fn run(global: &Global) -> anyhow::Result<Exit> {
     }
     print::note(
         "\nNext: `cofferdam new NAME --lang rust` creates a tool, `cofferdam config init --plugin \
-         FILE` loads one of somebody else, and `cofferdam serve --help` serves them to MCP clients.",
+         FILE` loads someone else's, and `cofferdam serve --help` serves them to MCP clients.",
     );
     Ok(Exit::Ok)
 }

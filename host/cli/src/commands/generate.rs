@@ -13,7 +13,7 @@ use crate::print;
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "cofferdam", &mut script);
-    print::bytes_as_they_are(&script)?;
+    print::unescaped(&script)?;
     Ok(Exit::Ok)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<Exit> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            print::bytes_as_they_are(&page)?;
+            print::unescaped(&page)?;
         }
     }
     Ok(Exit::Ok)

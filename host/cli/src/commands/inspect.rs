@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use cofferdam_engine::{Component, Grants, LoadError, Plugin, PluginInfo, PluginOptions};
-use cofferdam_tool::{Limits, ToolDefinition, ToolSource};
+use cofferdam_engine::{Component, LoadError, Plugin, PluginInfo};
+use cofferdam_tool::{ToolDefinition, ToolSource};
 use serde_json::json;
 
 use super::grant;
@@ -12,7 +12,7 @@ use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
 use cofferdam::signature::parameters;
-use cofferdam::{columns, json, loading, pins};
+use cofferdam::{columns, json, pins};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
     let loaded = match &args.config {
@@ -36,7 +36,7 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
         let report = json::with(json::info(plugin.info()), more);
         print::result(&report.to_string())?;
     } else {
-        print::result(&report(&plugin, args.schemas))?;
+        print::report(&report(&plugin, args.schemas))?;
     }
     Ok(Exit::Ok)
 }
@@ -44,14 +44,7 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
 async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
     let name =
         cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
-    let engine = host::engine(global)?;
-    let options = PluginOptions {
-        name,
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    };
-    Ok(loading::load_one(&engine, args.component.clone(), options, &host::operator()).await?)
+    host::load_without_grants(&host::engine(global)?, name, args.component.clone()).await
 }
 
 /// Shows what the screen found in a component that fails to describe its tools.
@@ -78,7 +71,7 @@ async fn show_screened(
         for import in &info.imports {
             let _ = writeln!(text, "  {import}");
         }
-        print::result(text.trim_end())
+        print::report(text.trim_end())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit>
         print::result(&Value::Array(all).to_string())?;
     } else {
         for section in &sections {
-            print::result(&section.text(of(section)))?;
+            print::report(&section.text(of(section)))?;
         }
     }
     Ok(Exit::Ok)
@@ -116,7 +116,7 @@ fn show_grants(args: &ListArgs, plugins: &[Arc<Plugin>]) -> anyhow::Result<Exit>
         print::result(&plugins.iter().map(of).collect::<Value>().to_string())?;
     } else {
         for plugin in plugins {
-            print::result(&grants(plugin))?;
+            print::report(&grants(plugin))?;
         }
     }
     Ok(Exit::Ok)

@@ -44,7 +44,11 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 fn list() -> anyhow::Result<Exit> {
-    for FoundConfig { path, trust } in trust::list_ambient()? {
+    let trusted = trust::list_ambient()?;
+    if trusted.is_empty() {
+        print::note("no configuration is trusted; `cofferdam trust FILE` trusts one");
+    }
+    for FoundConfig { path, trust } in trusted {
         let state = if trust == Trust::Trusted { "" } else { "  (changed since)" };
         print::result(&format!("{}{state}", path.display()))?;
     }

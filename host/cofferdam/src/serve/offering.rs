@@ -16,7 +16,7 @@ use cofferdam_mcp::{
 };
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
-use cofferdam_tool::{MountName, RefusedCall, ToolSource, Toolset};
+use cofferdam_tool::{MountName, Permission, RefusedCall, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
@@ -196,9 +196,7 @@ impl ServedState {
 
     /// Returns an error for a mount of the command line that no plugin asks for.
     pub(super) fn check_mounts(&self, selection: &crate::Selection) -> crate::Result<()> {
-        let loaded: Vec<_> =
-            self.ready().map(|(spec, plugin)| (spec.clone(), Arc::clone(plugin))).collect();
-        compose::check_mounts_are_asked_for(selection, &loaded)
+        compose::check_mounts_are_asked_for(selection, self.ready())
     }
 
     fn ready(&self) -> impl Iterator<Item = (&PluginSpec, &Arc<Plugin>)> {
@@ -281,23 +279,25 @@ impl ServedState {
 
     /// Returns the permissions that the operator can grant with a plain yes, by plugin.
     pub(super) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
-        let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
-            let missing = consent::missing_without_details(plugin, spec);
-            let missing = missing.into_iter().map(|permission| MissingGrant {
-                permission: permission.to_string(),
-                in_plain_words: permission.in_plain_words(),
-            });
-            (plugin.name().to_owned(), missing.collect::<Vec<_>>())
-        };
-        self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
+        self.missing_by(|spec, plugin| consent::missing_without_details(plugin, spec))
     }
 
     /// Returns all permissions that plugins ask for and do not have.
     pub(super) fn not_granted(&self) -> Vec<(String, Vec<MissingGrant>)> {
-        let of = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
-            let missing = plugin.granted().missing.iter().map(|missing| MissingGrant {
-                permission: missing.permission.to_string(),
-                in_plain_words: missing.permission.in_plain_words(),
+        self.missing_by(|_, plugin| {
+            let missing = &plugin.granted().missing;
+            missing.iter().map(|missing| missing.permission.clone()).collect()
+        })
+    }
+
+    fn missing_by(
+        &self,
+        missing: impl Fn(&PluginSpec, &Plugin) -> Vec<Permission>,
+    ) -> Vec<(String, Vec<MissingGrant>)> {
+        let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
+            let missing = missing(spec, plugin).into_iter().map(|permission| MissingGrant {
+                permission: permission.to_string(),
+                in_plain_words: permission.in_plain_words(),
             });
             (plugin.name().to_owned(), missing.collect::<Vec<_>>())
         };

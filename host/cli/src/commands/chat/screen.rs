@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam::Host;
 use cofferdam::models::PlannedRetry;
+use cofferdam::text::beginning;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
     ChatErrorKind, Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next,
@@ -58,8 +59,7 @@ struct ShownResults(VecDeque<String>);
 
 impl ShownResults {
     fn push(&mut self, call: &str, result: &str) {
-        let end = (0..=RESULT_BYTES_MAX).rev().find(|at| result.is_char_boundary(*at));
-        let start = result.get(..end.unwrap_or(0)).unwrap_or(result);
+        let start = result.get(..result.floor_char_boundary(RESULT_BYTES_MAX)).unwrap_or(result);
         let cut = if start.len() < result.len() { "\n…" } else { "" };
         if self.0.len() == RESULTS_MAX {
             self.0.pop_front();
@@ -82,6 +82,13 @@ impl Screen {
         }
     }
 
+    /// Shows that the model is thinking, until its reply begins.
+    pub(super) fn wait_for_model(&self) {
+        if self.shows_text {
+            progress::show("waiting for the model", None);
+        }
+    }
+
     /// Shows an update of the turn.
     pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
         for delta in &update.deltas {
@@ -93,7 +100,10 @@ impl Screen {
                     self.text(&text.text)?;
                 }
                 Delta::Content(MessageContent::FunctionCall(call)) => self.note_call(call),
-                Delta::Content(MessageContent::FunctionResult(result)) => self.result(result)?,
+                Delta::Content(MessageContent::FunctionResult(result)) => {
+                    self.result(result)?;
+                    self.wait_for_model();
+                }
                 _ => {}
             }
         }
@@ -102,10 +112,11 @@ impl Screen {
 
     /// Ends the current line of the model's text, if there is one.
     pub(super) fn end_line(&self) -> anyhow::Result<()> {
+        progress::clear();
         let mut state = self.state();
         let end = state.markdown.finish();
         if !end.is_empty() {
-            print::more_styled(end)?;
+            print::unescaped(end.as_bytes())?;
         }
         if std::mem::take(&mut state.is_in_line) { print::more("\n") } else { Ok(()) }
     }
@@ -121,13 +132,14 @@ impl Screen {
         if !self.shows_text || text.is_empty() {
             return Ok(());
         }
+        progress::clear();
         let mut state = self.state();
         state.is_in_line = !text.ends_with('\n');
         if !self.is_styled {
             return print::more(text);
         }
         let text = state.markdown.push(&print::printable(text));
-        print::more_styled(&text)
+        print::unescaped(text.as_bytes())
     }
 
     fn note_call(&self, call: &FunctionCall) {
@@ -295,11 +307,7 @@ fn time(time: Duration) -> String {
 
 /// Returns the beginning of a string, in one line.
 pub(crate) fn short(text: &str) -> String {
-    let line = text.replace(['\n', '\t'], " ");
-    match line.char_indices().nth(SHOWN_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    beginning(&text.replace(['\n', '\t'], " "), SHOWN_CHARS_MAX).into_owned()
 }
 
 #[cfg(test)]

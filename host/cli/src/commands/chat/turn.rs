@@ -148,6 +148,7 @@ impl Conversation {
             run = run.asker(asker);
         }
         let mut stream = run.stream();
+        self.screen.wait_for_model();
         loop {
             tokio::select! {
                 update = stream.next() => match update {
