@@ -29,6 +29,7 @@
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
+//! | `transcripts` | commands with all their output, in a pipe and in a terminal |
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
 //! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
 //! | `unavailable` | a plugin that cannot be used, beside others that can |
@@ -97,6 +98,7 @@ mod servers;
 mod stores;
 mod tidy;
 mod toolbox;
+mod transcripts;
 mod typed;
 mod unavailable;
 mod wire;

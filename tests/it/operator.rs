@@ -30,8 +30,18 @@ impl Operator {
 
     /// Runs a command in `folder` with additional environment variables.
     pub(crate) fn runs_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::runs_program(&binary(), folder, arguments, env)
+    }
+
+    /// Runs a command of another binary.
+    pub(crate) fn runs_program(
+        program: &Path,
+        folder: &Path,
+        arguments: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
-        let line = format!("'{}' {}", binary().display(), quoted.join(" "));
+        let line = format!("'{}' {}", program.display(), quoted.join(" "));
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder);
         script.env_clear().env("PATH", "/usr/bin:/bin").env("COFFERDAM_CACHE_DIR", shared_cache());
