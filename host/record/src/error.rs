@@ -1,0 +1,105 @@
+//! Errors of the log.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Error returned when a log cannot be opened, written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The directory does not exist or cannot be opened.
+    #[error("cannot open the log directory `{}`: {error}", .directory.display())]
+    Directory {
+        /// Directory of the log.
+        directory: PathBuf,
+        /// Error of the system.
+        #[source]
+        error: io::Error,
+    },
+    /// Other users may read or change the directory.
+    #[error(
+        "the log directory `{}` has mode {mode:o}, so other users can access it; run `chmod 700 {}`",
+        .directory.display(), .directory.display()
+    )]
+    OpenToOthers {
+        /// Directory of the log.
+        directory: PathBuf,
+        /// Permission bits that it has.
+        mode: u32,
+    },
+    /// The directory belongs to another user.
+    #[error(
+        "the log directory `{}` belongs to user {owner}, and this process runs as user {user}; \
+         choose another directory",
+        .directory.display()
+    )]
+    OtherOwner {
+        /// Directory of the log.
+        directory: PathBuf,
+        /// User that owns the directory.
+        owner: u32,
+        /// User that the process runs as.
+        user: u32,
+    },
+    /// The key of the payload digests is unusable.
+    #[error("the file `key` of the log has {bytes} bytes instead of 32; move the log away")]
+    Key {
+        /// Length of the file.
+        bytes: usize,
+    },
+    /// The system has no random bytes.
+    #[error("cannot get random bytes from the system: {0}")]
+    Random(String),
+    /// A file of the log cannot be read or written.
+    #[error("cannot access `{name}` of the log: {error}")]
+    File {
+        /// Name of the file in the directory.
+        name: String,
+        /// Error of the system.
+        #[source]
+        error: io::Error,
+    },
+    /// The writer's thread cannot be started.
+    #[error("cannot start the thread that writes the log: {0}")]
+    Thread(#[source] io::Error),
+    /// An option has a value that it cannot have.
+    #[error("`{option}` is {found}, but must be at least {min}")]
+    TooSmall {
+        /// Name of the option.
+        option: &'static str,
+        /// Value that was given.
+        found: u64,
+        /// Smallest value.
+        min: u64,
+    },
+    /// No call has this id.
+    #[error("no call in the log has the id `{0}`; `cofferdam log` lists ids")]
+    UnknownId(String),
+    /// Several calls have ids that start like this.
+    #[error("`{id}` is the start of several ids, such as `{first}` and `{second}`; add digits")]
+    AmbiguousId {
+        /// Start of an id that was given.
+        id: String,
+        /// Id of one call.
+        first: String,
+        /// Id of another call.
+        second: String,
+    },
+}
+
+impl RecordError {
+    pub(crate) fn file(name: &str, error: impl Into<io::Error>) -> Self {
+        Self::File { name: name.to_owned(), error: error.into() }
+    }
+
+    /// Returns whether a file does not exist, such as one that another process has pruned.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::File { error, .. } | Self::Directory { error, .. } => {
+                error.kind() == io::ErrorKind::NotFound
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Segments: the files that hold the lines of a log.
+//!
+//! A segment `<UTC time>-<pid>-<8 random hex>.jsonl` belongs to one process. All segments of one
+//! process end in the same eight digits. A closed segment ends with a `close` line, and is then
+//! compressed to `….jsonl.gz`. The process holds an exclusive `flock` on its open segment, so that
+//! others see whether it is alive, in another container too; nothing waits for that lock.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use flate2::read::MultiGzDecoder;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::RecordError;
+use crate::directory::LogDirectory;
+
+/// Longest line that is read. A longer one counts as torn.
+pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Bytes at the end of an open segment that are searched for its `close` line.
+const TAIL_BYTES: u64 = 256 * 1024;
+
+pub(crate) const OPEN_SUFFIX: &str = ".jsonl";
+pub(crate) const CLOSED_SUFFIX: &str = ".jsonl.gz";
+pub(crate) const ZONE_SUFFIX: &str = ".index.json";
+/// Start of the last line of a closed segment.
+pub(crate) const CLOSE_START: &[u8] = br#"{"v":1,"kind":"close","#;
+
+/// A segment of a log.
+#[derive(Debug, Clone)]
+pub struct SegmentFile {
+    directory: LogDirectory,
+    stem: String,
+    is_compressed: bool,
+}
+
+/// A line as it stands in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentLine<'l> {
+    /// Bytes of the line, without the line feed.
+    pub bytes: &'l [u8],
+    /// False for a torn line: the end of a segment without a line feed, or a line that is too long.
+    pub is_whole: bool,
+}
+
+/// Lines of a segment in their order.
+pub struct SegmentLines {
+    name: String,
+    reader: Box<dyn BufRead + Send>,
+    line: Vec<u8>,
+}
+
+impl SegmentFile {
+    /// Lists the segments of a directory by their names, which start with the time: oldest first.
+    pub(crate) fn list(directory: &LogDirectory) -> Result<Vec<Self>, RecordError> {
+        let mut segments: Vec<Self> = directory
+            .names(".")?
+            .iter()
+            .filter_map(|name| Self::from_name(directory, name))
+            .collect();
+        // While a segment is compressed, both of its files exist. The compressed one is complete.
+        segments.sort_by(|a, b| (&a.stem, b.is_compressed).cmp(&(&b.stem, a.is_compressed)));
+        segments.dedup_by(|later, earlier| later.stem == earlier.stem);
+        Ok(segments)
+    }
+
+    fn from_name(directory: &LogDirectory, name: &str) -> Option<Self> {
+        let (stem, is_compressed) = match name.strip_suffix(CLOSED_SUFFIX) {
+            Some(stem) => (stem, true),
+            None => (name.strip_suffix(OPEN_SUFFIX)?, false),
+        };
+        let (_, process) = stem.rsplit_once('-')?;
+        let is_segment = process.len() == 8 && process.bytes().all(|b| b.is_ascii_hexdigit());
+        is_segment.then(|| Self {
+            directory: directory.clone(),
+            stem: stem.to_owned(),
+            is_compressed,
+        })
+    }
+
+    /// Returns the name of the file.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let suffix = if self.is_compressed { CLOSED_SUFFIX } else { OPEN_SUFFIX };
+        format!("{}{suffix}", self.stem)
+    }
+
+    /// Returns the name without its suffixes, which stays when the segment is compressed.
+    #[must_use]
+    pub fn stem(&self) -> &str {
+        &self.stem
+    }
+
+    /// Returns the eight digits of the process that wrote the segment, with which the ids of its
+    /// calls start.
+    #[must_use]
+    pub fn process(&self) -> &str {
+        self.stem.rsplit_once('-').map_or("", |(_, process)| process)
+    }
+
+    /// Returns whether the segment is complete: compressed, or with a `close` line at its end.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_compressed || self.has_close_line().unwrap_or(false)
+    }
+
+    /// Returns whether the process that writes the segment is running.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        if self.is_compressed {
+            return false;
+        }
+        let Ok(file) = self.directory.open_file(&self.name()) else { return false };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => false,
+            Err(Errno::WOULDBLOCK) => true,
+            // Without locks, assume the best: nothing of a live process is ever removed.
+            Err(_) => !self.has_close_line().unwrap_or(false),
+        }
+    }
+
+    /// Opens the segment for reading its lines, compressed or not.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, such as one that was pruned meanwhile.
+    pub fn lines(&self) -> Result<SegmentLines, RecordError> {
+        match self.open_lines() {
+            // Compressed between listing and opening.
+            Err(error) if error.is_not_found() && !self.is_compressed => {
+                Self { is_compressed: true, ..self.clone() }.open_lines()
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_lines(&self) -> Result<SegmentLines, RecordError> {
+        let name = self.name();
+        let file = self.directory.open_file(&name)?;
+        let reader: Box<dyn BufRead + Send> = if self.is_compressed {
+            let compressed = BufReader::with_capacity(CHUNK_BYTES, file);
+            Box::new(BufReader::with_capacity(CHUNK_BYTES, MultiGzDecoder::new(compressed)))
+        } else {
+            Box::new(BufReader::with_capacity(CHUNK_BYTES, file))
+        };
+        Ok(SegmentLines { name, reader, line: Vec::new() })
+    }
+
+    pub(crate) fn directory(&self) -> &LogDirectory {
+        &self.directory
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.is_compressed
+    }
+
+    fn has_close_line(&self) -> io::Result<bool> {
+        let mut file = self.directory.open_file(&self.name()).map_err(io::Error::other)?;
+        let tail = tail(&mut file)?;
+        let Some(lines) = tail.strip_suffix(b"\n") else { return Ok(false) };
+        let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
+        Ok(lines.get(start..).is_some_and(|line| line.starts_with(CLOSE_START)))
+    }
+}
+
+fn tail(file: &mut File) -> io::Result<Vec<u8>> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    Ok(tail)
+}
+
+impl SegmentLines {
+    /// Reads the next line, or returns `None` at the end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or its compressed form is damaged.
+    pub fn next_line(&mut self) -> Result<Option<SegmentLine<'_>>, RecordError> {
+        self.line.clear();
+        let mut is_long = false;
+        loop {
+            let chunk = match self.reader.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(RecordError::file(&self.name, error)),
+            };
+            let end = memchr::memchr(b'\n', chunk);
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
+            is_long |= self.line.len() + part.len() > LINE_BYTES_MAX;
+            if !is_long {
+                self.line.extend_from_slice(part);
+            }
+            let (used, is_at_end) = (part.len() + usize::from(end.is_some()), chunk.is_empty());
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(Some(SegmentLine { bytes: &self.line, is_whole: !is_long }));
+            }
+            if is_at_end {
+                let line = SegmentLine { bytes: &self.line, is_whole: false };
+                return Ok((is_long || !line.bytes.is_empty()).then_some(line));
+            }
+        }
+    }
+}
