@@ -239,6 +239,10 @@ impl ToolSource for Plugin {
         ToolOrigin::plugin(self.identity())
     }
 
+    fn plugin_identity(&self) -> Option<&PluginIdentity> {
+        Some(self.identity())
+    }
+
     fn supports_dry_run(&self, _: &ToolName) -> bool {
         true
     }

@@ -67,6 +67,7 @@ impl ToolSource for Plugin {
                 let toolset = call.toolset.unwrap();
                 let inner = CallContext {
                     outer: Some(cofferdam_tool::invoke::OuterCall {
+                        call_id: "outer".to_owned(),
                         depth: 1,
                         files: Arc::new(()),
                     }),

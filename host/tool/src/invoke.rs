@@ -12,6 +12,7 @@ use crate::ask::{Asker, LogSink};
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
 use crate::permission::RequestedLimits;
+use crate::record::PluginIdentity;
 use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, ToolName, Toolset};
 
 /// Source of tools that lists and invokes them: a plugin, a set of host functions, a remote server.
@@ -43,6 +44,12 @@ pub trait ToolSource: Send + Sync {
     /// not for the tool's name. A source that wraps another one must pass the other's origin on.
     fn origin(&self, _tool: &ToolName) -> ToolOrigin {
         ToolOrigin::program(self.name())
+    }
+
+    /// Returns the identity of the plugin, if the tools are a plugin's. A source that wraps another
+    /// one must pass the other's identity on.
+    fn plugin_identity(&self) -> Option<&PluginIdentity> {
+        None
     }
 
     /// Returns whether a user must approve this call with its decoded `arguments`. Called only if
@@ -93,6 +100,8 @@ pub struct ToolCall<'c> {
 /// The call that made this one.
 #[derive(Clone)]
 pub struct OuterCall {
+    /// Identifier that the outer call has in its context.
+    pub call_id: String,
     /// Number of calls that this call is nested in.
     pub depth: u32,
     /// File state that the calls share, in a type of the crate that implements it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::label::Label;
 use crate::{CallContext, Outcome, PluginName, ToolName};
@@ -20,6 +20,9 @@ const INNER_MAX: usize = 32;
 pub struct CallRecord {
     /// Identifier that the caller or the host gave to the call.
     pub call_id: String,
+    /// Number that the toolset's sink gave to the call ([`CallSink::begin`](crate::CallSink)).
+    #[serde(skip)]
+    pub number: Option<u64>,
     /// Session that the call belongs to, if any.
     pub session: Option<String>,
     /// Plugin that ran, if the tool is a plugin's.
@@ -104,7 +107,7 @@ pub struct PluginIdentity {
 pub const FILE_CHANGES_MAX: usize = 1000;
 
 /// A file or directory that a call has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// Name of the mount.
     pub mount: String,
@@ -116,12 +119,12 @@ pub struct FileChange {
     /// Length of the file after the change, in bytes.
     pub bytes: u64,
     /// Unified diff of the content, if the caller requested it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
 /// Kind of a file change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FileChangeKind {
@@ -134,7 +137,7 @@ pub enum FileChangeKind {
 }
 
 /// A capability that the guest requested without a grant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Import that the guest used, such as `wasi:sockets/tcp`, or permission that would grant the
     /// request, such as `http:GET https://example.com/`.
@@ -142,7 +145,7 @@ pub struct Refusal {
     /// Number of requests.
     pub times: u32,
     /// Missing permission and the grant for it, if the capability does not already say so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -155,7 +158,7 @@ impl Refusal {
 }
 
 /// A host that requests or connections were admitted to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostContact {
     /// Name or address as the guest wrote it, in normalized form.
     pub host: String,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 pub use self::backoff::Backoff;
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
+use crate::record::PluginIdentity;
 use crate::{
     CallContext, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource,
 };
@@ -151,6 +152,10 @@ impl ToolSource for RetryingSource {
 
     fn origin(&self, tool: &ToolName) -> ToolOrigin {
         self.source.origin(tool)
+    }
+
+    fn plugin_identity(&self) -> Option<&PluginIdentity> {
+        self.source.plugin_identity()
     }
 
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {

@@ -10,11 +10,12 @@ use std::time::Instant;
 use self::names::NameIndex;
 use crate::invoke::InnerCall;
 use crate::origin::ToolOrigin;
+use crate::sink::SinkGuard;
 use crate::usage::Usage;
 use crate::usage::UsedUp;
 use crate::{
-    CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall,
-    ToolDefinition, ToolName, ToolSource,
+    CallContext, CallRecord, CallSink, Completion, DecodeOptions, InvalidArguments, ObservedCall,
+    Outcome, ToolCall, ToolDefinition, ToolName, ToolSource,
 };
 
 /// Tools of several sources under unique names.
@@ -36,6 +37,7 @@ pub struct Toolset {
 struct ToolsetState {
     entries: Vec<ToolsetEntry>,
     names: NameIndex,
+    sink: Option<Arc<dyn CallSink>>,
 }
 
 #[derive(Clone)]
@@ -165,6 +167,17 @@ impl Toolset {
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
+    /// Reports all calls to `sink` from now on, and to no other.
+    pub fn set_sink(&mut self, sink: Arc<dyn CallSink>) {
+        Arc::make_mut(&mut self.inner).sink = Some(sink);
+    }
+
+    /// Returns the sink that receives the calls, for a toolset that is built in place of this one.
+    #[must_use]
+    pub fn sink(&self) -> Option<&Arc<dyn CallSink>> {
+        self.inner.sink.as_ref()
+    }
+
     /// Returns the definitions in the order in which they were added.
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<ToolDefinition>> + Clone {
         self.inner.entries.iter().map(|entry| &entry.definition)
@@ -196,7 +209,12 @@ impl Toolset {
         context: &CallContext,
     ) -> Result<Completion, RefusedCall> {
         let ended = self.call_entry(name, arguments, context).await;
-        ended.inspect_err(|refused| log::refused(name, refused, context))
+        ended.inspect_err(|refused| {
+            log::refused(name, refused, context);
+            if let Some(sink) = &self.inner.sink {
+                sink.refused(name, refused, context);
+            }
+        })
     }
 
     async fn call_entry(
@@ -217,14 +235,21 @@ impl Toolset {
             tool: &entry.definition,
             source: &*entry.source,
         };
+        let sink = self.inner.sink.as_deref();
+        let observed = ObservedCall { context, tool: &entry.definition, source: &*entry.source };
         if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
-            return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
+            let guard = SinkGuard::begin(sink, observed, arguments.value());
+            let outcome = Outcome::Failure(*failure);
+            let mut completion = not_admitted(&entry.definition.name, context, outcome);
+            guard.end(&mut completion);
+            return Ok(completion);
         }
         if context.file_effects.is_dry_run && !entry.source.supports_dry_run(&entry.definition.name)
         {
             return Err(RefusedCall::NoDryRun { tool: entry.definition.name.clone() });
         }
         entry.start()?;
+        let guard = SinkGuard::begin(sink, observed, arguments.value());
         let call = ToolCall { tool: &entry.definition, arguments, toolset: Some(self) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
@@ -235,6 +260,7 @@ impl Toolset {
         if let Some(inner) = inner {
             inner.ended(&asked, &completion.record);
         }
+        guard.end(&mut completion);
         log::ended(entry.source.name(), name, &completion);
         Ok(completion)
     }

@@ -157,6 +157,7 @@ impl CallState {
             deadline: Some((Instant::now() + outer_left).into()),
             cancellation: outer.cancellation.child_token(),
             outer: Some(OuterCall {
+                call_id: outer.call_id.clone(),
                 depth: depth.saturating_add(1),
                 files: Arc::new(files.clone()),
             }),

@@ -11,6 +11,7 @@ use super::names::{NameFold, confusable_fold, folded};
 use super::{DuplicateTool, Toolset, ToolsetState, name_of};
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
+use crate::record::PluginIdentity;
 use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
 
 /// Longest name of a tool in characters (`ARG-38`).
@@ -165,6 +166,10 @@ impl ToolSource for PrefixedSource {
 
     fn origin(&self, tool: &ToolName) -> ToolOrigin {
         self.source.origin(self.own_name(tool))
+    }
+
+    fn plugin_identity(&self) -> Option<&PluginIdentity> {
+        self.source.plugin_identity()
     }
 
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
