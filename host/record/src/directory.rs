@@ -83,6 +83,11 @@ impl LogDirectory {
         self.open_at(name, flags)
     }
 
+    /// Opens a file for appending, and creates it if it does not exist.
+    pub(crate) fn append_file(&self, name: &str) -> Result<File, RecordError> {
+        self.open_at(name, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
+    }
+
     /// Opens a file for reading.
     pub(crate) fn open_file(&self, name: &str) -> Result<File, RecordError> {
         self.open_at(name, OFlags::RDONLY | OFlags::NONBLOCK)

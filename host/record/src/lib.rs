@@ -9,10 +9,24 @@
 //! enqueues; formatting, redaction, digests and I/O happen on the writer's thread. A log that
 //! cannot be written never fails a call: [`Recorder::health`] reports it.
 
+mod checkpoint;
 mod directory;
 mod error;
+mod finding;
+mod heads;
+pub mod merkle;
+mod note;
+mod proof;
+mod scan;
+mod sealer;
 pub mod segments;
 mod time;
+mod verify;
 
+pub use checkpoint::{EvidenceError, LogCheckpoint};
 pub use error::RecordError;
+pub use finding::{ClaimSource, FindingKind, LogFinding};
+pub use note::{NoteError, SigningKey, VerifierKey};
+pub use proof::{InclusionProof, ProofTarget, ProvenLine, check_proof, prove};
 pub use time::UtcTime;
+pub use verify::{VerifyReport, log_key, verify};

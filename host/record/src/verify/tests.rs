@@ -1,0 +1,345 @@
+//! Each way of tampering is found, and nothing is found in what honest processes leave.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::sealer::record_pruned;
+use crate::sealer::testing::{TestLog, change_file};
+
+fn check(log: &TestLog, kept: &[String]) -> VerifyReport {
+    verify(&log.path(), kept, None).unwrap()
+}
+
+fn messages(report: &VerifyReport) -> Vec<String> {
+    report.findings.iter().map(ToString::to_string).collect()
+}
+
+/// Three processes: two segments of the first, a long one, and one that covers them.
+fn sample() -> (TestLog, [String; 4]) {
+    let log = TestLog::new();
+    let mut long = log.start(0, 1);
+    let first = log.closed(1, 2, 6, 4);
+    long.call(0);
+    long.seal();
+    let second = log.closed(2, 2, 3, 4);
+    long.call(1);
+    let long = long.close();
+    let last = log.closed(3, 3, 4, 2);
+    (log, [long, first, second, last])
+}
+
+fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
+    bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn an_honest_log_is_intact() {
+    let (log, names) = sample();
+    let report = check(&log, &[]);
+    assert_eq!(messages(&report), Vec::<String>::new());
+    assert!(report.is_intact());
+    assert_eq!((report.segments, report.segments_unclosed, report.torn_tails), (4, 0, 0));
+    assert_eq!(report.lines_unsealed, 0);
+    assert_eq!(report.frontier.len(), 1, "the last segment covers all others");
+    assert!(report.frontier[0].contains(&names[3]));
+    names.iter().for_each(|name| log.compress(name));
+    let kept = report.frontier;
+    let report = check(&log, &kept);
+    assert_eq!(messages(&report), Vec::<String>::new());
+    assert_eq!(report.kept_checkpoints, 1);
+}
+
+#[test]
+fn an_empty_directory_has_no_key() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("log");
+    LogDirectory::create(&path).unwrap();
+    assert!(matches!(verify(&path, &[], None), Err(EvidenceError::NoKey)));
+}
+
+#[test]
+fn a_running_or_killed_process_leaves_an_intact_log() {
+    let log = TestLog::new();
+    let mut segment = log.start(0, 1);
+    (0..5).for_each(|call| segment.call(call));
+    let report = check(&log, &[]);
+    assert!(report.is_intact(), "{:?}", messages(&report));
+    assert_eq!((report.lines_unsealed, report.segments_unclosed), (5, 1));
+    log.change(&segment.name, |bytes| bytes.truncate(bytes.len() - 10));
+    let report = check(&log, &[]);
+    assert!(report.is_intact(), "{:?}", messages(&report));
+    assert_eq!((report.lines_unsealed, report.torn_tails), (4, 1));
+}
+
+#[test]
+fn truncation_with_the_key_is_found_by_a_kept_checkpoint_and_by_heads() {
+    let (log, [_, first, _, last]) = sample();
+    let kept = check(&log, &[]).frontier;
+    let shorten = |bytes: &mut Vec<u8>| {
+        let end = lines(bytes).iter().rev().take(2).map(Vec::len).sum::<usize>();
+        bytes.truncate(bytes.len() - end);
+    };
+    log.change(&last, shorten);
+    log.seal_again(&last);
+    assert!(check(&log, &[]).is_intact(), "nothing on this machine contradicts the key's owner");
+    let found = messages(&check(&log, &kept));
+    assert_eq!(
+        found,
+        [format!("{last}: a kept checkpoint states 10 lines, found 8: lines were removed")]
+    );
+    log.change(&first, shorten);
+    log.seal_again(&first);
+    let found = messages(&check(&log, &[]));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with(&format!("{first}: line ")), "{found:?}");
+    assert!(found[0].ends_with("states 11 lines, found 9: lines were removed"), "{found:?}");
+}
+
+#[test]
+fn a_change_with_the_key_names_the_lines_between_two_heads() {
+    let (log, [long, ..]) = sample();
+    log.change(&long, |bytes| {
+        let at = memchr::memmem::find(bytes, br#""n":4"#).unwrap();
+        bytes[at..].iter_mut().find(|b| **b == b'd').unwrap().clone_from(&b'D');
+    });
+    log.seal_again(&long);
+    let found = messages(&check(&log, &[]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("a line among 5 to 7 was changed"), "{found:?}");
+}
+
+#[test]
+fn a_rewritten_log_with_a_new_key_is_found_by_what_was_kept() {
+    let (log, names) = sample();
+    let (kept, key) = (check(&log, &[]).frontier, log_key(&log.path()).unwrap());
+    std::fs::remove_file(log.path().join("signing-key")).unwrap();
+    let (other, _) = sample();
+    std::fs::copy(other.path().join("signing-key"), log.path().join("signing-key")).unwrap();
+    for name in &names {
+        std::fs::copy(other.file(name), log.file(name)).unwrap();
+        std::fs::copy(other.checkpoint_file(name), log.checkpoint_file(name)).unwrap();
+    }
+    assert!(check(&log, &[]).is_intact());
+    assert!(!check(&log, &kept).is_intact());
+    assert!(!verify(&log.path(), &[], Some(&key)).unwrap().is_intact());
+}
+
+#[test]
+fn a_deleted_segment_is_found_and_a_pruned_one_is_not() {
+    let (log, [long, first, ..]) = sample();
+    std::fs::remove_file(log.file(&first)).unwrap();
+    assert!(messages(&check(&log, &[]))[0].contains("does not exist"));
+    std::fs::remove_file(log.checkpoint_file(&first)).unwrap();
+    let found = messages(&check(&log, &[]));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].contains(&first) && found[0].contains("does not exist"), "{found:?}");
+
+    let (log, [_, first, ..]) = sample();
+    record_pruned(&log.directory, &first, &log.key).unwrap();
+    assert!(check(&log, &[]).is_intact(), "a crash before the segment is removed");
+    record_pruned(&log.directory, &first, &log.key).unwrap();
+    std::fs::remove_file(log.file(&first)).unwrap();
+    let report = check(&log, &[]);
+    assert!(report.is_intact(), "{:?}", messages(&report));
+    assert_eq!(report.pruned, BTreeSet::from([first.clone()]));
+    change_file(&log.path().join("pruned"), |bytes| {
+        let at = memchr::memmem::find(bytes, first.as_bytes()).unwrap();
+        bytes[at] = b'3';
+    });
+    let found = messages(&check(&log, &[]));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("pruned:2: expected a tombstone"), "{found:?}");
+    assert!(long < first);
+}
+
+#[test]
+fn numbers_closing_and_checkpoints_are_checked() {
+    let log = TestLog::new();
+    let segment = log.closed(0, 1, 4, 10);
+    let original = std::fs::read(log.file(&segment)).unwrap();
+    let all = lines(&original);
+    let expect = |lines: Vec<Vec<u8>>, expected: &str| {
+        std::fs::write(log.file(&segment), lines.concat()).unwrap();
+        log.seal_again(&segment);
+        let found = messages(&check(&log, &[]));
+        assert!(found.iter().any(|f| f.contains(expected)), "{found:?} lacks {expected}");
+    };
+    let mut changed = all.clone();
+    changed.remove(3);
+    expect(changed, ":4: expected line number 3, found 4: lines are missing");
+    let mut changed = all.clone();
+    changed.insert(3, all[3].clone());
+    expect(changed, ":5: expected line number 4, found 3: a line was repeated or moved");
+    let mut changed = all.clone();
+    changed.push(br#"{"v":1,"kind":"end","n":8}"#.to_vec());
+    changed.push(b"\n".to_vec());
+    expect(changed, ":9: a line was added behind the end of the segment");
+    let mut changed = all.clone();
+    changed[3] = b"x\n".to_vec();
+    expect(changed, ":4: expected a line of the log");
+    std::fs::write(log.file(&segment), &original).unwrap();
+    log.seal_again(&segment);
+    log.change(&segment, |bytes| bytes.push(b'x'));
+    let found = messages(&check(&log, &[]));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].contains("its last line is incomplete"), "{found:?}");
+
+    std::fs::write(log.checkpoint_file(&segment), "x").unwrap();
+    let has = |text| messages(&check(&log, &[])).iter().any(|found| found.contains(text));
+    assert!(has("its checkpoint file is invalid"));
+    std::fs::remove_file(log.checkpoint_file(&segment)).unwrap();
+    assert!(has("has calls but no checkpoint file"));
+}
+
+#[test]
+fn segments_that_change_places_are_found() {
+    let (log, [_, first, second, _]) = sample();
+    for file in [TestLog::file, TestLog::checkpoint_file] {
+        let (a, b) = (file(&log, &first), file(&log, &second));
+        let bytes = std::fs::read(&a).unwrap();
+        std::fs::copy(&b, &a).unwrap();
+        std::fs::write(&b, bytes).unwrap();
+    }
+    let found = messages(&check(&log, &[]));
+    assert!(found.iter().any(|f| f.contains(&format!("it is that of `{second}`"))), "{found:?}");
+}
+
+#[test]
+fn kept_texts_that_are_no_checkpoints_are_errors() {
+    let (log, _) = sample();
+    let error = verify(&log.path(), &["x".to_owned()], None).unwrap_err();
+    assert!(error.to_string().starts_with("expected a checkpoint"), "{error}");
+}
+
+/// Copies of the sample, so that a case costs no signatures.
+fn copy(log: &TestLog) -> (tempfile::TempDir, std::path::PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("log");
+    LogDirectory::create(&path).unwrap();
+    for entry in std::fs::read_dir(log.path()).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), path.join(entry.file_name())).unwrap();
+        }
+    }
+    (root, path)
+}
+
+#[derive(Debug, Clone)]
+enum Tampering {
+    Flip(prop::sample::Index, u8),
+    Drop(prop::sample::Index),
+    Swap(prop::sample::Index, prop::sample::Index),
+    Insert(prop::sample::Index, Vec<u8>),
+    Cut(prop::sample::Index),
+    Delete,
+}
+
+fn tampering() -> impl Strategy<Value = Tampering> {
+    use prop::sample::Index;
+    prop_oneof![
+        (any::<Index>(), 0..8_u8).prop_map(|(at, bit)| Tampering::Flip(at, bit)),
+        any::<Index>().prop_map(Tampering::Drop),
+        (any::<Index>(), any::<Index>()).prop_map(|(a, b)| Tampering::Swap(a, b)),
+        (any::<Index>(), prop::collection::vec(any::<u8>(), 1..40))
+            .prop_map(|(at, bytes)| Tampering::Insert(at, bytes)),
+        any::<Index>().prop_map(Tampering::Cut),
+        Just(Tampering::Delete),
+    ]
+}
+
+fn tamper(bytes: &[u8], tampering: &Tampering) -> Option<Vec<u8>> {
+    let mut lines = lines(bytes);
+    let mut bytes = bytes.to_vec();
+    match tampering {
+        Tampering::Flip(at, bit) => {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            return Some(bytes);
+        }
+        Tampering::Drop(at) => {
+            let at = at.index(lines.len());
+            lines.remove(at);
+        }
+        Tampering::Swap(a, b) => {
+            let (a, b) = (a.index(lines.len()), b.index(lines.len()));
+            lines.swap(a, b);
+        }
+        Tampering::Insert(at, text) => {
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, text.iter().copied());
+            return Some(bytes);
+        }
+        Tampering::Cut(at) => {
+            bytes.truncate(at.index(bytes.len()));
+            return Some(bytes);
+        }
+        Tampering::Delete => return None,
+    }
+    Some(lines.concat())
+}
+
+#[test]
+fn tampering_is_found_without_the_key_and_behind_a_kept_checkpoint_with_it() {
+    let (log, names) = sample();
+    let report = check(&log, &[]);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let cases = (0..names.len(), tampering(), any::<bool>());
+    runner
+        .run(&cases, |(segment, tampering, has_key)| {
+            let (_root, path) = copy(&log);
+            let file = path.join(format!("{}.jsonl", names[segment]));
+            let before = std::fs::read(&file).unwrap();
+            match tamper(&before, &tampering) {
+                Some(after) if after == before => return Ok(()),
+                Some(after) => std::fs::write(&file, after).unwrap(),
+                None => std::fs::remove_file(&file).unwrap(),
+            }
+            if has_key {
+                let _ = std::fs::remove_file(path.join(format!("{}.checkpoint", names[segment])));
+                seal_again(&path, &names[segment], &file);
+            }
+            let kept = if has_key { report.frontier.as_slice() } else { &[] };
+            let found = verify(&path, kept, None).unwrap();
+            prop_assert!(!found.is_intact(), "{tampering:?} of {segment}");
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Signs a changed segment, like an attacker who has the key.
+fn seal_again(path: &Path, segment: &str, file: &Path) {
+    let Ok(bytes) = std::fs::read(file) else { return };
+    let directory = LogDirectory::open(path).unwrap();
+    let key = std::sync::Arc::new(SigningKey::load(&directory).unwrap().unwrap());
+    let mut sealer = crate::sealer::Sealer::new(&directory, segment, key);
+    for line in bytes.split_inclusive(|b| *b == b'\n') {
+        if let Some(line) = line.strip_suffix(b"\n") {
+            sealer.append(line);
+        }
+    }
+    sealer.checkpoint().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_in_any_file_are_no_panic(
+        which in 0..5_usize, bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let log = TestLog::new();
+        let segment = log.closed(0, 1, 2, 1);
+        let file = match which {
+            0 => log.file(&segment),
+            1 => log.path().join(format!("{segment}.jsonl.gz")),
+            2 => log.checkpoint_file(&segment),
+            3 => log.path().join("pruned"),
+            _ => log.path().join("signing-key"),
+        };
+        std::fs::write(&file, &bytes).unwrap();
+        let _ = verify(&log.path(), &[], None);
+        let _ = verify(&log.path(), &[String::from_utf8_lossy(&bytes).into_owned()], None);
+    }
+}
