@@ -127,13 +127,12 @@ impl LogDirectory {
         let failure = |error| RecordError::file(name, error);
         let synced = file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failure);
         let fd = self.descriptor.as_fd();
-        let linked = synced.and_then(|()| {
-            match fs::linkat(fd, &*temporary, fd, name, AtFlags::empty()) {
+        let linked =
+            synced.and_then(|()| match fs::linkat(fd, &*temporary, fd, name, AtFlags::empty()) {
                 Ok(()) => Ok(true),
                 Err(Errno::EXIST) => Ok(false),
                 Err(error) => Err(RecordError::file(name, error)),
-            }
-        });
+            });
         self.remove(&temporary)?;
         linked
     }
@@ -162,8 +161,7 @@ impl LogDirectory {
 
     /// Returns size and age of a file, or `None` if it does not exist.
     pub(crate) fn facts(&self, name: &str) -> Option<FileFacts> {
-        let stat =
-            fs::statat(self.descriptor.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = fs::statat(self.descriptor.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         // Types of the fields differ by architecture.
         Some(FileFacts {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),

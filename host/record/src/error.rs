@@ -50,6 +50,9 @@ pub enum RecordError {
     /// The system has no random bytes.
     #[error("cannot get random bytes from the system: {0}")]
     Random(String),
+    /// A pattern of the redaction is invalid.
+    #[error("cannot compile the patterns of redaction: {0}")]
+    Pattern(String),
     /// A file of the log cannot be read or written.
     #[error("cannot access `{name}` of the log: {error}")]
     File {

@@ -9,24 +9,42 @@
 //! enqueues; formatting, redaction, digests and I/O happen on the writer's thread. A log that
 //! cannot be written never fails a call: [`Recorder::health`] reports it.
 
+mod capture;
 mod checkpoint;
+mod cleaner;
 mod directory;
+mod entry;
 mod error;
+mod event;
 mod finding;
 mod heads;
+mod lines;
 pub mod merkle;
 mod note;
+mod payloads;
 mod proof;
+mod queue;
+mod recorder;
+mod retention;
 mod scan;
 mod sealer;
+mod segment_writer;
 pub mod segments;
 mod time;
 mod verify;
+mod writer;
+mod zone;
 
 pub use checkpoint::{EvidenceError, LogCheckpoint};
+pub use entry::{CallEntry, LOST, PayloadDigest, PayloadKind, REFUSED, RUNNING};
 pub use error::RecordError;
+pub use event::LogEvent;
 pub use finding::{ClaimSource, FindingKind, LogFinding};
 pub use note::{NoteError, SigningKey, VerifierKey};
+pub use payloads::PayloadMode;
 pub use proof::{InclusionProof, ProofTarget, ProvenLine, check_proof, prove};
+pub use queue::FullQueue;
+pub use recorder::{RecordOptions, Recorder, RecorderHealth};
+pub use retention::PruneReport;
 pub use time::UtcTime;
 pub use verify::{VerifyReport, log_key, verify};

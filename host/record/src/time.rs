@@ -61,8 +61,7 @@ impl UtcTime {
         if !is_valid {
             return None;
         }
-        let seconds =
-            days(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second;
+        let seconds = days(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second;
         Some(Self(seconds * MICROS + micros(fraction)?))
     }
 

@@ -1,0 +1,111 @@
+//! Events of a log besides calls.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// An event besides calls. Strings are redacted and cut to 1,024 characters when they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum LogEvent {
+    /// A model has answered.
+    Model {
+        /// Provider, such as `anthropic`.
+        provider: String,
+        /// Model, as requested.
+        model: String,
+        /// Session that the request belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// Tokens of the request, if the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64>,
+        /// Tokens of the answer, if the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u64>,
+        /// Reason why the answer ended, or type of the error.
+        finish: String,
+        /// Time from request to end of the answer.
+        #[serde(rename = "us", with = "as_micros")]
+        duration: Duration,
+    },
+    /// A user has decided about a call.
+    Approval {
+        /// Tool that is to be called.
+        tool: String,
+        /// Id that the caller gave to the call.
+        call: String,
+        /// User or client that decided.
+        by: String,
+        /// Decision, such as `once`, `always` or `denied`.
+        decision: String,
+        /// Time that the decision took.
+        #[serde(rename = "us", with = "as_micros")]
+        waited: Duration,
+    },
+    /// A permission was added or revoked.
+    Grant {
+        /// Plugin that the permission is for.
+        plugin: String,
+        /// Permission as it stands in a configuration.
+        permission: String,
+        /// True if it was added, false if it was revoked.
+        is_added: bool,
+    },
+    /// A plugin was loaded or replaced.
+    Plugin {
+        /// Configured name.
+        plugin: String,
+        /// Digest of the component.
+        digest: String,
+        /// Digest of the component that it replaces.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<String>,
+    },
+    /// A label policy has decided.
+    Label {
+        /// Tool that the decision is about.
+        tool: String,
+        /// Id that the caller gave to the call.
+        call: String,
+        /// Decision, such as `hidden` or `refused`, with the labels and never with a value.
+        decision: String,
+    },
+}
+
+impl LogEvent {
+    /// Returns the strings of the event, for redaction.
+    pub(crate) fn strings(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Model { provider, model, session, finish, .. } => {
+                [provider, model, finish].into_iter().chain(session.as_mut()).collect()
+            }
+            Self::Approval { tool, call, by, decision, .. } => vec![tool, call, by, decision],
+            Self::Grant { plugin, permission, .. } => vec![plugin, permission],
+            Self::Plugin { plugin, digest, replaces } => {
+                [plugin, digest].into_iter().chain(replaces.as_mut()).collect()
+            }
+            Self::Label { tool, call, decision } => vec![tool, call, decision],
+        }
+    }
+}
+
+mod as_micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(crate::entry::micros(*duration))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_micros)
+    }
+}

@@ -1,0 +1,239 @@
+//! Bounded queue from the callers to the writer's thread.
+//!
+//! A push locks, appends and unlocks. The writer sleeps while it collects a batch, so that a push
+//! wakes it only if it was idle or the batch is large: waking a thread takes longer than the rest.
+
+use std::sync::mpsc::SyncSender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cofferdam_tool::ToolName;
+use cofferdam_tool::record::PluginIdentity;
+
+use crate::event::LogEvent;
+use crate::payloads::RawPayload;
+use crate::{CallEntry, PayloadKind};
+
+/// Maximum number of items in the queue.
+const ITEMS_MAX: usize = 65_536;
+/// Maximum bytes of the items in the queue.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes after which a batch is written without waiting for more.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Time after which a batch is written.
+const BATCH_TIME: Duration = Duration::from_millis(10);
+/// Bytes that an item is counted with besides its payloads.
+const ITEM_BYTES: usize = 512;
+
+/// Treatment of a full queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FullQueue {
+    /// The call waits until the writer has caught up.
+    #[default]
+    Wait,
+    /// The call is not recorded, and the log says how many were not.
+    Drop,
+}
+
+/// Something to write.
+pub(crate) enum QueueItem {
+    Begin(Box<BeginItem>),
+    End(Box<EndItem>),
+    /// A call that did not start.
+    Refused(Box<EndItem>),
+    Event(Instant, Box<LogEvent>),
+    /// Asks for a message when everything before it is on disk.
+    Flush(SyncSender<()>),
+}
+
+/// Start of a call.
+pub(crate) struct BeginItem {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    pub(crate) tool: ToolName,
+    pub(crate) plugin: Option<PluginIdentity>,
+    /// Name of the source, unless it is a plugin.
+    pub(crate) source: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) call: String,
+    pub(crate) outer: Option<String>,
+    pub(crate) arguments: RawPayload,
+}
+
+/// End of a call.
+pub(crate) struct EndItem {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    /// Entry without the part that is known from the start of the call.
+    pub(crate) entry: CallEntry,
+    pub(crate) payloads: Vec<(PayloadKind, RawPayload)>,
+}
+
+/// Queue from the callers to the writer.
+#[derive(Default)]
+pub(crate) struct LogQueue {
+    state: Mutex<QueueState>,
+    wake: Condvar,
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    items: Vec<QueueItem>,
+    bytes: usize,
+    dropped: u64,
+    is_idle: bool,
+    is_urgent: bool,
+    is_closed: bool,
+}
+
+/// Items that were taken out of the queue.
+#[derive(Default)]
+pub(crate) struct QueueBatch {
+    pub(crate) items: Vec<QueueItem>,
+    /// Number of calls and events that were dropped since the last batch.
+    pub(crate) dropped: u64,
+    pub(crate) is_closed: bool,
+}
+
+impl QueueItem {
+    fn bytes(&self) -> usize {
+        let payloads = match self {
+            Self::Begin(begin) => begin.arguments.bytes.len(),
+            Self::End(end) | Self::Refused(end) => {
+                let files = end.entry.files.len() * ITEM_BYTES;
+                files + end.payloads.iter().map(|(_, payload)| payload.bytes.len()).sum::<usize>()
+            }
+            Self::Event(..) | Self::Flush(_) => 0,
+        };
+        payloads + ITEM_BYTES
+    }
+}
+
+impl LogQueue {
+    /// Appends an item. Returns false if it was dropped. The end of a call that has begun always
+    /// finds room, so that no call stays open.
+    pub(crate) fn push(&self, item: QueueItem, full: FullQueue) -> bool {
+        let is_exempt = matches!(item, QueueItem::End(_) | QueueItem::Flush(_));
+        let bytes = item.bytes();
+        let mut state = self.lock();
+        while !is_exempt && state.is_full() && !state.is_closed {
+            if full == FullQueue::Drop {
+                state.dropped += 1;
+                return false;
+            }
+            state.is_urgent = true;
+            self.wake.notify_one();
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.is_closed {
+            return false;
+        }
+        state.bytes += bytes;
+        let is_flush = matches!(item, QueueItem::Flush(_));
+        state.items.push(item);
+        let is_urgent = is_flush || state.bytes >= BATCH_BYTES;
+        let wakes = std::mem::replace(&mut state.is_idle, false) || (is_urgent && !state.is_urgent);
+        state.is_urgent |= is_urgent;
+        drop(state);
+        if wakes {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// Waits for a batch, at most until `until`. `spare` is an empty list to fill next.
+    pub(crate) fn take(&self, until: Option<Instant>, spare: Vec<QueueItem>) -> QueueBatch {
+        let mut state = self.lock();
+        while state.items.is_empty() && !state.is_closed && state.dropped == 0 {
+            state.is_idle = true;
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            state = match left {
+                Some(Duration::ZERO) => break,
+                Some(left) => self.wait(state, left),
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        state.is_idle = false;
+        let written = Instant::now() + BATCH_TIME;
+        while !state.items.is_empty() && !state.is_urgent && !state.is_closed {
+            let left = written.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.wait(state, left);
+        }
+        state.is_urgent = false;
+        let items = std::mem::replace(&mut state.items, spare);
+        state.bytes = 0;
+        let dropped = std::mem::take(&mut state.dropped);
+        let is_closed = state.is_closed;
+        drop(state);
+        self.room.notify_all();
+        QueueBatch { items, dropped, is_closed }
+    }
+
+    /// Accepts nothing more. What is in the queue is still written.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_all();
+        self.room.notify_all();
+    }
+
+    fn wait<'s>(
+        &self,
+        state: MutexGuard<'s, QueueState>,
+        time: Duration,
+    ) -> MutexGuard<'s, QueueState> {
+        self.wake.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    fn is_full(&self) -> bool {
+        self.items.len() >= ITEMS_MAX || self.bytes >= BYTES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> QueueItem {
+        let event =
+            LogEvent::Grant { plugin: "p".to_owned(), permission: "x".to_owned(), is_added: true };
+        QueueItem::Event(Instant::now(), Box::new(event))
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_counts() {
+        let queue = LogQueue::default();
+        for _ in 0..ITEMS_MAX {
+            assert!(queue.push(event(), FullQueue::Drop));
+        }
+        assert!(!queue.push(event(), FullQueue::Drop));
+        let batch = queue.take(None, Vec::new());
+        assert_eq!((batch.items.len(), batch.dropped), (ITEMS_MAX, 1));
+    }
+
+    #[test]
+    fn a_full_queue_waits_for_the_writer() {
+        let queue = LogQueue::default();
+        for _ in 0..ITEMS_MAX {
+            assert!(queue.push(event(), FullQueue::Wait));
+        }
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.push(event(), FullQueue::Wait));
+            assert_eq!(queue.take(None, Vec::new()).items.len(), ITEMS_MAX);
+            assert!(waiting.join().unwrap());
+        });
+        queue.close();
+        assert!(!queue.push(event(), FullQueue::Wait));
+        assert!(queue.take(None, Vec::new()).is_closed);
+    }
+}

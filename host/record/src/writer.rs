@@ -1,0 +1,389 @@
+//! The thread that writes the log.
+
+use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::cleaner::Cleaner;
+use crate::directory::LogDirectory;
+use crate::entry::{CallLineKind, LINE_VERSION, PayloadDigest, micros};
+use crate::event::LogEvent;
+use crate::lines::{DropsLine, EventLine};
+use crate::note::SigningKey;
+use crate::payloads::{PayloadStore, RawPayload};
+use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem};
+use crate::recorder::RecorderHealth;
+use crate::retention::{RetentionLimits, compress, prune};
+use crate::segment_writer::{ClosedSegment, SegmentWriter};
+use crate::{CallEntry, EvidenceError, PayloadKind, UtcTime};
+
+/// Time between two syncs to disk.
+const SYNC_TIME: Duration = Duration::from_secs(1);
+/// Time between two attempts to create a segment.
+const RETRY_TIME: Duration = Duration::from_secs(1);
+/// Maximum bytes of a string of an event.
+const EVENT_STRING_BYTES_MAX: usize = 1024;
+
+/// Writes the items of the queue.
+pub(crate) struct LogWriter {
+    pub(crate) directory: LogDirectory,
+    pub(crate) process: String,
+    pub(crate) key: Arc<SigningKey>,
+    pub(crate) queue: Arc<LogQueue>,
+    pub(crate) health: Arc<Mutex<RecorderHealth>>,
+    pub(crate) cleaner: Cleaner,
+    pub(crate) payloads: PayloadStore,
+    pub(crate) limits: RetentionLimits,
+    pub(crate) segment_bytes_max: u64,
+    pub(crate) segment: Option<SegmentWriter>,
+    pub(crate) state: WriterState,
+}
+
+/// State of the thread besides its segment.
+#[derive(Default)]
+pub(crate) struct WriterState {
+    /// Calls that have begun.
+    open: HashMap<u64, OpenCall>,
+    unsynced: Option<Instant>,
+    retry: Option<Instant>,
+    dropped: u64,
+    previous: Option<String>,
+    upkeep: Option<JoinHandle<()>>,
+    flushes: Vec<SyncSender<()>>,
+}
+
+/// A call that has begun.
+struct OpenCall {
+    entry: CallEntry,
+    started: Instant,
+    /// True if a `begin` line was written.
+    is_written: bool,
+}
+
+/// Wall clock and monotonic clock at one moment.
+#[derive(Clone, Copy)]
+struct ClockAnchor {
+    wall: UtcTime,
+    monotonic: Instant,
+}
+
+impl ClockAnchor {
+    fn now() -> Self {
+        Self { wall: UtcTime::now(), monotonic: Instant::now() }
+    }
+
+    fn time(self, at: Instant) -> UtcTime {
+        self.wall.before(self.monotonic.saturating_duration_since(at))
+    }
+}
+
+impl LogWriter {
+    /// Runs until the queue is closed and empty.
+    pub(crate) fn run(mut self) {
+        self.start_upkeep(None);
+        let mut spare = Vec::new();
+        loop {
+            let QueueBatch { mut items, dropped, is_closed } = self.queue.take(self.due(), spare);
+            self.state.dropped += dropped;
+            self.write_batch(&mut items);
+            self.tick();
+            spare = items;
+            if is_closed {
+                return self.close();
+            }
+        }
+    }
+
+    /// Returns the time of the next work without a batch.
+    fn due(&self) -> Option<Instant> {
+        let sync = self.state.unsynced.map(|since| since + SYNC_TIME);
+        let seal = self.segment.as_ref().and_then(SegmentWriter::seal_due);
+        sync.into_iter().chain(seal).min()
+    }
+
+    fn write_batch(&mut self, items: &mut Vec<QueueItem>) {
+        let anchor = ClockAnchor::now();
+        let mut begun = Vec::new();
+        for item in items.drain(..) {
+            match item {
+                QueueItem::Begin(begin) => {
+                    begun.push(begin.number);
+                    self.begin(*begin, anchor);
+                }
+                QueueItem::End(end) => self.end(*end, anchor),
+                QueueItem::Refused(refused) => self.refused(*refused, anchor),
+                QueueItem::Event(at, event) => self.event(anchor.time(at), *event),
+                QueueItem::Flush(done) => self.state.flushes.push(done),
+            }
+            if self.segment.as_ref().is_some_and(SegmentWriter::is_full) {
+                self.flush();
+            }
+        }
+        for number in begun {
+            self.write_begin(number);
+        }
+        self.write_drops();
+        self.flush();
+        if !self.state.flushes.is_empty() {
+            self.sync();
+            self.state.flushes.drain(..).for_each(|done| done.try_send(()).unwrap_or(()));
+        }
+    }
+
+    fn begin(&mut self, begin: BeginItem, anchor: ClockAnchor) {
+        let arguments = self.digest(&begin.arguments);
+        let mut entry = CallEntry {
+            v: LINE_VERSION,
+            kind: CallLineKind::Begin,
+            tool: begin.tool.as_str().to_owned(),
+            session: begin.session,
+            at: anchor.time(begin.at),
+            id: format!("{}-{}", self.process, begin.number),
+            call: begin.call,
+            outer: begin.outer,
+            source: begin.source,
+            arguments,
+            ..CallEntry::default()
+        };
+        if let Some(plugin) = begin.plugin {
+            entry.plugin = Some(plugin.name.as_str().to_owned());
+            entry.digest = Some(plugin.digest.as_ref().to_owned());
+        }
+        self.clean(&mut entry);
+        let call = OpenCall { entry, started: begin.at, is_written: false };
+        self.state.open.insert(begin.number, call);
+    }
+
+    fn write_begin(&mut self, number: u64) {
+        let Some(mut call) = self.state.open.remove(&number) else { return };
+        call.is_written = self.add_call(&mut call.entry);
+        self.state.open.insert(number, call);
+    }
+
+    fn end(&mut self, end: EndItem, anchor: ClockAnchor) {
+        let Some(OpenCall { entry: start, started, is_written }) =
+            self.state.open.remove(&end.number)
+        else {
+            return;
+        };
+        let mut entry = end.entry;
+        self.clean(&mut entry);
+        let CallEntry { tool, plugin, session, id, call, outer, source, digest, .. } = start;
+        let kind = if is_written { CallLineKind::End } else { CallLineKind::Call };
+        entry.kind = kind;
+        entry.us = micros(end.at.saturating_duration_since(started));
+        // The wall clock may have been set meanwhile.
+        entry.at = if is_written { start.at } else { anchor.time(started) };
+        entry.source = if plugin.is_none() && entry.plugin.is_some() { None } else { source };
+        entry.plugin = plugin.or(entry.plugin);
+        entry.digest = digest.or(entry.digest);
+        entry.arguments = start.arguments;
+        (entry.tool, entry.session, entry.id) = (tool, session, id);
+        (entry.call, entry.outer) = (call, outer);
+        self.add_payloads(&mut entry, &end.payloads);
+        self.add_call(&mut entry);
+    }
+
+    fn refused(&mut self, refused: EndItem, anchor: ClockAnchor) {
+        let mut entry = refused.entry;
+        entry.at = anchor.time(refused.at);
+        entry.id = format!("{}-{}", self.process, refused.number);
+        self.clean(&mut entry);
+        self.add_payloads(&mut entry, &refused.payloads);
+        self.add_call(&mut entry);
+    }
+
+    fn event(&mut self, at: UtcTime, mut event: LogEvent) {
+        for text in event.strings() {
+            self.cleaner.string(text);
+            text.truncate(text.floor_char_boundary(EVENT_STRING_BYTES_MAX));
+        }
+        match self.segment() {
+            Some(segment) => segment.add(&EventLine::new(segment.next(), at, event)),
+            None => self.state.dropped += 1,
+        }
+    }
+
+    fn write_drops(&mut self) {
+        let count = self.state.dropped;
+        if count == 0 {
+            return;
+        }
+        if let Some(segment) = self.segment() {
+            segment.add(&DropsLine::new(segment.next(), count));
+            self.state.dropped = 0;
+        }
+        self.health(|health| health.dropped = health.dropped.saturating_add(count));
+    }
+
+    /// Adds a line about a call. Returns false if there is no segment.
+    fn add_call(&mut self, entry: &mut CallEntry) -> bool {
+        if let Some(segment) = self.segment() {
+            segment.add_call(entry);
+            return true;
+        }
+        self.state.dropped += 1;
+        false
+    }
+
+    /// Returns the segment, and creates one if there is none.
+    fn segment(&mut self) -> Option<&mut SegmentWriter> {
+        let is_waiting = self.state.retry.is_some_and(|retry| Instant::now() < retry);
+        if self.segment.is_none() && !is_waiting {
+            let previous = self.state.previous.as_deref();
+            match SegmentWriter::create(&self.directory, &self.process, previous, &self.key) {
+                Ok(segment) => {
+                    self.segment = Some(segment);
+                    self.state.retry = None;
+                }
+                Err(error) => {
+                    self.state.retry = Some(Instant::now() + RETRY_TIME);
+                    self.fail(&error);
+                }
+            }
+        }
+        self.segment.as_mut()
+    }
+
+    fn digest(&mut self, payload: &RawPayload) -> Option<PayloadDigest> {
+        let (digest, error) = self.payloads.add(payload, &self.cleaner);
+        if let Some(error) = error {
+            self.fail(&error.into());
+        }
+        digest
+    }
+
+    fn add_payloads(&mut self, entry: &mut CallEntry, payloads: &[(PayloadKind, RawPayload)]) {
+        for (kind, payload) in payloads {
+            let digest = self.digest(payload);
+            match kind {
+                PayloadKind::Arguments => entry.arguments = digest,
+                PayloadKind::Result => entry.result = digest,
+                PayloadKind::Stdout => entry.stdout = digest,
+                PayloadKind::Stderr => entry.stderr = digest,
+                PayloadKind::Detail => entry.detail = digest,
+                PayloadKind::Backtrace => entry.backtrace = digest,
+                PayloadKind::Diff => entry.diff = digest,
+            }
+        }
+    }
+
+    /// Redacts what a guest, a model or a client has named.
+    fn clean(&self, entry: &mut CallEntry) {
+        let CallEntry { session, call, outer, source, error, refused, files, hosts, .. } = entry;
+        let names = [session, outer, source, error].into_iter().flatten().chain([call]);
+        let refused = refused.iter_mut().flat_map(|refusal| {
+            [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
+        });
+        let files = files.iter_mut().map(|change| &mut change.path);
+        let hosts = hosts.iter_mut().map(|contact| &mut contact.host);
+        names.chain(refused).chain(files).chain(hosts).for_each(|text| self.cleaner.string(text));
+    }
+
+    fn flush(&mut self) {
+        let Some(segment) = &mut self.segment else { return };
+        match segment.flush() {
+            Ok(()) => {
+                self.state.unsynced.get_or_insert_with(Instant::now);
+                self.health(|health| health.is_failing = false);
+            }
+            Err((error, lines)) => {
+                self.state.dropped += lines;
+                self.fail(&error.into());
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        self.state.unsynced = None;
+        let Some(segment) = &self.segment else { return };
+        if let Err(error) = segment.sync() {
+            self.fail(&error.into());
+        }
+    }
+
+    /// Does the work that depends on time: sync, checkpoint, rotation.
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if self.state.unsynced.is_some_and(|since| now >= since + SYNC_TIME) {
+            self.sync();
+            if self.segment.as_ref().is_some_and(|segment| !segment.exists()) {
+                self.state.previous = self.segment.take().map(|gone| gone.stem().to_owned());
+            }
+        }
+        if let Some(segment) = &mut self.segment
+            && segment.seal_due().is_some_and(|due| now >= due)
+            && let Err(error) = segment.seal(now)
+        {
+            self.fail(&error);
+        }
+        if self.segment.as_ref().is_some_and(|open| open.is_spent(self.segment_bytes_max)) {
+            let closed = self.close_segment();
+            self.start_upkeep(closed);
+        } else if self.payloads.bytes_written() > self.segment_bytes_max {
+            self.start_upkeep(None);
+        }
+    }
+
+    fn close_segment(&mut self) -> Option<ClosedSegment> {
+        let segment = self.segment.take()?;
+        self.state.previous = Some(segment.stem().to_owned());
+        let (closed, result) = segment.close();
+        if let Err(error) = &result {
+            self.fail(error);
+        }
+        // Without its last line the segment stays as it is.
+        result.is_ok().then_some(closed)
+    }
+
+    /// Compresses and prunes in another thread, one at a time, so that the queue does not fill up.
+    fn start_upkeep(&mut self, closed: Option<ClosedSegment>) {
+        if let Some(upkeep) = self.state.upkeep.take() {
+            let _ = upkeep.join();
+        }
+        self.payloads.take_bytes_written();
+        let work = self.upkeep(closed);
+        let thread = std::thread::Builder::new().name("cofferdam-log-upkeep".to_owned());
+        self.state.upkeep = thread.spawn(work).ok();
+    }
+
+    fn upkeep(&self, closed: Option<ClosedSegment>) -> impl FnOnce() + Send + 'static {
+        let (directory, key) = (self.directory.clone(), Arc::clone(&self.key));
+        let (limits, health) = (self.limits, Arc::clone(&self.health));
+        move || {
+            let compressed = closed.map_or(Ok(()), |closed| compress(&directory, &closed));
+            let pruned = prune(&directory, limits, Some(&key));
+            if let Err(error) = compressed.map_err(EvidenceError::from).and(pruned) {
+                report(&health, &error);
+            }
+        }
+    }
+
+    fn close(mut self) {
+        self.write_drops();
+        self.flush();
+        let closed = self.close_segment();
+        self.start_upkeep(closed);
+        if let Some(upkeep) = self.state.upkeep.take() {
+            let _ = upkeep.join();
+        }
+    }
+
+    fn health(&self, change: impl FnOnce(&mut RecorderHealth)) {
+        change(&mut self.health.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn fail(&self, error: &EvidenceError) {
+        report(&self.health, error);
+    }
+}
+
+fn report(health: &Mutex<RecorderHealth>, error: &EvidenceError) {
+    let mut health = health.lock().unwrap_or_else(PoisonError::into_inner);
+    if !std::mem::replace(&mut health.is_failing, true) {
+        tracing::warn!(target: "cofferdam::record", %error, "cannot write the call log");
+    }
+    health.error = Some(error.to_string());
+}
