@@ -13,7 +13,7 @@ use crate::checkpoint::{
     read_checkpoint,
 };
 use crate::directory::{LogDirectory, random};
-use crate::heads::{HeadMark, heads_line, uncovered};
+use crate::heads::{HEADS_START, HeadMark, heads_line, uncovered};
 use crate::merkle::{TreeAccumulator, TreeHash};
 use crate::note::SigningKey;
 
@@ -28,6 +28,9 @@ pub(crate) struct Sealer {
     lines_of_writer: u64,
     sealed_lines_of_writer: Option<u64>,
     mark: Option<HeadMark>,
+    /// Marks of the newest `heads` line, which may not have been written.
+    offered: Vec<HeadMark>,
+    /// Marks of the lines that were written, to be removed with the next checkpoint.
     covered: Vec<HeadMark>,
 }
 
@@ -42,6 +45,7 @@ impl Sealer {
             lines_of_writer: 0,
             sealed_lines_of_writer: None,
             mark: None,
+            offered: Vec::new(),
             covered: Vec::new(),
         }
     }
@@ -49,7 +53,11 @@ impl Sealer {
     /// Adds a line, given without its line end.
     pub(crate) fn append(&mut self, line: &[u8]) {
         self.tree.append(line);
-        self.lines_of_writer += 1;
+        if line.starts_with(HEADS_START) {
+            self.covered.append(&mut self.offered);
+        } else {
+            self.lines_of_writer += 1;
+        }
     }
 
     /// Returns true if lines were written since the last checkpoint, so that another one is useful.
@@ -57,15 +65,15 @@ impl Sealer {
         self.sealed_lines_of_writer != Some(self.lines_of_writer)
     }
 
-    /// Makes the line that covers the checkpoints of other segments, adds it to the tree, and
-    /// returns it without its line end. The writer must write it as line `number`. It stands in
-    /// front of each checkpoint, even without heads: `verify` remembers the roots behind it.
-    pub(crate) fn append_heads(&mut self, number: u64) -> Result<Vec<u8>, EvidenceError> {
-        let (heads, marks) = uncovered(&self.directory, &self.segment, self.key.verifier())?;
-        let line = heads_line(number, &heads);
-        self.covered.extend(marks);
-        self.tree.append(&line);
-        Ok(line)
+    /// Returns the line that covers the checkpoints of other segments, without its line end. The
+    /// writer must write it as line `number` and then append it like any other. It stands in front
+    /// of each checkpoint, even without heads: `verify` remembers the roots behind it.
+    pub(crate) fn heads_line(&mut self, number: u64) -> Vec<u8> {
+        // Nothing is lost without them: the marks stay for the next checkpoint.
+        let others = uncovered(&self.directory, &self.segment, self.key.verifier());
+        let (heads, marks) = others.unwrap_or_default();
+        self.offered = marks;
+        heads_line(number, &heads)
     }
 
     /// Signs the state of the segment and replaces the file beside it. All lines must be on disk
@@ -88,6 +96,18 @@ impl Sealer {
         }
         Ok(note)
     }
+
+    /// Removes what the sealer wrote, because the segment could not be started and is removed.
+    pub(crate) fn discard(&self) {
+        let _ = remove_checkpoint(&self.directory, &self.segment);
+    }
+}
+
+/// Removes the checkpoint and the marks of a segment.
+fn remove_checkpoint(directory: &LogDirectory, segment: &str) -> Result<(), RecordError> {
+    directory.remove(&format!("{segment}{CHECKPOINT_SUFFIX}"))?;
+    let marks = HeadMark::list(directory)?.into_iter();
+    marks.filter(|mark| mark.segment == segment).try_for_each(|mark| mark.remove(directory))
 }
 
 /// Writes a file under a temporary name, waits for the disk, and renames it.
@@ -117,11 +137,7 @@ pub(crate) fn record_pruned(
         root: TreeHash::empty(),
     });
     append_tombstone(directory, &state.sign(CheckpointPurpose::Tombstone, key)?)?;
-    directory.remove(&format!("{segment}{CHECKPOINT_SUFFIX}"))?;
-    for mark in HeadMark::list(directory)?.into_iter().filter(|mark| mark.segment == segment) {
-        mark.remove(directory)?;
-    }
-    Ok(())
+    Ok(remove_checkpoint(directory, segment)?)
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// An open segment.
 pub(crate) struct SegmentWriter {
-    directory: LogDirectory,
     stem: String,
     /// Holds the lock that shows others that the segment is in use.
     file: File,
@@ -68,7 +67,6 @@ impl SegmentWriter {
         let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
         let now = Instant::now();
         let mut segment = Self {
-            directory: directory.clone(),
             sealer: Sealer::new(directory, &stem, Arc::clone(key)),
             stem,
             file,
@@ -81,9 +79,15 @@ impl SegmentWriter {
             ends: Vec::new(),
         };
         segment.add(&OpenLine::new(process, previous));
-        segment.flush().map_err(|(error, _)| error)?;
-        segment.seal(now)?;
-        Ok(segment)
+        match segment.seal(now) {
+            Ok(()) => Ok(segment),
+            Err(error) => {
+                // On a full disk, each attempt would leave another file.
+                segment.sealer.discard();
+                directory.remove(&name)?;
+                Err(error)
+            }
+        }
     }
 
     pub(crate) fn stem(&self) -> &str {
@@ -188,18 +192,12 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes the line that covers the checkpoints of other processes. The sealer has it already.
+    /// Writes the line that covers the checkpoints of other processes.
     fn add_heads(&mut self) -> Result<(), EvidenceError> {
-        self.flush().map_err(|(error, _)| error)?;
-        let mut line = self.sealer.append_heads(self.next)?;
-        line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
-            let _ = self.file.set_len(self.bytes);
-            return Err(RecordError::file(&self.stem, error).into());
-        }
-        self.next += 1;
-        self.bytes += u64::try_from(line.len()).unwrap_or(0);
-        Ok(())
+        let line = self.sealer.heads_line(self.next);
+        self.buffer.extend_from_slice(&line);
+        self.end_line();
+        self.flush().map_err(|(error, _)| error.into())
     }
 
     /// Writes the last lines. The segment is complete even if the last checkpoint fails.

@@ -123,16 +123,20 @@ impl TestSegment {
         self.line("end", &format!(r#","id":"{process}-{call}","tool":"add""#));
     }
 
+    fn heads(&mut self) {
+        let line = self.sealer.heads_line(self.number);
+        self.sealer.append(&line);
+        self.write(&line);
+    }
+
     /// Writes a `heads` line and a checkpoint.
     pub(crate) fn seal(&mut self) -> String {
-        let line = self.sealer.append_heads(self.number).unwrap();
-        self.write(&line);
+        self.heads();
         self.sealer.checkpoint().unwrap()
     }
 
     pub(crate) fn close(mut self) -> String {
-        let line = self.sealer.append_heads(self.number).unwrap();
-        self.write(&line);
+        self.heads();
         self.line("close", "");
         self.sealer.checkpoint().unwrap();
         self.name

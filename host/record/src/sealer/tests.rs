@@ -66,7 +66,7 @@ fn a_segment_covers_the_checkpoints_before_it_once() {
     let line = text.split(|b| *b == b'\n').nth(1).unwrap();
     assert_eq!(parse_heads(line).unwrap(), [open(&log, &first)]);
     second.call(0);
-    assert!(parse_heads(&second.sealer.append_heads(3).unwrap()).unwrap().is_empty());
+    assert!(parse_heads(&second.sealer.heads_line(3)).unwrap().is_empty());
 }
 
 #[test]
@@ -82,6 +82,23 @@ fn two_running_segments_cover_each_other_and_do_not_keep_each_other_awake() {
     two.call(0);
     two.seal();
     assert_eq!(marks(&log), [(two.name.clone(), 4)]);
+}
+
+#[test]
+fn a_line_that_was_not_written_covers_nothing() {
+    let log = TestLog::new();
+    let first = log.closed(0, 1, 3, 10);
+    let mut second = Sealer::new(&log.directory, "second-00000002", log.key.clone());
+    second.append(b"x");
+    second.heads_line(1);
+    second.checkpoint().unwrap();
+    assert_eq!(marks(&log).len(), 2, "the mark of {first} stays");
+    let line = second.heads_line(1);
+    second.append(&line);
+    second.checkpoint().unwrap();
+    assert_eq!(marks(&log), [("second-00000002".to_owned(), 2)]);
+    second.discard();
+    assert!(marks(&log).is_empty() && !log.checkpoint_file("second-00000002").exists());
 }
 
 #[test]
