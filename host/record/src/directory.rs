@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, Mode, OFlags};
@@ -21,7 +21,6 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// An open directory of a log. Clones share the descriptor.
 #[derive(Debug, Clone)]
 pub(crate) struct LogDirectory {
-    path: Arc<PathBuf>,
     descriptor: Arc<OwnedFd>,
 }
 
@@ -32,8 +31,6 @@ pub(crate) struct FileFacts {
     pub(crate) bytes: u64,
     /// Time of the last change, in seconds since 1970.
     pub(crate) modified: i64,
-    /// Identity of the file.
-    pub(crate) inode: u64,
 }
 
 impl LogDirectory {
@@ -69,12 +66,7 @@ impl LogDirectory {
         if mode & 0o077 != 0 {
             return Err(RecordError::OpenToOthers { directory: path.to_owned(), mode });
         }
-        Ok(Self { path: Arc::new(path.to_owned()), descriptor: Arc::new(descriptor) })
-    }
-
-    /// Returns the path that the directory was opened by.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+        Ok(Self { descriptor: Arc::new(descriptor) })
     }
 
     /// Creates a file for appending. It must not exist.
@@ -166,7 +158,6 @@ impl LogDirectory {
         Some(FileFacts {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             modified: stat.st_mtime,
-            inode: stat.st_ino,
         })
     }
 

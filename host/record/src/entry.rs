@@ -210,11 +210,6 @@ impl CallEntry {
         }
     }
 
-    /// Returns the number of the call in its process, the part of the id after the hyphen.
-    pub(crate) fn number(&self) -> Option<u64> {
-        self.id.rsplit_once('-')?.1.parse().ok()
-    }
-
     pub(crate) fn set_phases(&mut self, phases: &Phases) {
         self.wait_us = micros(phases.wait);
         self.run_us = micros(phases.run);

@@ -1,0 +1,230 @@
+//! Filters of queries, applied to the bytes of a line before it is parsed.
+
+use std::time::Duration;
+
+use memchr::memmem::{self, Finder};
+
+use crate::entry::{CallLineKind, micros};
+use crate::zone::ZoneMap;
+use crate::{CallEntry, LOST, RUNNING, UtcTime};
+
+/// Conditions that a call has to meet, all of them.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    /// Name of the tool.
+    pub tool: Option<String>,
+    /// Name of the plugin.
+    pub plugin: Option<String>,
+    /// Session.
+    pub session: Option<String>,
+    /// Outcome: `ok`, `failure`, `error`, `cancelled`, `refused`, `lost` or `running`.
+    pub outcome: Option<String>,
+    /// Earliest start.
+    pub since: Option<UtcTime>,
+    /// Latest start.
+    pub until: Option<UtcTime>,
+    /// Part of a capability that the guest was refused. Any refusal contains the empty string.
+    pub refused: Option<String>,
+    /// Part of the path of a file that the call changed. Any change contains the empty string.
+    pub changed: Option<String>,
+    /// Shortest duration.
+    pub slower_than: Option<Duration>,
+    /// Text that the line or a stored payload contains.
+    pub text: Option<String>,
+    /// Maximum number of calls, of which the newest are returned.
+    pub limit: Option<usize>,
+}
+
+/// Condition on the id of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct IdCondition {
+    pub(crate) start: String,
+    pub(crate) is_whole: bool,
+}
+
+/// A filter, prepared for searching.
+pub(crate) struct LineFilter<'f> {
+    filter: &'f CallFilter,
+    id: Option<&'f IdCondition>,
+    needles: Vec<Finder<'static>>,
+    at: Finder<'static>,
+    us: Finder<'static>,
+    since: Option<String>,
+    until: Option<String>,
+    has_begins: bool,
+}
+
+impl<'f> LineFilter<'f> {
+    /// Prepares a filter. With `payloads`, the text may stand in a payload instead of the line.
+    pub(crate) fn new(
+        filter: &'f CallFilter,
+        id: Option<&'f IdCondition>,
+        payloads: bool,
+    ) -> Self {
+        let mut needles = Vec::new();
+        for (name, value) in [
+            ("tool", &filter.tool),
+            ("plugin", &filter.plugin),
+            ("session", &filter.session),
+            ("outcome", &filter.outcome),
+        ] {
+            // A `begin` line has no outcome.
+            if let Some(value) = value
+                && (name != "outcome" || !is_unfinished(value))
+            {
+                needles.push(format!("\"{name}\":{}", json(value)));
+            }
+        }
+        if let Some(IdCondition { start, is_whole }) = id {
+            let value = json(start);
+            let value = if *is_whole { &*value } else { value.trim_end_matches('"') };
+            needles.push(format!("\"id\":{value}"));
+        }
+        if filter.refused.is_some() {
+            needles.push("\"refused\":[".to_owned());
+        }
+        if filter.changed.is_some() {
+            needles.push("\"files\":[".to_owned());
+        }
+        if let Some(text) = &filter.text
+            && !payloads
+        {
+            needles.push(json(text).trim_matches('"').to_owned());
+        }
+        let finder = |needle: &String| Finder::new(needle.as_bytes()).into_owned();
+        Self {
+            filter,
+            id,
+            needles: needles.iter().map(finder).collect(),
+            at: Finder::new("\"at\":\"").into_owned(),
+            us: Finder::new("\"us\":").into_owned(),
+            since: filter.since.map(|time| time.to_string()),
+            until: filter.until.map(|time| time.to_string()),
+            has_begins: filter.outcome.as_deref().is_none_or(is_unfinished),
+        }
+    }
+
+    pub(crate) fn conditions(&self) -> &'f CallFilter {
+        self.filter
+    }
+
+    pub(crate) fn id(&self) -> Option<&'f IdCondition> {
+        self.id
+    }
+
+    /// Returns whether calls without an end can pass.
+    pub(crate) fn has_begins(&self) -> bool {
+        self.has_begins
+    }
+
+    /// Returns whether only calls without an end can pass.
+    pub(crate) fn has_only_begins(&self) -> bool {
+        self.filter.outcome.as_deref().is_some_and(is_unfinished)
+    }
+
+    /// Returns false if no call of a segment with this summary can pass.
+    pub(crate) fn may_match_zone(&self, zone: &ZoneMap) -> bool {
+        let filter = self.filter;
+        let named = [
+            (&filter.tool, &zone.tools),
+            (&filter.plugin, &zone.plugins),
+            (&filter.session, &zone.sessions),
+        ];
+        let has_names = named
+            .iter()
+            .all(|(name, counts)| name.as_deref().is_none_or(|name| counts.may_have(name)));
+        let has_outcome = filter.outcome.as_deref().is_none_or(|outcome| {
+            if is_unfinished(outcome) { zone.begins > 0 } else { zone.outcomes.may_have(outcome) }
+        });
+        let is_in_time = filter.since.is_none_or(|since| zone.to.is_some_and(|to| to >= since))
+            && filter.until.is_none_or(|until| zone.from.is_some_and(|from| from <= until));
+        has_names
+            && has_outcome
+            && is_in_time
+            && (filter.refused.is_none() || zone.refused > 0)
+            && (filter.changed.is_none() || zone.changed > 0)
+            && filter.slower_than.is_none_or(|least| zone.longest_us >= micros(least))
+    }
+
+    /// Returns false for most of the lines that do not pass, without parsing them.
+    pub(crate) fn may_match(&self, line: &[u8]) -> bool {
+        self.needles.iter().all(|needle| needle.find(line).is_some())
+            && self.is_in_time(line)
+            && self.is_slow(line)
+    }
+
+    fn is_in_time(&self, line: &[u8]) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        // Times have one length, so that their order is that of their bytes.
+        let Some(at) = self.time(line) else { return true };
+        self.since.as_deref().is_none_or(|since| at >= since.as_bytes())
+            && self.until.as_deref().is_none_or(|until| at <= until.as_bytes())
+    }
+
+    /// Returns the bytes of the time of a line.
+    pub(crate) fn time<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
+        let start = self.at.find(line)? + self.at.needle().len();
+        line.get(start..)?.split(|byte| *byte == b'"').next()
+    }
+
+    fn is_slow(&self, line: &[u8]) -> bool {
+        let Some(least) = self.filter.slower_than else { return true };
+        let start = self.us.find(line).map_or(line.len(), |at| at + self.us.needle().len());
+        let digits = line.get(start..).unwrap_or_default();
+        let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+        let add =
+            |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+        digits.fold(0, add) >= micros(least)
+    }
+
+    /// Returns whether a call passes, except for the text.
+    pub(crate) fn matches(&self, entry: &CallEntry) -> bool {
+        let filter = self.filter;
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let outcome = match entry.kind {
+            CallLineKind::Begin => self.has_begins,
+            _ => is(&filter.outcome, Some(&entry.outcome)),
+        };
+        outcome
+            && is(&filter.tool, Some(&entry.tool))
+            && is(&filter.plugin, entry.plugin.as_deref())
+            && is(&filter.session, entry.session.as_deref())
+            && filter.since.is_none_or(|since| entry.at >= since)
+            && filter.until.is_none_or(|until| entry.at <= until)
+            && filter.slower_than.is_none_or(|least| entry.us >= micros(least))
+            && filter.refused.as_deref().is_none_or(|part| {
+                entry.refused.iter().any(|refusal| refusal.capability.contains(part))
+            })
+            && filter
+                .changed
+                .as_deref()
+                .is_none_or(|part| entry.files.iter().any(|change| change.path.contains(part)))
+            && self.id.is_none_or(|id| {
+                if id.is_whole { entry.id == id.start } else { entry.id.starts_with(&id.start) }
+            })
+    }
+
+    /// Returns whether a line or a payload contains the text of the filter.
+    pub(crate) fn has_text(&self, line: &[u8]) -> bool {
+        let text = self.filter.text.as_deref().unwrap_or_default();
+        memmem::find(line, json(text).trim_matches('"').as_bytes()).is_some()
+    }
+
+    /// Returns whether a stored payload contains the text of the filter.
+    pub(crate) fn is_in_payload(&self, payload: &[u8]) -> bool {
+        let text = self.filter.text.as_deref().unwrap_or_default();
+        memmem::find(payload, text.as_bytes()).is_some() || self.has_text(payload)
+    }
+}
+
+fn is_unfinished(outcome: &str) -> bool {
+    [LOST, RUNNING].contains(&outcome)
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

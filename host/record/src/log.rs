@@ -1,0 +1,205 @@
+//! A log, for reading.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::directory::LogDirectory;
+use crate::filter::IdCondition;
+use crate::note::SigningKey;
+use crate::payloads::read_payload;
+use crate::retention::{RetentionLimits, prune};
+use crate::search::{CallCollector, LogDamage, LogSearch};
+use crate::segments::SegmentFile;
+use crate::stats::{StatsCollector, ToolStats};
+use crate::{
+    CallEntry, CallFilter, EvidenceError, LogEvent, LogFollower, PayloadKind, PruneReport,
+    RecordError, UtcTime,
+};
+
+/// A log, which processes may be writing meanwhile.
+#[derive(Debug, Clone)]
+pub struct Log {
+    directory: LogDirectory,
+}
+
+/// Calls that a query has found.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct CallList {
+    /// Calls, the newest first.
+    pub calls: Vec<CallEntry>,
+    /// Damage of the segments that were read.
+    pub damage: LogDamage,
+}
+
+/// An event besides calls, with its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedEvent {
+    /// Time of the event.
+    pub at: UtcTime,
+    /// The event.
+    #[serde(flatten)]
+    pub event: LogEvent,
+}
+
+impl Log {
+    /// Opens the log of a directory.
+    ///
+    /// # Errors
+    /// If the directory does not exist, or is not the user's own with mode 700.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, RecordError> {
+        LogDirectory::open(directory.as_ref()).map(|directory| Self { directory })
+    }
+
+    /// Returns the calls that pass a filter, the newest first. Without a limit, all of them are in
+    /// memory, with about a kilobyte each.
+    ///
+    /// # Errors
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn query(&self, filter: &CallFilter) -> Result<CallList, RecordError> {
+        self.newest(filter, None)
+    }
+
+    fn newest(
+        &self,
+        filter: &CallFilter,
+        id: Option<&IdCondition>,
+    ) -> Result<CallList, RecordError> {
+        let collector = || NewestCalls { limit: filter.limit, ..NewestCalls::default() };
+        let (collectors, damage) = LogSearch::new(&self.directory, filter, id).run(collector)?;
+        let mut newest = collector();
+        newest.calls.extend(collectors.into_iter().flat_map(|collector| collector.calls));
+        newest.cut();
+        Ok(CallList { calls: newest.calls, damage })
+    }
+
+    /// Returns the call with an id, or the only one whose id starts like this.
+    ///
+    /// # Errors
+    /// [`RecordError::UnknownId`] or [`RecordError::AmbiguousId`].
+    pub fn find(&self, id: &str) -> Result<CallEntry, RecordError> {
+        let query = |is_whole| {
+            let condition = IdCondition { start: id.to_owned(), is_whole };
+            let filter = CallFilter { limit: Some(2), ..CallFilter::default() };
+            self.newest(&filter, Some(&condition)).map(|found| found.calls)
+        };
+        let whole = query(true)?;
+        let mut found = if whole.is_empty() { query(false)? } else { whole }.into_iter();
+        match (found.next(), found.next()) {
+            (Some(first), Some(second)) if first.id != second.id => Err(RecordError::AmbiguousId {
+                id: id.to_owned(),
+                first: first.id,
+                second: second.id,
+            }),
+            (Some(first), _) => Ok(first),
+            (None, _) => Err(RecordError::UnknownId(id.to_owned())),
+        }
+    }
+
+    /// Returns a stored payload, redacted. `None` if it was not stored or was pruned.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn payload(
+        &self,
+        entry: &CallEntry,
+        kind: PayloadKind,
+    ) -> Result<Option<Vec<u8>>, RecordError> {
+        read_payload(&self.directory, entry, kind)
+    }
+
+    /// Returns counts and durations by tool of the calls that pass a filter.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn stats(&self, filter: &CallFilter) -> Result<BTreeMap<String, ToolStats>, RecordError> {
+        let search = LogSearch::new(&self.directory, filter, None);
+        let (collectors, _) = search.run(StatsCollector::default)?;
+        Ok(StatsCollector::joined(collectors).stats())
+    }
+
+    /// Returns the events besides calls since a time, in the order of segments.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn events(&self, since: Option<UtcTime>) -> Result<Vec<TimedEvent>, RecordError> {
+        let mut events = Vec::new();
+        for segment in self.segments()? {
+            let mut lines = match segment.lines() {
+                Err(error) if error.is_not_found() => continue,
+                lines => lines?,
+            };
+            while let Ok(Some(line)) = lines.next_line() {
+                if let Ok(event) = serde_json::from_slice::<TimedEvent>(line.bytes)
+                    && since.is_none_or(|since| event.at >= since)
+                {
+                    events.push(event);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// Returns a follower, which reads the calls that are recorded from now on.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn follow(&self) -> Result<LogFollower, RecordError> {
+        LogFollower::new(&self.directory)
+    }
+
+    /// Removes the oldest payloads and segments until the log is within the limits. Segments of
+    /// live processes stay.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn prune(&self, bytes_max: u64, age_max: Duration) -> Result<PruneReport, EvidenceError> {
+        let key = SigningKey::load(&self.directory)?.map(Arc::new);
+        prune(&self.directory, RetentionLimits { bytes_max, age_max }, key.as_ref())
+    }
+
+    /// Returns the segments, the oldest first.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn segments(&self) -> Result<Vec<SegmentFile>, RecordError> {
+        SegmentFile::list(&self.directory)
+    }
+}
+
+/// Collector of the newest calls.
+#[derive(Default)]
+struct NewestCalls {
+    calls: Vec<CallEntry>,
+    limit: Option<usize>,
+    earliest: Option<UtcTime>,
+}
+
+impl NewestCalls {
+    fn cut(&mut self) {
+        self.calls.sort_by(|a, b| (b.at, b.n, &b.id).cmp(&(a.at, a.n, &a.id)));
+        if let Some(limit) = self.limit
+            && self.calls.len() >= limit
+        {
+            self.calls.truncate(limit);
+            self.earliest = self.calls.last().map(|entry| entry.at);
+        }
+    }
+}
+
+impl CallCollector for NewestCalls {
+    fn add(&mut self, entry: CallEntry) {
+        self.calls.push(entry);
+        if self.limit.is_some_and(|limit| self.calls.len() >= limit.saturating_mul(2).max(64)) {
+            self.cut();
+        }
+    }
+
+    fn earliest(&self) -> Option<UtcTime> {
+        self.earliest
+    }
+}

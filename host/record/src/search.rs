@@ -1,0 +1,324 @@
+//! Search of the segments of a log, by several threads.
+//!
+//! A segment whose zone map excludes all matches is not opened. A line is searched as bytes, and
+//! parsed if it may match. Calls without an end are matched with ends of other segments at last.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::directory::LogDirectory;
+use crate::entry::CallLineKind;
+use crate::filter::{IdCondition, LineFilter};
+use crate::payloads::{BLOBS, read_payload};
+use crate::segments::{SegmentFile, SegmentLine, ZONE_SUFFIX};
+use crate::zone::ZoneMap;
+use crate::{CallEntry, CallFilter, LOST, PayloadKind, RUNNING, RecordError, UtcTime};
+
+/// Maximum number of threads of a search.
+const THREADS_MAX: usize = 8;
+/// Maximum bytes of a zone map.
+const ZONE_BYTES_MAX: u64 = 1024 * 1024;
+/// Start of each line.
+const LINE_START: &[u8] = br#"{"v":1,"kind":""#;
+
+/// Receives the calls that a search finds.
+pub(crate) trait CallCollector: Send {
+    /// Receives a call.
+    fn add(&mut self, entry: CallEntry);
+
+    /// Returns the time before which calls are not wanted any more.
+    fn earliest(&self) -> Option<UtcTime> {
+        None
+    }
+}
+
+/// Damage that a search has come across. It is never an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct LogDamage {
+    /// Segments with a torn line: the process was killed while it wrote.
+    pub torn: Vec<String>,
+    /// Segments that cannot be read to their end, with the reason.
+    pub unreadable: Vec<String>,
+}
+
+/// Search of one log.
+pub(crate) struct LogSearch<'s> {
+    directory: &'s LogDirectory,
+    filter: LineFilter<'s>,
+    has_payloads: bool,
+}
+
+/// Results of one thread.
+struct ThreadResult<C> {
+    collector: C,
+    damage: LogDamage,
+    /// Lines of calls without an end in their segment, by process and number.
+    begins: HashMap<(String, u64), Vec<u8>>,
+    /// Ends without a start in their segment.
+    ends: HashSet<(String, u64)>,
+    skipped: Vec<SegmentFile>,
+}
+
+/// Ends and starts of the segment that is read.
+#[derive(Default)]
+struct SegmentPairs {
+    begins: HashMap<u64, Vec<u8>>,
+    ends: HashSet<u64>,
+}
+
+impl<'s> LogSearch<'s> {
+    pub(crate) fn new(
+        directory: &'s LogDirectory,
+        filter: &'s CallFilter,
+        id: Option<&'s IdCondition>,
+    ) -> Self {
+        let has_payloads = filter.text.is_some() && directory.facts(BLOBS).is_some();
+        Self { directory, filter: LineFilter::new(filter, id, has_payloads), has_payloads }
+    }
+
+    /// Searches all segments, the newest first, with a collector for each thread.
+    pub(crate) fn run<C: CallCollector>(
+        &self,
+        collector: impl Fn() -> C + Sync,
+    ) -> Result<(Vec<C>, LogDamage), RecordError> {
+        let mut segments = SegmentFile::list(self.directory)?;
+        segments.reverse();
+        if let Some(id) = self.filter.id() {
+            segments.retain(|segment| starts_alike(segment.process(), &id.start));
+        }
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(THREADS_MAX).min(segments.len().max(1));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut result = ThreadResult::new(collector());
+            while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.read_segment(segment, &mut result);
+            }
+            result
+        };
+        let results = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, &work).ok())
+                .collect();
+            let mut results = vec![work()];
+            // A thread that panicked has no results; nothing here panics.
+            results.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+            results
+        });
+        Ok(self.joined(results, &segments))
+    }
+
+    fn read_segment<C: CallCollector>(&self, file: &SegmentFile, result: &mut ThreadResult<C>) {
+        if !self.may_match(file, result.collector.earliest()) {
+            result.skipped.push(file.clone());
+            return;
+        }
+        let mut pairs = SegmentPairs::default();
+        let read = self.read_lines(file, result, &mut pairs);
+        if let Err(error) = read
+            && !error.is_not_found()
+        {
+            result.damage.unreadable.push(error.to_string());
+        }
+        let key = |number| (file.process().to_owned(), number);
+        result.begins.extend(pairs.begins.into_iter().map(|(number, line)| (key(number), line)));
+        result.ends.extend(pairs.ends.into_iter().map(key));
+    }
+
+    /// Returns false if no call of the segment can be a result.
+    fn may_match(&self, file: &SegmentFile, earliest: Option<UtcTime>) -> bool {
+        let since = self.filter.conditions().since.into_iter().chain(earliest).max();
+        if let Some(zone) = zone(file) {
+            let is_late = zone.to.is_some_and(|to| since.is_none_or(|since| to >= since));
+            return is_late && self.filter.may_match_zone(&zone);
+        }
+        // A line is written after its call has begun, so the last change is later than all.
+        let facts = self.directory.facts(&file.name());
+        let changed = facts.map(|facts| facts.modified.saturating_add(1));
+        since.is_none_or(|since| changed.is_none_or(|at| at >= since.micros() / 1_000_000))
+    }
+
+    fn read_lines<C: CallCollector>(
+        &self,
+        file: &SegmentFile,
+        result: &mut ThreadResult<C>,
+        pairs: &mut SegmentPairs,
+    ) -> Result<(), RecordError> {
+        let mut lines = file.lines()?;
+        let mut has_torn = false;
+        while let Some(SegmentLine { bytes, is_whole }) = lines.next_line()? {
+            if !is_whole {
+                has_torn = true;
+                continue;
+            }
+            let kind = line_kind(bytes);
+            if self.filter.has_begins() {
+                pairs.add(kind, bytes);
+            }
+            let is_result = !matches!(kind, None | Some(CallLineKind::Begin));
+            if is_result && !self.filter.has_only_begins() {
+                self.read_line(bytes, &mut result.collector);
+            }
+        }
+        if has_torn && !file.is_live() {
+            result.damage.torn.push(file.name());
+        }
+        Ok(())
+    }
+
+    fn read_line(&self, line: &[u8], collector: &mut impl CallCollector) {
+        if !self.filter.may_match(line) || !self.is_wanted(line, collector.earliest()) {
+            return;
+        }
+        if let Some(entry) = CallEntry::parse(line)
+            && self.filter.matches(&entry)
+            && self.matches_text(line, &entry)
+        {
+            collector.add(entry);
+        }
+    }
+
+    fn is_wanted(&self, line: &[u8], earliest: Option<UtcTime>) -> bool {
+        let Some(earliest) = earliest else { return true };
+        let at = self.filter.time(line).and_then(|at| std::str::from_utf8(at).ok());
+        at.and_then(UtcTime::parse).is_none_or(|at| at >= earliest)
+    }
+
+    fn matches_text(&self, line: &[u8], entry: &CallEntry) -> bool {
+        if !self.has_payloads || self.filter.has_text(line) {
+            return true;
+        }
+        PayloadKind::ALL.iter().any(|kind| {
+            let payload = read_payload(self.directory, entry, *kind).ok().flatten();
+            payload.is_some_and(|payload| self.filter.is_in_payload(&payload))
+        })
+    }
+
+    /// Joins the results of the threads, and adds the calls that have no end in any segment.
+    fn joined<C: CallCollector>(
+        &self,
+        results: Vec<ThreadResult<C>>,
+        segments: &[SegmentFile],
+    ) -> (Vec<C>, LogDamage) {
+        let (mut collectors, mut damage) = (Vec::new(), LogDamage::default());
+        let (mut begins, mut ends) = (HashMap::new(), HashSet::new());
+        let mut skipped = Vec::new();
+        for result in results {
+            collectors.push(result.collector);
+            damage.torn.extend(result.damage.torn);
+            damage.unreadable.extend(result.damage.unreadable);
+            begins.extend(result.begins);
+            ends.extend(result.ends);
+            skipped.extend(result.skipped);
+        }
+        begins.retain(|key, _| !ends.contains(key));
+        for file in skipped {
+            if begins.keys().any(|(process, _)| process == file.process()) {
+                // An end there is enough to know that the call is not lost.
+                let _ = remove_ended(&file, &mut begins);
+            }
+        }
+        let live: HashSet<_> =
+            segments.iter().filter(|file| file.is_live()).map(SegmentFile::process).collect();
+        if let Some(collector) = collectors.first_mut() {
+            for ((process, _), line) in &begins {
+                self.add_unfinished(line, live.contains(process.as_str()), collector);
+            }
+        }
+        damage.torn.sort_unstable();
+        (collectors, damage)
+    }
+
+    fn add_unfinished(&self, line: &[u8], is_live: bool, collector: &mut impl CallCollector) {
+        let Some(mut entry) = CallEntry::parse(line) else { return };
+        let is_match = self.filter.may_match(line) && self.filter.matches(&entry);
+        entry.outcome = if is_live { RUNNING } else { LOST }.to_owned();
+        let wanted = self.filter.conditions().outcome.as_ref();
+        let is_wanted = wanted.is_none_or(|wanted| *wanted == entry.outcome);
+        if is_match && is_wanted && self.matches_text(line, &entry) {
+            collector.add(entry);
+        }
+    }
+}
+
+impl<C> ThreadResult<C> {
+    fn new(collector: C) -> Self {
+        Self {
+            collector,
+            damage: LogDamage::default(),
+            begins: HashMap::new(),
+            ends: HashSet::new(),
+            skipped: Vec::new(),
+        }
+    }
+}
+
+impl SegmentPairs {
+    fn add(&mut self, kind: Option<CallLineKind>, line: &[u8]) {
+        match kind {
+            Some(CallLineKind::Begin) => {
+                if let Some(number) = number(line) {
+                    self.begins.insert(number, line.to_owned());
+                }
+            }
+            Some(CallLineKind::End) => {
+                if let Some(number) = number(line)
+                    && self.begins.remove(&number).is_none()
+                {
+                    self.ends.insert(number);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn remove_ended(
+    file: &SegmentFile,
+    begins: &mut HashMap<(String, u64), Vec<u8>>,
+) -> Result<(), RecordError> {
+    let mut lines = file.lines()?;
+    while let Some(line) = lines.next_line()? {
+        if line_kind(line.bytes) == Some(CallLineKind::End)
+            && let Some(number) = number(line.bytes)
+        {
+            begins.remove(&(file.process().to_owned(), number));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kind of a line about a call.
+pub(crate) fn line_kind(line: &[u8]) -> Option<CallLineKind> {
+    let rest = line.strip_prefix(LINE_START)?;
+    let kinds: [(&[u8], CallLineKind); 4] = [
+        (b"call\"", CallLineKind::Call),
+        (b"begin\"", CallLineKind::Begin),
+        (b"end\"", CallLineKind::End),
+        (b"refused\"", CallLineKind::Refused),
+    ];
+    kinds.iter().find(|(word, _)| rest.starts_with(word)).map(|(_, kind)| *kind)
+}
+
+/// Returns the number of a call, from the id in its line.
+fn number(line: &[u8]) -> Option<u64> {
+    let start = memchr::memmem::find(line, b"\"id\":\"")? + 6;
+    let id = line.get(start..)?.split(|byte| *byte == b'"').next()?;
+    std::str::from_utf8(id).ok()?.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Returns the zone map of a compressed segment.
+fn zone(file: &SegmentFile) -> Option<ZoneMap> {
+    if !file.is_compressed() {
+        return None;
+    }
+    let name = format!("{}{ZONE_SUFFIX}", file.stem());
+    let bytes = file.directory().read(&name, ZONE_BYTES_MAX).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn starts_alike(process: &str, id: &str) -> bool {
+    let digits = id.split('-').next().unwrap_or_default();
+    process.starts_with(digits)
+}

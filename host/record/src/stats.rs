@@ -1,0 +1,133 @@
+//! Counts and durations of calls by tool.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::search::CallCollector;
+use crate::{CallEntry, LOST, RUNNING};
+
+/// Number of bits of a duration that its bucket keeps: an error of at most 3 %.
+const PRECISION_BITS: u32 = 5;
+/// Maximum number of tools that are counted on their own.
+const TOOLS_MAX: usize = 4096;
+
+/// Counts and durations of the calls of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolStats {
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of calls that ended in an error, reported a failure, or were lost.
+    pub errors: u64,
+    /// Number of calls that were refused a capability, or did not start.
+    pub refused: u64,
+    /// Median of the durations in microseconds, within 3 %.
+    pub p50_us: u64,
+    /// 99th percentile of the durations in microseconds, within 3 %.
+    pub p99_us: u64,
+    /// Longest duration in microseconds.
+    pub longest_us: u64,
+}
+
+/// Counts calls by tool.
+#[derive(Default)]
+pub(crate) struct StatsCollector(BTreeMap<String, DurationCounts>);
+
+#[derive(Default)]
+struct DurationCounts {
+    stats: ToolStats,
+    /// Numbers of calls by bucket of their duration.
+    buckets: BTreeMap<u32, u64>,
+}
+
+impl CallCollector for StatsCollector {
+    fn add(&mut self, entry: CallEntry) {
+        let name = match self.0.len() {
+            TOOLS_MAX.. if !self.0.contains_key(&entry.tool) => String::new(),
+            _ => entry.tool,
+        };
+        let counts = self.0.entry(name).or_default();
+        let stats = &mut counts.stats;
+        stats.calls += 1;
+        stats.errors += u64::from(["error", "failure", LOST].contains(&&*entry.outcome));
+        let is_refused = entry.outcome == crate::REFUSED || !entry.refused.is_empty();
+        stats.refused += u64::from(is_refused);
+        if ![crate::REFUSED, LOST, RUNNING].contains(&&*entry.outcome) {
+            stats.longest_us = stats.longest_us.max(entry.us);
+            *counts.buckets.entry(bucket(entry.us)).or_default() += 1;
+        }
+    }
+}
+
+impl StatsCollector {
+    pub(crate) fn joined(collectors: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for (name, counts) in collectors.into_iter().flat_map(|collector| collector.0) {
+            let joined = all.0.entry(name).or_default();
+            joined.stats.calls += counts.stats.calls;
+            joined.stats.errors += counts.stats.errors;
+            joined.stats.refused += counts.stats.refused;
+            joined.stats.longest_us = joined.stats.longest_us.max(counts.stats.longest_us);
+            for (bucket, count) in counts.buckets {
+                *joined.buckets.entry(bucket).or_default() += count;
+            }
+        }
+        all
+    }
+
+    pub(crate) fn stats(self) -> BTreeMap<String, ToolStats> {
+        let stats = |(name, DurationCounts { mut stats, buckets }): (String, DurationCounts)| {
+            stats.p50_us = percentile(&buckets, 50).min(stats.longest_us);
+            stats.p99_us = percentile(&buckets, 99).min(stats.longest_us);
+            (name, stats)
+        };
+        self.0.into_iter().map(stats).collect()
+    }
+}
+
+/// Returns the bucket of a duration: its highest bits and their position.
+fn bucket(us: u64) -> u32 {
+    let shift = (u64::BITS - us.leading_zeros()).saturating_sub(PRECISION_BITS + 1);
+    (shift << (PRECISION_BITS + 1)) + u32::try_from(us >> shift).unwrap_or(0)
+}
+
+/// Returns the middle of the durations of a bucket.
+fn middle(bucket: u32) -> u64 {
+    let shift = bucket >> (PRECISION_BITS + 1);
+    let high = u64::from(bucket & ((1 << (PRECISION_BITS + 1)) - 1));
+    (high << shift) + ((1_u64 << shift) >> 1)
+}
+
+fn percentile(buckets: &BTreeMap<u32, u64>, percent: u64) -> u64 {
+    let total: u64 = buckets.values().sum();
+    let rank = (total * percent).div_ceil(100).max(1);
+    let mut seen = 0;
+    let found = buckets.iter().find(|(_, count)| {
+        seen += **count;
+        seen >= rank
+    });
+    found.map_or(0, |(bucket, _)| middle(*bucket))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_within_three_percent() {
+        let mut collector = StatsCollector::default();
+        for us in 1..=10_000 {
+            let entry = CallEntry { tool: "t".to_owned(), us, ..CallEntry::default() };
+            collector.add(entry);
+        }
+        let stats = StatsCollector::joined(vec![collector]).stats().remove("t").unwrap();
+        assert!(stats.p50_us.abs_diff(5000) < 150, "{stats:?}");
+        assert!(stats.p99_us.abs_diff(9900) < 300, "{stats:?}");
+        assert_eq!((stats.calls, stats.longest_us), (10_000, 10_000));
+        for us in [0, 1, 63, 64, 65, 1000, u64::MAX / 2, u64::MAX] {
+            let close = middle(bucket(us));
+            assert!(close.abs_diff(us) <= us / 32, "{us} {close}");
+        }
+    }
+}
