@@ -44,7 +44,7 @@ pub(crate) struct SegmentScan {
 
 /// Part of a line that all lines have.
 #[derive(Deserialize)]
-struct LineNumber {
+struct NumberedLine {
     n: u64,
 }
 
@@ -138,7 +138,7 @@ impl SegmentScan {
     }
 
     fn check_number(&mut self, line: &[u8]) {
-        let Ok(LineNumber { n: found }) = serde_json::from_slice(line) else {
+        let Ok(NumberedLine { n: found }) = serde_json::from_slice(line) else {
             self.next = self.next.saturating_add(1);
             return self.find(Some(self.lines), FindingKind::Malformed);
         };
