@@ -67,12 +67,14 @@ impl TestLog {
     /// Compresses a segment as the writer does.
     pub(crate) fn compress(&self, segment: &str) {
         let (plain, packed) = (self.file(segment), self.path().join(format!("{segment}.jsonl.gz")));
+        let temporary = packed.with_extension("tmp");
         let mut encoder = flate2::write::GzEncoder::new(
-            std::fs::File::create(packed).unwrap(),
+            std::fs::File::create(&temporary).unwrap(),
             flate2::Compression::fast(),
         );
         encoder.write_all(&std::fs::read(&plain).unwrap()).unwrap();
         encoder.finish().unwrap();
+        std::fs::rename(temporary, packed).unwrap();
         std::fs::remove_file(plain).unwrap();
     }
 

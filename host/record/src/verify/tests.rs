@@ -213,6 +213,43 @@ fn kept_texts_that_are_no_checkpoints_are_errors() {
     assert!(error.to_string().starts_with("expected a checkpoint"), "{error}");
 }
 
+#[test]
+fn a_log_is_intact_while_processes_write_close_compress_and_prune_it() {
+    let log = TestLog::new();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let write = |process: u32| {
+        for index in 0..6 {
+            let mut segment = log.start(index, process);
+            for call in 0..8 {
+                segment.call(call);
+                segment.seal();
+            }
+            let name = segment.close();
+            if index % 2 == 0 {
+                log.compress(&name);
+            }
+            if index == 3 {
+                record_pruned(&log.directory, &name, &log.key).unwrap();
+                std::fs::remove_file(log.file(&name)).unwrap();
+            }
+        }
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    std::thread::scope(|scope| {
+        (1..=3).for_each(|process| drop(scope.spawn(move || write(process))));
+        let (mut kept, mut rounds) = (Vec::new(), 0);
+        while done.load(Ordering::Relaxed) < 3 {
+            let report = check(&log, &kept);
+            assert_eq!(messages(&report), Vec::<String>::new());
+            kept = report.frontier;
+            rounds += 1;
+        }
+        assert!(rounds > 3, "{rounds}");
+    });
+    let report = check(&log, &[]);
+    assert_eq!((report.segments, report.pruned.len()), (15, 3), "{report:?}");
+}
+
 /// Copies of the sample, so that a case costs no signatures.
 fn copy(log: &TestLog) -> (tempfile::TempDir, std::path::PathBuf) {
     let root = tempfile::tempdir().unwrap();
