@@ -16,6 +16,7 @@ use crate::directory::{LogDirectory, random};
 use crate::heads::{HEADS_START, HeadMark, heads_line, uncovered};
 use crate::merkle::{TreeAccumulator, TreeHash};
 use crate::note::SigningKey;
+use crate::segments::SegmentFile;
 
 /// Merkle tree and checkpoints of the segment that a process writes.
 #[derive(Debug)]
@@ -81,11 +82,8 @@ impl Sealer {
     pub(crate) fn checkpoint(&mut self) -> Result<String, EvidenceError> {
         let (size, root) = (self.tree.size(), self.tree.root());
         let state = LogCheckpoint { segment: self.segment.clone(), size, root };
-        let note = state.sign(CheckpointPurpose::State, &self.key)?;
-        replace(&self.directory, &format!("{}{CHECKPOINT_SUFFIX}", self.segment), &note)?;
+        let (note, mark) = publish(&self.directory, &state, &self.key)?;
         self.sealed_lines_of_writer = Some(self.lines_of_writer);
-        let mark = HeadMark { segment: self.segment.clone(), size };
-        mark.create(&self.directory)?;
         if let Some(old) = self.mark.replace(mark.clone())
             && old != mark
         {
@@ -138,6 +136,73 @@ pub(crate) fn record_pruned(
     });
     append_tombstone(directory, &state.sign(CheckpointPurpose::Tombstone, key)?)?;
     Ok(remove_checkpoint(directory, segment)?)
+}
+
+/// Seals the last lines of segments whose process was killed, so that later changes of them show.
+/// A segment that does not match its checkpoint stays as it is, for `verify` to report.
+pub(crate) fn seal_orphans(
+    directory: &LogDirectory,
+    key: &SigningKey,
+) -> Result<(), EvidenceError> {
+    for file in SegmentFile::list(directory)? {
+        if may_be_unsealed(directory, &file) {
+            match seal_orphan(directory, &file, key) {
+                // Another process has compressed or pruned it.
+                Err(EvidenceError::Record(error)) if error.is_not_found() => {}
+                sealed => sealed?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if a segment was written after its checkpoint by a process that is gone.
+fn may_be_unsealed(directory: &LogDirectory, file: &SegmentFile) -> bool {
+    if file.is_compressed() || file.is_live() {
+        return false;
+    }
+    let checkpoint = directory.facts(&format!("{}{CHECKPOINT_SUFFIX}", file.stem()));
+    let segment = directory.facts(&file.name());
+    // The times have seconds, so a process that was killed at once is read once more.
+    segment.zip(checkpoint).is_some_and(|(segment, sealed)| segment.modified >= sealed.modified)
+}
+
+fn seal_orphan(
+    directory: &LogDirectory,
+    file: &SegmentFile,
+    key: &SigningKey,
+) -> Result<(), EvidenceError> {
+    let note = read_checkpoint(directory, file.stem())?;
+    let old = note.and_then(|note| LogCheckpoint::open(&note, key.verifier()).ok());
+    let Some(old) = old.filter(|old| old.segment == file.stem()) else { return Ok(()) };
+    let (mut tree, mut root, mut lines) = (TreeAccumulator::default(), None, file.lines()?);
+    while let Some(line) = lines.next_line()?.filter(|line| line.is_whole) {
+        tree.append(line.bytes);
+        if tree.size() == old.size {
+            root = Some(tree.root());
+        }
+    }
+    if root != Some(old.root) || tree.size() == old.size {
+        return Ok(());
+    }
+    let (segment, size) = (old.segment, tree.size());
+    let state = LogCheckpoint { segment, size, root: tree.root() };
+    publish(directory, &state, key)?;
+    HeadMark { segment: state.segment, size: old.size }.remove(directory)?;
+    Ok(())
+}
+
+/// Signs a state, replaces the file beside the segment, and marks the state as not covered.
+fn publish(
+    directory: &LogDirectory,
+    state: &LogCheckpoint,
+    key: &SigningKey,
+) -> Result<(String, HeadMark), EvidenceError> {
+    let note = state.sign(CheckpointPurpose::State, key)?;
+    replace(directory, &format!("{}{CHECKPOINT_SUFFIX}", state.segment), &note)?;
+    let mark = HeadMark { segment: state.segment.clone(), size: state.size };
+    mark.create(directory)?;
+    Ok((note, mark))
 }
 
 #[cfg(test)]

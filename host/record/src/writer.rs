@@ -16,6 +16,7 @@ use crate::payloads::{PayloadStore, RawPayload};
 use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem};
 use crate::recorder::RecorderHealth;
 use crate::retention::{RetentionLimits, compress, prune};
+use crate::sealer::seal_orphans;
 use crate::segment_writer::{ClosedSegment, SegmentWriter};
 use crate::{CallEntry, EvidenceError, PayloadKind, UtcTime};
 
@@ -353,9 +354,11 @@ impl LogWriter {
         let (directory, key) = (self.directory.clone(), Arc::clone(&self.key));
         let (limits, health) = (self.limits, Arc::clone(&self.health));
         move || {
+            let sealed = seal_orphans(&directory, &key);
             let compressed = closed.map_or(Ok(()), |closed| compress(&directory, &closed));
             let pruned = prune(&directory, limits, Some(&key));
-            if let Err(error) = compressed.map_err(EvidenceError::from).and(pruned) {
+            let compressed = compressed.map_err(EvidenceError::from);
+            if let Err(error) = sealed.and(compressed).and(pruned) {
                 report(&health, &error);
             }
         }

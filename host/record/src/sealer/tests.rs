@@ -145,3 +145,33 @@ fn pruning_leaves_a_tombstone_and_no_other_file() {
     let read = crate::checkpoint::read_tombstones(&log.directory, key).unwrap();
     assert_eq!(read, [Ok(state)]);
 }
+
+#[test]
+fn a_killed_process_is_sealed_by_another_one_once() {
+    let log = TestLog::new();
+    let mut killed = log.start(0, 1);
+    (0..3).for_each(|call| killed.call(call));
+    let name = killed.name;
+    log.change(&name, |bytes| bytes.extend_from_slice(b"torn"));
+    assert_eq!(open(&log, &name).size, 2);
+    seal_orphans(&log.directory, &log.key).unwrap();
+    assert_eq!(open(&log, &name).size, 5);
+    assert_eq!(marks(&log), [(name.clone(), 5)]);
+    let report = crate::verify(&log.path(), &[], None).unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    assert_eq!((report.lines_unsealed, report.torn_tails), (0, 1));
+    log.change(&name, |bytes| bytes[250] ^= 1);
+    seal_orphans(&log.directory, &log.key).unwrap();
+    assert!(!crate::verify(&log.path(), &[], None).unwrap().is_intact(), "nothing is signed over");
+}
+
+#[test]
+fn a_live_process_is_not_sealed_by_another_one() {
+    let log = TestLog::new();
+    let mut live = log.start(0, 1);
+    let file = std::fs::File::open(log.file(&live.name)).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    live.call(0);
+    seal_orphans(&log.directory, &log.key).unwrap();
+    assert_eq!(open(&log, &live.name).size, 2);
+}

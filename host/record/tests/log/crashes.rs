@@ -68,6 +68,8 @@ fn a_killed_process_leaves_whole_lines() {
         assert!((lost..=lost + 1).contains(&lost_now));
         lost = lost_now;
         check_numbers(&log);
+        let report = cofferdam_record::verify(&place.path(), &[], None).unwrap();
+        assert!(report.is_intact(), "{report:?}");
     }
     assert!(lost > 0, "no round has lost a call");
 }
