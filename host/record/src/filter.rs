@@ -52,6 +52,15 @@ pub(crate) struct LineFilter<'f> {
     since: Option<String>,
     until: Option<String>,
     has_begins: bool,
+    has_payloads: bool,
+}
+
+/// Part of a finished call that statistics need.
+pub(crate) struct CallBrief<'l> {
+    pub(crate) tool: &'l str,
+    pub(crate) outcome: &'l str,
+    pub(crate) us: u64,
+    pub(crate) has_refusal: bool,
 }
 
 impl<'f> LineFilter<'f> {
@@ -101,6 +110,7 @@ impl<'f> LineFilter<'f> {
             since: filter.since.map(|time| time.to_string()),
             until: filter.until.map(|time| time.to_string()),
             has_begins: filter.outcome.as_deref().is_none_or(is_unfinished),
+            has_payloads: payloads,
         }
     }
 
@@ -110,6 +120,24 @@ impl<'f> LineFilter<'f> {
 
     pub(crate) fn id(&self) -> Option<&'f IdCondition> {
         self.id
+    }
+
+    /// Returns whether every line passes that may match. The keys of the names occur once in a line,
+    /// and no string contains them, because its quotes are escaped.
+    pub(crate) fn is_exact(&self) -> bool {
+        let is_any = |part: &Option<String>| part.as_deref().unwrap_or_default().is_empty();
+        let has_payloads = self.has_payloads && self.filter.text.is_some();
+        is_any(&self.filter.refused) && is_any(&self.filter.changed) && !has_payloads
+    }
+
+    /// Returns the part of a finished call that statistics need, without parsing the line.
+    pub(crate) fn brief<'l>(&self, line: &'l [u8]) -> Option<CallBrief<'l>> {
+        Some(CallBrief {
+            tool: name_in(line, b"\"tool\":\"")?,
+            outcome: name_in(line, b"\"outcome\":\"")?,
+            us: self.us(line),
+            has_refusal: memmem::find(line, b"\"refused\":[").is_some(),
+        })
     }
 
     /// Returns whether calls without an end can pass.
@@ -170,13 +198,16 @@ impl<'f> LineFilter<'f> {
     }
 
     fn is_slow(&self, line: &[u8]) -> bool {
-        let Some(least) = self.filter.slower_than else { return true };
+        self.filter.slower_than.is_none_or(|least| self.us(line) >= micros(least))
+    }
+
+    fn us(&self, line: &[u8]) -> u64 {
         let start = self.us.find(line).map_or(line.len(), |at| at + self.us.needle().len());
         let digits = line.get(start..).unwrap_or_default();
         let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
         let add =
             |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
-        digits.fold(0, add) >= micros(least)
+        digits.fold(0, add)
     }
 
     /// Returns whether a call passes, except for the text.
@@ -219,6 +250,13 @@ impl<'f> LineFilter<'f> {
         let text = self.filter.text.as_deref().unwrap_or_default();
         memmem::find(payload, text.as_bytes()).is_some() || self.has_text(payload)
     }
+}
+
+/// Returns a string without escapes that follows a key. `None` if it has escapes.
+fn name_in<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l str> {
+    let start = memmem::find(line, key)? + key.len();
+    let name = line.get(start..)?.split(|byte| *byte == b'"').next()?;
+    std::str::from_utf8(name).ok().filter(|name| !name.contains('\\'))
 }
 
 fn is_unfinished(outcome: &str) -> bool {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::directory::LogDirectory;
 use crate::entry::CallLineKind;
-use crate::filter::{IdCondition, LineFilter};
+use crate::filter::{CallBrief, IdCondition, LineFilter};
 use crate::payloads::{BLOBS, read_payload};
-use crate::segments::{SegmentFile, SegmentLine, ZONE_SUFFIX};
+use crate::segments::{SegmentFile, ZONE_SUFFIX};
 use crate::zone::ZoneMap;
 use crate::{CallEntry, CallFilter, LOST, PayloadKind, RUNNING, RecordError, UtcTime};
 
@@ -25,6 +25,12 @@ const LINE_START: &[u8] = br#"{"v":1,"kind":""#;
 pub(crate) trait CallCollector: Send {
     /// Receives a call.
     fn add(&mut self, entry: CallEntry);
+
+    /// Receives the part of a call that can be read without parsing its line. Returns false if the
+    /// collector needs the call.
+    fn add_brief(&mut self, _call: &CallBrief<'_>) -> bool {
+        false
+    }
 
     /// Returns the time before which calls are not wanted any more.
     fn earliest(&self) -> Option<UtcTime> {
@@ -58,6 +64,8 @@ struct ThreadResult<C> {
     /// Ends without a start in their segment.
     ends: HashSet<(String, u64)>,
     skipped: Vec<SegmentFile>,
+    /// Processes and names of segments with a torn line.
+    torn: Vec<(String, String)>,
 }
 
 /// Ends and starts of the segment that is read.
@@ -82,8 +90,7 @@ impl<'s> LogSearch<'s> {
         &self,
         collector: impl Fn() -> C + Sync,
     ) -> Result<(Vec<C>, LogDamage), RecordError> {
-        let mut segments = SegmentFile::list(self.directory)?;
-        segments.reverse();
+        let (mut segments, live) = self.segments()?;
         if let Some(id) = self.filter.id() {
             segments.retain(|segment| starts_alike(segment.process(), &id.start));
         }
@@ -106,7 +113,23 @@ impl<'s> LogSearch<'s> {
             results.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
             results
         });
-        Ok(self.joined(results, &segments))
+        Ok(self.joined(results, &live))
+    }
+
+    /// Lists the segments, the newest first, and the processes that may still write. A process that
+    /// is gone before the second listing has all of its segments in it.
+    fn segments(&self) -> Result<(Vec<SegmentFile>, HashSet<String>), RecordError> {
+        let process = |file: &SegmentFile| file.process().to_owned();
+        let before = SegmentFile::list(self.directory)?;
+        let mut live: HashSet<_> = before.iter().filter(|f| f.is_live()).map(process).collect();
+        let known: HashSet<_> = before.iter().map(process).collect();
+        let mut segments = SegmentFile::list(self.directory)?;
+        live.extend(segments.iter().map(process).filter(|process| !known.contains(process)));
+        // A listing can miss a file that is renamed meanwhile.
+        segments.extend(before);
+        segments.sort_by(|a, b| b.stem().cmp(a.stem()));
+        segments.dedup_by(|later, earlier| later.stem() == earlier.stem());
+        Ok((segments, live))
     }
 
     fn read_segment<C: CallCollector>(&self, file: &SegmentFile, result: &mut ThreadResult<C>) {
@@ -146,29 +169,45 @@ impl<'s> LogSearch<'s> {
         pairs: &mut SegmentPairs,
     ) -> Result<(), RecordError> {
         let mut lines = file.lines()?;
-        let mut has_torn = false;
-        while let Some(SegmentLine { bytes, is_whole }) = lines.next_line()? {
-            if !is_whole {
-                has_torn = true;
-                continue;
+        while let Some(block) = lines.next_block()? {
+            // The newest first: after as many as are wanted, no other has to be parsed.
+            let mut end = block.len();
+            for at in memchr::memrchr_iter(b'\n', block) {
+                self.read_line(block.get(at + 1..end).unwrap_or_default(), result, pairs);
+                end = at;
             }
-            let kind = line_kind(bytes);
-            if self.filter.has_begins() {
-                pairs.add(kind, bytes);
-            }
-            let is_result = !matches!(kind, None | Some(CallLineKind::Begin));
-            if is_result && !self.filter.has_only_begins() {
-                self.read_line(bytes, &mut result.collector);
-            }
+            self.read_line(block.get(..end).unwrap_or_default(), result, pairs);
         }
-        if has_torn && !file.is_live() {
-            result.damage.torn.push(file.name());
+        if lines.has_torn() {
+            result.torn.push((file.process().to_owned(), file.name()));
         }
         Ok(())
     }
 
-    fn read_line(&self, line: &[u8], collector: &mut impl CallCollector) {
-        if !self.filter.may_match(line) || !self.is_wanted(line, collector.earliest()) {
+    fn read_line<C: CallCollector>(
+        &self,
+        line: &[u8],
+        result: &mut ThreadResult<C>,
+        pairs: &mut SegmentPairs,
+    ) {
+        let kind = line_kind(line);
+        if self.filter.has_begins() {
+            pairs.add(kind, line);
+        }
+        let is_result = !matches!(kind, None | Some(CallLineKind::Begin));
+        if is_result && !self.filter.has_only_begins() && self.filter.may_match(line) {
+            self.read_call(line, &mut result.collector);
+        }
+    }
+
+    fn read_call(&self, line: &[u8], collector: &mut impl CallCollector) {
+        if !self.is_wanted(line, collector.earliest()) {
+            return;
+        }
+        if self.filter.is_exact()
+            && let Some(brief) = self.filter.brief(line)
+            && collector.add_brief(&brief)
+        {
             return;
         }
         if let Some(entry) = CallEntry::parse(line)
@@ -199,14 +238,16 @@ impl<'s> LogSearch<'s> {
     fn joined<C: CallCollector>(
         &self,
         results: Vec<ThreadResult<C>>,
-        segments: &[SegmentFile],
+        live: &HashSet<String>,
     ) -> (Vec<C>, LogDamage) {
         let (mut collectors, mut damage) = (Vec::new(), LogDamage::default());
         let (mut begins, mut ends) = (HashMap::new(), HashSet::new());
         let mut skipped = Vec::new();
         for result in results {
             collectors.push(result.collector);
-            damage.torn.extend(result.damage.torn);
+            // A live process is about to write the rest.
+            let torn = result.torn.into_iter().filter(|(process, _)| !live.contains(process));
+            damage.torn.extend(torn.map(|(_, name)| name));
             damage.unreadable.extend(result.damage.unreadable);
             begins.extend(result.begins);
             ends.extend(result.ends);
@@ -219,11 +260,9 @@ impl<'s> LogSearch<'s> {
                 let _ = remove_ended(&file, &mut begins);
             }
         }
-        let live: HashSet<_> =
-            segments.iter().filter(|file| file.is_live()).map(SegmentFile::process).collect();
         if let Some(collector) = collectors.first_mut() {
             for ((process, _), line) in &begins {
-                self.add_unfinished(line, live.contains(process.as_str()), collector);
+                self.add_unfinished(line, live.contains(process), collector);
             }
         }
         damage.torn.sort_unstable();
@@ -250,6 +289,7 @@ impl<C> ThreadResult<C> {
             begins: HashMap::new(),
             ends: HashSet::new(),
             skipped: Vec::new(),
+            torn: Vec::new(),
         }
     }
 }
@@ -258,7 +298,9 @@ impl SegmentPairs {
     fn add(&mut self, kind: Option<CallLineKind>, line: &[u8]) {
         match kind {
             Some(CallLineKind::Begin) => {
-                if let Some(number) = number(line) {
+                if let Some(number) = number(line)
+                    && !self.ends.remove(&number)
+                {
                     self.begins.insert(number, line.to_owned());
                 }
             }

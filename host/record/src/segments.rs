@@ -21,6 +21,8 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 const CHUNK_BYTES: usize = 256 * 1024;
 /// Bytes at the end of an open segment that are searched for its `close` line.
 const TAIL_BYTES: u64 = 256 * 1024;
+/// Bytes of a block of lines.
+const BLOCK_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) const OPEN_SUFFIX: &str = ".jsonl";
 pub(crate) const CLOSED_SUFFIX: &str = ".jsonl.gz";
@@ -50,6 +52,10 @@ pub struct SegmentLines {
     name: String,
     reader: Box<dyn BufRead + Send>,
     line: Vec<u8>,
+    /// Bytes of `line` that were returned as a block.
+    used: usize,
+    has_torn: bool,
+    failure: Option<io::Error>,
 }
 
 impl SegmentFile {
@@ -144,7 +150,14 @@ impl SegmentFile {
         } else {
             Box::new(BufReader::with_capacity(CHUNK_BYTES, file))
         };
-        Ok(SegmentLines { name, reader, line: Vec::new() })
+        Ok(SegmentLines {
+            name,
+            reader,
+            line: Vec::new(),
+            used: 0,
+            has_torn: false,
+            failure: None,
+        })
     }
 
     pub(crate) fn directory(&self) -> &LogDirectory {
@@ -173,6 +186,39 @@ fn tail(file: &mut File) -> io::Result<Vec<u8>> {
 }
 
 impl SegmentLines {
+    /// Reads a block of whole lines, without the last line feed, or returns `None` at the end. Not
+    /// to be mixed with [`next_line`](Self::next_line).
+    pub(crate) fn next_block(&mut self) -> Result<Option<&[u8]>, RecordError> {
+        self.line.drain(..self.used);
+        self.used = 0;
+        loop {
+            if let Some(error) = self.failure.take() {
+                return Err(RecordError::file(&self.name, error));
+            }
+            let length = self.line.len();
+            // What was read before an error is used first.
+            self.failure =
+                (&mut self.reader).take(BLOCK_BYTES).read_to_end(&mut self.line).err();
+            if let Some(end) = memchr::memrchr(b'\n', &self.line) {
+                self.used = end + 1;
+                return Ok(self.line.get(..end));
+            }
+            if self.line.len() == length && self.failure.is_none() {
+                self.has_torn |= length > 0;
+                return Ok(None);
+            }
+            if self.line.len() > LINE_BYTES_MAX {
+                self.line.clear();
+                self.has_torn = true;
+            }
+        }
+    }
+
+    /// Returns whether a line of the blocks so far was torn or too long.
+    pub(crate) fn has_torn(&self) -> bool {
+        self.has_torn
+    }
+
     /// Reads the next line, or returns `None` at the end.
     ///
     /// # Errors

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::search::CallCollector;
-use crate::{CallEntry, LOST, RUNNING};
+use crate::filter::CallBrief;
+use crate::{CallEntry, LOST, REFUSED, RUNNING};
 
 /// Number of bits of a duration that its bucket keeps: an error of at most 3 %.
 const PRECISION_BITS: u32 = 5;
@@ -43,20 +44,33 @@ struct DurationCounts {
 
 impl CallCollector for StatsCollector {
     fn add(&mut self, entry: CallEntry) {
+        self.add_brief(&CallBrief {
+            tool: &entry.tool,
+            outcome: &entry.outcome,
+            us: entry.us,
+            has_refusal: !entry.refused.is_empty(),
+        });
+    }
+
+    fn add_brief(&mut self, call: &CallBrief<'_>) -> bool {
         let name = match self.0.len() {
-            TOOLS_MAX.. if !self.0.contains_key(&entry.tool) => String::new(),
-            _ => entry.tool,
+            TOOLS_MAX.. if !self.0.contains_key(call.tool) => "",
+            _ => call.tool,
         };
-        let counts = self.0.entry(name).or_default();
+        if !self.0.contains_key(name) {
+            self.0.insert(name.to_owned(), DurationCounts::default());
+        }
+        let Some(counts) = self.0.get_mut(name) else { return true };
         let stats = &mut counts.stats;
         stats.calls += 1;
-        stats.errors += u64::from(["error", "failure", LOST].contains(&&*entry.outcome));
-        let is_refused = entry.outcome == crate::REFUSED || !entry.refused.is_empty();
+        stats.errors += u64::from(["error", "failure", LOST].contains(&call.outcome));
+        let is_refused = call.outcome == REFUSED || call.has_refusal;
         stats.refused += u64::from(is_refused);
-        if ![crate::REFUSED, LOST, RUNNING].contains(&&*entry.outcome) {
-            stats.longest_us = stats.longest_us.max(entry.us);
-            *counts.buckets.entry(bucket(entry.us)).or_default() += 1;
+        if ![REFUSED, LOST, RUNNING].contains(&call.outcome) {
+            stats.longest_us = stats.longest_us.max(call.us);
+            *counts.buckets.entry(bucket(call.us)).or_default() += 1;
         }
+        true
     }
 }
 

@@ -273,8 +273,10 @@ impl LogWriter {
 
     /// Redacts what a guest, a model or a client has named.
     fn clean(&self, entry: &mut CallEntry) {
-        let CallEntry { session, call, outer, source, error, refused, files, hosts, .. } = entry;
-        let names = [session, outer, source, error].into_iter().flatten().chain([call]);
+        let CallEntry { tool, session, call, outer, source, error, refused, files, hosts, .. } =
+            entry;
+        // The tool of a call that did not start is a name that a model chose.
+        let names = [session, outer, source, error].into_iter().flatten().chain([tool, call]);
         let refused = refused.iter_mut().flat_map(|refusal| {
             [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
         });

@@ -47,7 +47,7 @@ async fn canaries_are_in_no_file() {
         ] {
             call(&tools, "echo", arguments, "granted-CANARY-value").await;
             call(&tools, "sk-CANARYabcdefghij0123456789", "{}", "s").await;
-            call(&tools, "not a tool CANARY", "{}", "s").await;
+            call(&tools, "not a tool sk-CANARYabcdefghij0123456789", "{}", "s").await;
         }
         recorder.close();
         let mut files = Vec::new();
