@@ -50,7 +50,7 @@ pub use filter::CallFilter;
 pub use finding::{ClaimSource, FindingKind, LogFinding};
 pub use follow::LogFollower;
 pub use log::{CallList, Log, TimedEvent};
-pub use note::{NoteError, SigningKey, VerifierKey};
+pub use note::{NoteError, VerifierKey};
 pub use otlp::trace_requests;
 pub use payloads::PayloadMode;
 pub use proof::{InclusionProof, ProofTarget, ProvenLine, check_proof, prove};

@@ -106,7 +106,7 @@ impl std::fmt::Display for VerifierKey {
 }
 
 /// Private key that signs the checkpoints of a log.
-pub struct SigningKey {
+pub(crate) struct SigningKey {
     pair: Ed25519KeyPair,
     verifier: VerifierKey,
 }
@@ -148,8 +148,7 @@ impl SigningKey {
     }
 
     /// Returns the public key.
-    #[must_use]
-    pub const fn verifier(&self) -> &VerifierKey {
+    pub(crate) const fn verifier(&self) -> &VerifierKey {
         &self.verifier
     }
 

@@ -53,8 +53,15 @@ impl SegmentScan {
     pub(crate) fn read(
         file: &SegmentFile,
         key: &VerifierKey,
-        mut sizes: BTreeSet<u64>,
+        sizes: BTreeSet<u64>,
     ) -> Option<Self> {
+        let scan = Self::read_once(file, key, sizes.clone())?;
+        // A process that has just started writes its first checkpoint behind its first lines.
+        let is_new = !scan.has_checkpoint_file && has_checkpoint(file);
+        if is_new { Self::read_once(file, key, sizes) } else { Some(scan) }
+    }
+
+    fn read_once(file: &SegmentFile, key: &VerifierKey, mut sizes: BTreeSet<u64>) -> Option<Self> {
         let mut scan = Self { segment: file.stem().to_owned(), ..Self::default() };
         // Before the lines: a checkpoint that a running process writes meanwhile is newer.
         scan.read_checkpoint(file, key);
@@ -166,4 +173,8 @@ impl SegmentScan {
             self.findings_left_out += 1;
         }
     }
+}
+
+fn has_checkpoint(file: &SegmentFile) -> bool {
+    read_checkpoint(file.directory(), file.stem()).is_ok_and(|note| note.is_some())
 }

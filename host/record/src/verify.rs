@@ -27,6 +27,7 @@ const FINDINGS_MAX: usize = 1000;
 const THREADS_MAX: usize = 16;
 
 type ScanMap = BTreeMap<String, SegmentScan>;
+type TombstoneMap = BTreeMap<String, LogCheckpoint>;
 
 /// Result of checking a log.
 #[derive(Debug, Default)]
@@ -113,7 +114,10 @@ pub fn verify(
     add_orphans(&directory, &key, &scans, &mut claims)?;
     scans.values().for_each(|scan| report.add_scan(scan));
     // After the segments: one that was pruned meanwhile has a tombstone already.
-    let tombstones = add_tombstones(&directory, &key, &mut report)?;
+    let tombstones = last_states(&directory, &key, |line| {
+        let (segment, kind) = (TOMBSTONES.to_owned(), FindingKind::InvalidTombstone);
+        report.add(LogFinding { segment, line: Some(line), kind });
+    })?;
     claims.add_scans(&scans);
     claims.add_tombstones(&tombstones, &scans);
     report.claims = claims.len();
@@ -175,13 +179,14 @@ fn add_orphans(
     Ok(())
 }
 
-/// Reads the tombstones: the last state of each pruned segment.
-fn add_tombstones(
+/// Reads the tombstones: the last state of each pruned segment. The numbers of invalid lines go to
+/// `invalid`.
+fn last_states(
     directory: &LogDirectory,
     key: &VerifierKey,
-    report: &mut VerifyReport,
-) -> Result<BTreeMap<String, LogCheckpoint>, EvidenceError> {
-    let mut tombstones: BTreeMap<String, LogCheckpoint> = BTreeMap::new();
+    mut invalid: impl FnMut(u64),
+) -> Result<TombstoneMap, EvidenceError> {
+    let mut tombstones = TombstoneMap::new();
     for tombstone in read_tombstones(directory, key)? {
         match tombstone {
             // A crash while pruning leaves a second one without lines.
@@ -189,11 +194,7 @@ fn add_tombstones(
                 Some(other) if other.size >= state.size => {}
                 _ => drop(tombstones.insert(state.segment.clone(), state)),
             },
-            Err(line) => report.add(LogFinding {
-                segment: TOMBSTONES.to_owned(),
-                line: Some(line),
-                kind: FindingKind::InvalidTombstone,
-            }),
+            Err(line) => invalid(line),
         }
     }
     Ok(tombstones)

@@ -78,3 +78,27 @@ fn a_changed_proof_does_not_hold() {
     assert!(check_proof(b"{}", key).is_err());
     assert!(check_proof(&vec![b' '; PROOF_BYTES_MAX + 1], key).is_err());
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_no_panic(
+        bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..100),
+        index: u64,
+        path in proptest::collection::vec("[A-Za-z0-9+/=]{0,44}", 0..70),
+        text in "\\PC{0,60}",
+    ) {
+        let key = VerifierKey::parse(
+            "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
+        ).unwrap();
+        proptest::prop_assert!(check_proof(&bytes, &key).is_err());
+        let proof = InclusionProof {
+            proof: PROOF_FORMAT.to_owned(),
+            line: text.clone(),
+            index,
+            path,
+            checkpoint: text.clone(),
+            key: text,
+        };
+        proptest::prop_assert!(proof.check(&key).is_err());
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ScanMap, VerifyReport};
+use super::{ScanMap, TombstoneMap, VerifyReport, last_states};
 use crate::RecordError;
-use crate::checkpoint::LogCheckpoint;
+use crate::checkpoint::{EvidenceError, LogCheckpoint};
 use crate::directory::LogDirectory;
 use crate::finding::{ClaimSource, FindingKind, LogFinding};
 use crate::note::VerifierKey;
@@ -32,7 +32,7 @@ pub(super) struct ClaimCheck<'a> {
     pub(super) directory: &'a LogDirectory,
     pub(super) key: &'a VerifierKey,
     pub(super) scans: ScanMap,
-    pub(super) tombstones: BTreeMap<String, LogCheckpoint>,
+    pub(super) tombstones: TombstoneMap,
 }
 
 impl ClaimSet {
@@ -55,11 +55,7 @@ impl ClaimSet {
     }
 
     /// Adds the tombstones of segments that are still there.
-    pub(super) fn add_tombstones(
-        &mut self,
-        tombstones: &BTreeMap<String, LogCheckpoint>,
-        scans: &ScanMap,
-    ) {
+    pub(super) fn add_tombstones(&mut self, tombstones: &TombstoneMap, scans: &ScanMap) {
         for (segment, state) in tombstones {
             if scans.contains_key(segment) {
                 self.add(state.clone(), ClaimSource::Tombstone);
@@ -84,10 +80,11 @@ impl ClaimCheck<'_> {
         &self,
         claims: ClaimSet,
         report: &mut VerifyReport,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), EvidenceError> {
         for scan in self.scans.values().filter(|scan| self.lacks_checkpoint(scan)) {
             report.add(finding(&scan.segment, FindingKind::NoCheckpoint));
         }
+        let mut removed = Vec::new();
         for (segment, claims) in claims.by_segment {
             let scan = self.scans.get(&segment);
             let is_settled = match scan {
@@ -95,12 +92,12 @@ impl ClaimCheck<'_> {
                 None => self.is_pruned(&segment),
             };
             let again = if is_settled { None } else { self.read_again(&segment, &claims)? };
-            match again.as_ref().or(scan) {
+            match again.as_ref().or(scan.filter(|_| is_settled)) {
                 Some(scan) => compare(scan, &claims, report),
-                None => self.check_removed(&segment, &claims, report),
+                None => removed.push((segment, claims)),
             }
         }
-        Ok(())
+        self.check_removed(&removed, report)
     }
 
     fn lacks_checkpoint(&self, scan: &SegmentScan) -> bool {
@@ -126,27 +123,41 @@ impl ClaimCheck<'_> {
         Ok(file.and_then(|file| SegmentScan::read(file, self.key, sizes)))
     }
 
-    fn check_removed(&self, segment: &str, claims: &[SegmentClaim], report: &mut VerifyReport) {
-        let tombstone = self.tombstones.get(segment);
-        let is_confirmed = |claim: &&SegmentClaim| {
-            tombstone.is_some_and(|tombstone| {
-                tombstone.size > claim.state.size || *tombstone == claim.state
-            })
-        };
-        let Some(SegmentClaim { state, by }) = last(claims.iter().filter(|c| !is_confirmed(c)))
-        else {
-            report.pruned.insert(segment.to_owned());
-            return;
-        };
-        let (claimed, by) = (state.size, by.clone());
-        let kind = match tombstone {
-            Some(tombstone) => {
-                FindingKind::TombstoneMismatch { claimed, pruned: tombstone.size, by }
+    fn check_removed(
+        &self,
+        removed: &[(String, Vec<SegmentClaim>)],
+        report: &mut VerifyReport,
+    ) -> Result<(), EvidenceError> {
+        let is_known = removed.iter().all(|(segment, _)| self.is_pruned(segment));
+        // Some may have been pruned since the tombstones were read.
+        let fresh =
+            if is_known { None } else { Some(last_states(self.directory, self.key, |_| {})?) };
+        let tombstones = fresh.as_ref().unwrap_or(&self.tombstones);
+        for (segment, claims) in removed {
+            match contradiction(tombstones.get(segment), claims) {
+                Some(kind) => report.add(finding(segment, kind)),
+                None => drop(report.pruned.insert(segment.clone())),
             }
-            None => FindingKind::Missing { claimed, by },
-        };
-        report.add(finding(segment, kind));
+        }
+        Ok(())
     }
+}
+
+/// Returns the finding about a removed segment, unless its tombstone confirms all statements.
+fn contradiction(
+    tombstone: Option<&LogCheckpoint>,
+    claims: &[SegmentClaim],
+) -> Option<FindingKind> {
+    let is_confirmed = |claim: &&SegmentClaim| {
+        tombstone
+            .is_some_and(|tombstone| tombstone.size > claim.state.size || *tombstone == claim.state)
+    };
+    let SegmentClaim { state, by } = last(claims.iter().filter(|claim| !is_confirmed(claim)))?;
+    let (claimed, by) = (state.size, by.clone());
+    Some(match tombstone {
+        Some(tombstone) => FindingKind::TombstoneMismatch { claimed, pruned: tombstone.size, by },
+        None => FindingKind::Missing { claimed, by },
+    })
 }
 
 /// Compares one segment: at most one finding about its length, and one about its lines, which

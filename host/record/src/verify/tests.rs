@@ -247,7 +247,33 @@ fn a_log_is_intact_while_processes_write_close_compress_and_prune_it() {
         assert!(rounds > 3, "{rounds}");
     });
     let report = check(&log, &[]);
-    assert_eq!((report.segments, report.pruned.len()), (15, 3), "{report:?}");
+    assert_eq!(report.segments, 15, "{report:?}");
+    // Those that another segment had covered before.
+    assert!(report.pruned.len() <= 3, "{report:?}");
+}
+
+#[test]
+fn a_changed_byte_of_a_compressed_segment_is_found_if_it_changes_a_line() {
+    let log = TestLog::new();
+    let segment = log.closed(0, 1, 4, 2);
+    let plain = std::fs::read(log.file(&segment)).unwrap();
+    log.compress(&segment);
+    let path = log.path().join(format!("{segment}.jsonl.gz"));
+    let packed = std::fs::read(&path).unwrap();
+    let mut unseen = Vec::new();
+    for at in 0..packed.len() {
+        let mut changed = packed.clone();
+        changed[at] ^= 1;
+        std::fs::write(&path, &changed).unwrap();
+        if check(&log, &[]).is_intact() {
+            let mut unpacked = Vec::new();
+            let mut decoder = flate2::read::MultiGzDecoder::new(&*changed);
+            std::io::Read::read_to_end(&mut decoder, &mut unpacked).unwrap();
+            assert_eq!(unpacked, plain);
+            unseen.push(at);
+        }
+    }
+    assert!(unseen.iter().all(|at| (3..10).contains(at)), "only the header of gzip: {unseen:?}");
 }
 
 /// Copies of the sample, so that a case costs no signatures.
