@@ -80,6 +80,8 @@ fn a_changed_proof_does_not_hold() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_bytes_are_no_panic(
         bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..100),
