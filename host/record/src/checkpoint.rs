@@ -137,7 +137,7 @@ impl LogCheckpoint {
 }
 
 impl SigningKey {
-    /// Reads the key of a log, and makes it if there is none. Of several processes that do so at
+    /// Reads the key of a log, and makes one if it is missing. Of several processes that do so at
     /// the same time, the first one wins.
     pub(crate) fn load_or_create(directory: &LogDirectory) -> Result<Self, EvidenceError> {
         if let Some(key) = Self::load(directory)? {
@@ -188,7 +188,7 @@ pub(crate) fn append_tombstone(directory: &LogDirectory, note: &str) -> Result<(
     Ok(())
 }
 
-/// Reads the tombstones. A line that is none is returned as its number, counted from 1.
+/// Reads the tombstones. Each other line is returned as its number, counted from 1.
 pub(crate) fn read_tombstones(
     directory: &LogDirectory,
     key: &VerifierKey,

@@ -3,8 +3,9 @@
 //!
 //! The folder `heads` has an empty file `<segment>@<size>` for each checkpoint that no other
 //! segment covers yet. A process lists them, writes their states into its own segment, and removes
-//! them once its own checkpoint is on disk. Names contain the size, so that no process removes the
-//! mark of a newer checkpoint, and no lock is needed. A crash leaves a mark too many, never too few.
+//! them once its own checkpoint is on disk. Names contain the size, so that a process never removes
+//! the mark of a newer checkpoint, and no lock is needed. A crash leaves a mark too many, never too
+//! few.
 
 use serde::{Deserialize, Serialize};
 
