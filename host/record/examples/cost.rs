@@ -2,8 +2,12 @@
 //!
 //! `cargo run --release -p cofferdam-record --example cost [CALLS]`
 
-// An example prints its results.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "an example"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +36,11 @@ fn wait() {
     }
 }
 
-async fn measure(toolset: &Toolset, calls: usize, has_pause: bool) -> (Duration, Duration, Duration) {
+async fn measure(
+    toolset: &Toolset,
+    calls: usize,
+    has_pause: bool,
+) -> (Duration, Duration, Duration) {
     let mut times = Vec::with_capacity(calls);
     let started = Instant::now();
     for index in 0..calls {
@@ -68,7 +76,9 @@ async fn main() {
             for _ in 0..3 {
                 let (base, base_high, _) = measure(&plain, 50_000, has_pause).await;
                 let (with, with_high, _) = measure(&recorded, 50_000, has_pause).await;
-                println!("{payloads:?}, pause {has_pause}: p50 {base:?} -> {with:?}, p99 {base_high:?} -> {with_high:?}");
+                println!(
+                    "{payloads:?}, pause {has_pause}: p50 {base:?} -> {with:?}, p99 {base_high:?} -> {with_high:?}"
+                );
                 recorder.flush();
             }
         }
@@ -83,16 +93,35 @@ async fn main() {
     let start = Instant::now();
     recorder.close();
     println!("{calls} calls in {total:?}, closed after {:?} more", start.elapsed());
-    let bytes: u64 = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let bytes: u64 = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
     println!("{} bytes on disk for each call", bytes / calls as u64);
     let log = Log::open(&directory).unwrap();
     let all = CallFilter::default();
     for (name, filter) in [
         ("newest 50", CallFilter { limit: Some(50), ..all.clone() }),
-        ("tool, 50", CallFilter { tool: Some("double".to_owned()), limit: Some(50), ..all.clone() }),
-        ("error, 50", CallFilter { outcome: Some("error".to_owned()), limit: Some(50), ..all.clone() }),
-        ("slow, 50", CallFilter { slower_than: Some(Duration::from_micros(1)), limit: Some(50), ..all.clone() }),
-        ("text, 50", CallFilter { text: Some("call_77777".to_owned()), limit: Some(50), ..all.clone() }),
+        (
+            "tool, 50",
+            CallFilter { tool: Some("double".to_owned()), limit: Some(50), ..all.clone() },
+        ),
+        (
+            "error, 50",
+            CallFilter { outcome: Some("error".to_owned()), limit: Some(50), ..all.clone() },
+        ),
+        (
+            "slow, 50",
+            CallFilter {
+                slower_than: Some(Duration::from_micros(1)),
+                limit: Some(50),
+                ..all.clone()
+            },
+        ),
+        (
+            "text, 50",
+            CallFilter { text: Some("call_77777".to_owned()), limit: Some(50), ..all.clone() },
+        ),
         ("text of none", CallFilter { text: Some("nowhere".to_owned()), ..all.clone() }),
         ("lost", CallFilter { outcome: Some("lost".to_owned()), ..all.clone() }),
     ] {
@@ -105,5 +134,10 @@ async fn main() {
     println!("stats: {stats:?} in {:?}", start.elapsed());
     let start = Instant::now();
     let report = cofferdam_record::verify(&directory, &[], None).unwrap();
-    println!("verify: {} lines, intact {} in {:?}", report.lines, report.is_intact(), start.elapsed());
+    println!(
+        "verify: {} lines, intact {} in {:?}",
+        report.lines,
+        report.is_intact(),
+        start.elapsed()
+    );
 }

@@ -155,10 +155,7 @@ impl LogDirectory {
     pub(crate) fn facts(&self, name: &str) -> Option<FileFacts> {
         let stat = fs::statat(self.descriptor.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         // Types of the fields differ by architecture.
-        Some(FileFacts {
-            bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: stat.st_mtime,
-        })
+        Some(FileFacts { bytes: u64::try_from(stat.st_size).unwrap_or(0), modified: stat.st_mtime })
     }
 
     /// Sets the time of the last change to now, so that retention keeps the file longer.

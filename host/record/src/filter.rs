@@ -65,11 +65,7 @@ pub(crate) struct CallBrief<'l> {
 
 impl<'f> LineFilter<'f> {
     /// Prepares a filter. With `payloads`, the text may stand in a payload instead of the line.
-    pub(crate) fn new(
-        filter: &'f CallFilter,
-        id: Option<&'f IdCondition>,
-        payloads: bool,
-    ) -> Self {
+    pub(crate) fn new(filter: &'f CallFilter, id: Option<&'f IdCondition>, payloads: bool) -> Self {
         let mut needles = Vec::new();
         for (name, value) in [
             ("tool", &filter.tool),
@@ -122,8 +118,8 @@ impl<'f> LineFilter<'f> {
         self.id
     }
 
-    /// Returns whether every line passes that may match. The keys of the names occur once in a line,
-    /// and no string contains them, because its quotes are escaped.
+    /// Returns whether every line passes that may match. The keys of the names occur once in a
+    /// line, and no string contains them, because its quotes are escaped.
     pub(crate) fn is_exact(&self) -> bool {
         let is_any = |part: &Option<String>| part.as_deref().unwrap_or_default().is_empty();
         let has_payloads = self.has_payloads && self.filter.text.is_some();

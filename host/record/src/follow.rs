@@ -31,8 +31,8 @@ impl LogFollower {
         Ok(Self { directory: directory.clone(), positions })
     }
 
-    /// Returns the calls that were recorded since the last poll, by segment. A call that was running
-    /// comes twice: as `running`, and with its outcome.
+    /// Returns the calls that were recorded since the last poll, by segment. A call that was
+    /// running comes twice: as `running`, and with its outcome.
     ///
     /// # Errors
     /// If the directory cannot be read.

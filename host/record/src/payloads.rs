@@ -1,7 +1,7 @@
 //! Payloads: what calls took and returned, as digests or as blobs.
 //!
-//! A digest is keyed with 32 random bytes of the directory, so that a payload of few possible values
-//! cannot be guessed from its digest alone. Blobs are named by digest, so that equal payloads are
+//! A digest is keyed with 32 random bytes of the directory, so that a payload of few possible
+//! values cannot be guessed from its digest alone. Blobs are named by digest, so that equal payloads are
 //! stored once. Payloads are redacted before they are hashed.
 
 use std::borrow::Cow;
@@ -174,7 +174,7 @@ pub(crate) fn read_payload(
     Ok(Some(bytes))
 }
 
-/// Returns folder and path of a blob, or `None` if the digest is none of ours.
+/// Returns folder and path of a blob, or `None` if the digest has another form.
 fn blob_name(hash: &str) -> Option<(String, String)> {
     let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     let start = hash.get(..2).filter(|_| is_hash)?;

@@ -106,7 +106,7 @@ impl<'s> LogSearch<'s> {
         };
         let results = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
-                .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, &work).ok())
+                .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
                 .collect();
             let mut results = vec![work()];
             // A thread that panicked has no results; nothing here panics.

@@ -2,8 +2,8 @@
 //!
 //! A segment `<UTC time>-<pid>-<8 random hex>.jsonl` belongs to one process. All segments of one
 //! process end in the same eight digits. A closed segment ends with a `close` line, and is then
-//! compressed to `….jsonl.gz`. The process holds an exclusive `flock` on its open segment, so that
-//! others see whether it is alive, in another container too; nothing waits for that lock.
+//! compressed to `….jsonl.gz`. The process holds an exclusive `flock` on its open segment, so
+//! that others see whether it is alive, in another container too; nothing waits for that lock.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -150,14 +150,7 @@ impl SegmentFile {
         } else {
             Box::new(BufReader::with_capacity(CHUNK_BYTES, file))
         };
-        Ok(SegmentLines {
-            name,
-            reader,
-            line: Vec::new(),
-            used: 0,
-            has_torn: false,
-            failure: None,
-        })
+        Ok(SegmentLines { name, reader, line: Vec::new(), used: 0, has_torn: false, failure: None })
     }
 
     pub(crate) fn directory(&self) -> &LogDirectory {
@@ -197,8 +190,7 @@ impl SegmentLines {
             }
             let length = self.line.len();
             // What was read before an error is used first.
-            self.failure =
-                (&mut self.reader).take(BLOCK_BYTES).read_to_end(&mut self.line).err();
+            self.failure = (&mut self.reader).take(BLOCK_BYTES).read_to_end(&mut self.line).err();
             if let Some(end) = memchr::memrchr(b'\n', &self.line) {
                 self.used = end + 1;
                 return Ok(self.line.get(..end));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::search::CallCollector;
 use crate::filter::CallBrief;
+use crate::search::CallCollector;
 use crate::{CallEntry, LOST, REFUSED, RUNNING};
 
 /// Number of bits of a duration that its bucket keeps: an error of at most 3 %.

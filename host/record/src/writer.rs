@@ -49,7 +49,9 @@ pub(crate) struct WriterState {
     open: HashMap<u64, OpenCall>,
     unsynced: Option<Instant>,
     retry: Option<Instant>,
+    /// Number of calls and events that were dropped since the last line that says so.
     dropped: u64,
+    dropped_before: u64,
     previous: Option<String>,
     upkeep: Option<JoinHandle<()>>,
     flushes: Vec<SyncSender<()>>,
@@ -215,8 +217,10 @@ impl LogWriter {
         if let Some(segment) = self.segment() {
             segment.add(&DropsLine::new(segment.next(), count));
             self.state.dropped = 0;
+            self.state.dropped_before = self.state.dropped_before.saturating_add(count);
         }
-        self.health(|health| health.dropped = health.dropped.saturating_add(count));
+        let all = self.state.dropped_before.saturating_add(self.state.dropped);
+        self.health(|health| health.dropped = all);
     }
 
     /// Adds a line about a call. Returns false if there is no segment.
@@ -302,7 +306,12 @@ impl LogWriter {
     fn sync(&mut self) {
         self.state.unsynced = None;
         let Some(segment) = &self.segment else { return };
-        if let Err(error) = segment.sync() {
+        let synced = segment.sync();
+        if !segment.exists() {
+            // Removed by the user: the next line starts another segment.
+            self.state.previous = self.segment.take().map(|gone| gone.stem().to_owned());
+        }
+        if let Err(error) = synced {
             self.fail(&error.into());
         }
     }
@@ -312,9 +321,6 @@ impl LogWriter {
         let now = Instant::now();
         if self.state.unsynced.is_some_and(|since| now >= since + SYNC_TIME) {
             self.sync();
-            if self.segment.as_ref().is_some_and(|segment| !segment.exists()) {
-                self.state.previous = self.segment.take().map(|gone| gone.stem().to_owned());
-            }
         }
         if let Some(segment) = &mut self.segment
             && segment.seal_due().is_some_and(|due| now >= due)

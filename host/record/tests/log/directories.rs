@@ -95,17 +95,26 @@ fn used(path: &std::path::Path) -> u64 {
 }
 
 #[tokio::test]
-async fn recording_goes_on_when_the_directory_is_back() {
+async fn recording_goes_on_after_the_segment_was_removed_and_ends_at_close() {
     let place = Place::new();
     let recorder = place.recorder();
     let tools = toolset(&recorder);
+    let log = Log::open(place.path()).unwrap();
+    let count = || log.query(&CallFilter::default()).unwrap().calls.len();
     call(&tools, "echo", "", "s").await;
     recorder.flush();
+    assert_eq!(count(), 1);
+    let name = log.segments().unwrap()[0].name();
+    std::fs::remove_file(place.path().join(name)).unwrap();
+    recorder.flush();
+    call(&tools, "echo", "", "s").await;
+    call(&tools, "echo", "", "s").await;
+    recorder.flush();
+    assert_eq!(count(), 2);
     assert!(!recorder.health().is_failing);
     recorder.close();
     call(&tools, "echo", "", "s").await;
-    let log = Log::open(place.path()).unwrap();
-    assert_eq!(log.query(&CallFilter::default()).unwrap().calls.len(), 1);
+    assert_eq!(count(), 2);
 }
 
 #[test]

@@ -27,8 +27,13 @@ async fn each_filter_selects_its_calls() {
     assert_eq!(count(CallFilter { tool: some("ech"), ..all.clone() }), 0);
     assert_eq!(count(CallFilter { session: some("one"), ..all.clone() }), 4);
     assert_eq!(count(CallFilter { plugin: some("samples"), ..all.clone() }), 0);
-    for (outcome, number) in [("ok", 4), ("failure", 2), ("refused", 2), ("lost", 0), ("error", 0)] {
-        assert_eq!(count(CallFilter { outcome: some(outcome), ..all.clone() }), number, "{outcome}");
+    for (outcome, number) in [("ok", 4), ("failure", 2), ("refused", 2), ("lost", 0), ("error", 0)]
+    {
+        assert_eq!(
+            count(CallFilter { outcome: some(outcome), ..all.clone() }),
+            number,
+            "{outcome}"
+        );
     }
     let slow = Some(Duration::from_millis(40));
     assert_eq!(count(CallFilter { slower_than: slow, ..all.clone() }), 2);

@@ -1,6 +1,13 @@
 //! A log as a whole: what is recorded is found again, also after crashes and beside others.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which are not test functions themselves"
+)]
+
 mod crashes;
+mod damage;
 mod directories;
 mod filters;
 mod round_trip;
