@@ -89,7 +89,7 @@ impl RecordOptions {
     /// Returns the size at which a segment is replaced: small enough that the open segment and the
     /// one that is compressed fit into the reserve.
     fn segment_bytes_max(&self) -> u64 {
-        SEGMENT_BYTES_MAX.min(self.bytes_max / 16)
+        SEGMENT_BYTES_MAX.min(self.bytes_max / 32)
     }
 }
 
@@ -118,8 +118,8 @@ impl Recorder {
             health: Arc::clone(&health),
             cleaner: Cleaner::new(options.secrets)?,
             limits: RetentionLimits {
-                // Reserve for the open segment and for blobs until the next pruning.
-                bytes_max: options.bytes_max - 4 * segment_bytes_max,
+                // Reserve for the open segment, the one that is compressed, and new blobs.
+                bytes_max: options.bytes_max - 8 * segment_bytes_max,
                 age_max: options.age_max,
             },
             segment_bytes_max,

@@ -135,8 +135,9 @@ impl SegmentWriter {
     }
 
     /// Returns whether the buffer should be written now.
-    pub(crate) fn is_full(&self) -> bool {
-        self.buffer.len() >= BUFFER_BYTES
+    pub(crate) fn is_full(&self, segment_bytes_max: u64) -> bool {
+        let max = usize::try_from(segment_bytes_max).unwrap_or(BUFFER_BYTES);
+        self.buffer.len() >= BUFFER_BYTES.min(max)
     }
 
     /// Writes the buffer. After an error the lines are lost, and their number is returned.

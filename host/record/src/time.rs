@@ -1,6 +1,6 @@
 //! Times of lines: microseconds since 1970 in UTC, written as RFC 3339.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,6 +10,24 @@ const DAY_SECONDS: i64 = 86_400;
 /// Time in UTC with microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcTime(i64);
+
+/// Wall clock and monotonic clock at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct ClockAnchor {
+    wall: UtcTime,
+    monotonic: Instant,
+}
+
+impl ClockAnchor {
+    pub(crate) fn now() -> Self {
+        Self { wall: UtcTime::now(), monotonic: Instant::now() }
+    }
+
+    /// Returns the wall time of an earlier moment.
+    pub(crate) fn time(self, at: Instant) -> UtcTime {
+        self.wall.before(self.monotonic.saturating_duration_since(at))
+    }
+}
 
 impl UtcTime {
     /// Returns the current time.

@@ -18,12 +18,13 @@ use crate::recorder::RecorderHealth;
 use crate::retention::{RetentionLimits, compress, prune};
 use crate::sealer::seal_orphans;
 use crate::segment_writer::{ClosedSegment, SegmentWriter};
+use crate::time::ClockAnchor;
 use crate::{CallEntry, EvidenceError, PayloadKind, UtcTime};
 
 /// Time between two syncs to disk.
 const SYNC_TIME: Duration = Duration::from_secs(1);
 /// Time between two attempts to create a segment.
-const RETRY_TIME: Duration = Duration::from_secs(1);
+const RETRY_TIME: Duration = SYNC_TIME;
 /// Maximum bytes of a string of an event.
 const EVENT_STRING_BYTES_MAX: usize = 1024;
 
@@ -65,23 +66,6 @@ struct OpenCall {
     is_written: bool,
 }
 
-/// Wall clock and monotonic clock at one moment.
-#[derive(Clone, Copy)]
-struct ClockAnchor {
-    wall: UtcTime,
-    monotonic: Instant,
-}
-
-impl ClockAnchor {
-    fn now() -> Self {
-        Self { wall: UtcTime::now(), monotonic: Instant::now() }
-    }
-
-    fn time(self, at: Instant) -> UtcTime {
-        self.wall.before(self.monotonic.saturating_duration_since(at))
-    }
-}
-
 impl LogWriter {
     /// Runs until the queue is closed and empty.
     pub(crate) fn run(mut self) {
@@ -120,8 +104,11 @@ impl LogWriter {
                 QueueItem::Event(at, event) => self.event(anchor.time(at), *event),
                 QueueItem::Flush(done) => self.state.flushes.push(done),
             }
-            if self.segment.as_ref().is_some_and(SegmentWriter::is_full) {
+            if self.segment.as_ref().is_some_and(|open| open.is_full(self.segment_bytes_max)) {
                 self.flush();
+                self.rotate();
+            } else if self.payloads.bytes_written() > self.segment_bytes_max {
+                self.start_upkeep(None);
             }
         }
         for number in begun {
@@ -328,6 +315,11 @@ impl LogWriter {
         {
             self.fail(&error);
         }
+        self.rotate();
+    }
+
+    /// Replaces a full segment, and prunes after many blobs.
+    fn rotate(&mut self) {
         if self.segment.as_ref().is_some_and(|open| open.is_spent(self.segment_bytes_max)) {
             let closed = self.close_segment();
             self.start_upkeep(closed);

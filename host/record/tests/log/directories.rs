@@ -57,7 +57,7 @@ async fn retention_keeps_the_log_under_its_limit() {
     let recorder = std::sync::Arc::new(Recorder::open(options).unwrap());
     let tools = toolset(&recorder);
     let log = Log::open(place.path()).unwrap();
-    for round in 0..20_u64 {
+    for round in 0..8_u64 {
         for index in 0..300_u64 {
             // Random enough that it does not shrink.
             let noise = (0..24_u64).map(|part| {
