@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use cofferdam_record::{CallFilter, Log, PayloadMode, RecordOptions, Recorder};
 use cofferdam_tool::declaration::Declaration;
-use cofferdam_tool::{CallContext, CallSink, Functions, Toolset};
+use cofferdam_tool::sink::CallSink;
+use cofferdam_tool::{CallContext, Functions, Toolset};
 use serde_json::json;
 
 fn toolset() -> Toolset {

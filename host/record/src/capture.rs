@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::record::FileChange;
+use cofferdam_tool::sink::ObservedCall;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content, ObservedCall, Outcome, Output, RefusedCall,
-    ToolName,
+    CallContext, CallRecord, Completion, Content, Outcome, Output, RefusedCall, ToolName,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -1,8 +1,8 @@
 //! Payloads: what calls took and returned, as digests or as blobs.
 //!
 //! A digest is keyed with 32 random bytes of the directory, so that a payload of few possible
-//! values cannot be guessed from its digest alone. Blobs are named by digest, so that equal payloads are
-//! stored once. Payloads are redacted before they are hashed.
+//! values cannot be guessed from its digest alone. Blobs are named by digest, so that equal
+//! payloads are stored once. Payloads are redacted before they are hashed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

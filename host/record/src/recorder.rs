@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::redact::Redactor;
-use cofferdam_tool::{CallContext, CallSink, Completion, ObservedCall, RefusedCall};
+use cofferdam_tool::sink::{CallSink, ObservedCall};
+use cofferdam_tool::{CallContext, Completion, RefusedCall};
 use serde_json::{Map, Value};
 
 use crate::capture::CallCapture;

@@ -47,7 +47,7 @@ pub(crate) struct LogWriter {
 #[derive(Default)]
 pub(crate) struct WriterState {
     /// Calls that have begun.
-    open: HashMap<u64, OpenCall>,
+    open: HashMap<u64, CallInProgress>,
     unsynced: Option<Instant>,
     retry: Option<Instant>,
     /// Number of calls and events that were dropped since the last line that says so.
@@ -59,7 +59,7 @@ pub(crate) struct WriterState {
 }
 
 /// A call that has begun.
-struct OpenCall {
+struct CallInProgress {
     entry: CallEntry,
     started: Instant,
     /// True if a `begin` line was written.
@@ -142,7 +142,7 @@ impl LogWriter {
             entry.digest = Some(plugin.digest.as_ref().to_owned());
         }
         self.clean(&mut entry);
-        let call = OpenCall { entry, started: begin.at, is_written: false };
+        let call = CallInProgress { entry, started: begin.at, is_written: false };
         self.state.open.insert(begin.number, call);
     }
 
@@ -153,7 +153,7 @@ impl LogWriter {
     }
 
     fn end(&mut self, end: EndItem, anchor: ClockAnchor) {
-        let Some(OpenCall { entry: start, started, is_written }) =
+        let Some(CallInProgress { entry: start, started, is_written }) =
             self.state.open.remove(&end.number)
         else {
             return;

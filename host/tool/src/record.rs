@@ -20,7 +20,7 @@ const INNER_MAX: usize = 32;
 pub struct CallRecord {
     /// Identifier that the caller or the host gave to the call.
     pub call_id: String,
-    /// Number that the toolset's sink gave to the call ([`CallSink::begin`](crate::CallSink)).
+    /// Number that the toolset's sink gave to the call ([`CallSink::begin`](crate::sink::CallSink::begin)).
     #[serde(skip)]
     pub number: Option<u64>,
     /// Session that the call belongs to, if any.

@@ -10,12 +10,12 @@ use std::time::Instant;
 use self::names::NameIndex;
 use crate::invoke::InnerCall;
 use crate::origin::ToolOrigin;
-use crate::sink::SinkGuard;
+use crate::sink::{CallSink, ObservedCall, SinkGuard};
 use crate::usage::Usage;
 use crate::usage::UsedUp;
 use crate::{
-    CallContext, CallRecord, CallSink, Completion, DecodeOptions, InvalidArguments, ObservedCall,
-    Outcome, ToolCall, ToolDefinition, ToolName, ToolSource,
+    CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall,
+    ToolDefinition, ToolName, ToolSource,
 };
 
 /// Tools of several sources under unique names.

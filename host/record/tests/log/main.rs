@@ -19,7 +19,8 @@ use std::time::Duration;
 use cofferdam_record::{PayloadMode, RecordOptions, Recorder};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
-use cofferdam_tool::{CallContext, CallSink, Functions, Toolset};
+use cofferdam_tool::sink::CallSink;
+use cofferdam_tool::{CallContext, Functions, Toolset};
 use serde_json::json;
 
 /// A directory for a log, which does not exist yet.
