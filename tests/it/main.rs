@@ -26,6 +26,7 @@
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
+//! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
@@ -64,6 +65,7 @@ mod cli_author;
 mod cli_chat;
 mod cli_files;
 mod cli_grants;
+mod cli_log;
 mod cli_mcp;
 mod cli_remembered;
 mod cli_setup;

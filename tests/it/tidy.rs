@@ -131,12 +131,16 @@ fn dependencies_point_one_way() {
         ("host/workflow", &["tool", "files", "agent", "labels"]),
         ("host/labels", &["tool", "agent"]),
         ("host/skills", &["tool", "files", "agent"]),
+        ("host/record", &["tool"]),
         ("host/author", &[]),
         ("host/sse", &[]),
         ("host/terminal", &["tool"]),
         (
             "host/cofferdam",
-            &["tool", "files", "engine", "mcp", "agent", "models", "workflow", "labels", "skills"],
+            &[
+                "tool", "files", "engine", "mcp", "agent", "models", "workflow", "labels",
+                "skills", "record",
+            ],
         ),
         ("guest-sdk/rust", &["sdk-macros"]),
         ("guest-sdk/rust/macros", &[]),

@@ -2,6 +2,7 @@
 
 mod author;
 mod chat;
+pub(crate) mod log;
 mod mcp;
 mod serve;
 mod skills;
@@ -12,6 +13,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand};
+use cofferdam::records::RecordMode;
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
@@ -210,6 +212,9 @@ Examples:
   cofferdam trust --revoke
   cofferdam trust --list")]
     Trust(TrustArgs),
+    /// Show the recorded calls, and check that the log is what was written
+    #[command(after_help = log::EXAMPLES)]
+    Log(Box<log::LogArgs>),
     /// Show or empty the cache of compiled plugins
     #[command(subcommand)]
     Cache(CacheCommand),
@@ -341,6 +346,37 @@ pub(crate) struct PluginArgs {
     /// Maximum memory of a call in MiB [default: 64]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) memory: Option<u64>,
+    /// Recording of the calls, which the command decides by its own flags.
+    #[arg(skip)]
+    pub(crate) records: RecordMode,
+}
+
+/// Flag of commands that record their calls unless told otherwise.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NoRecordArgs {
+    /// Do not record the calls in the log that `cofferdam log` shows
+    #[arg(long)]
+    no_record: bool,
+}
+
+/// Flag of commands that record their calls only when asked to.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RecordArgs {
+    /// Record the calls in the log that `cofferdam log` shows
+    #[arg(long)]
+    record: bool,
+}
+
+impl NoRecordArgs {
+    pub(crate) fn mode(&self) -> RecordMode {
+        if self.no_record { RecordMode::Never } else { RecordMode::On }
+    }
+}
+
+impl RecordArgs {
+    pub(crate) fn mode(&self) -> RecordMode {
+        if self.record { RecordMode::Always } else { RecordMode::Off }
+    }
 }
 
 /// Flags that grant permissions to the plugins of `--plugin`.
@@ -391,6 +427,8 @@ pub(crate) struct CallArgs {
     /// Print outcome, result and call record as a JSON object
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Print the tool's own output and timings to stderr
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -467,6 +505,8 @@ pub(crate) struct PlayArgs {
     pub(crate) script: String,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Approve every call that needs approval
     #[arg(long, short)]
     pub(crate) yes: bool,

@@ -17,6 +17,7 @@ mod grant;
 mod inspect;
 mod labels;
 mod list;
+mod log;
 mod mcp;
 mod new;
 mod play;
@@ -28,11 +29,12 @@ mod workflow;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Cli, Command, ConfigCommand};
+use crate::args::{Cli, Command, ConfigCommand, WorkflowCommand};
 use crate::exit::Exit;
 
 /// Runs the command that was typed.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
+pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
+    choose_recording(&mut cli.command);
     let global = &cli.global;
     match cli.command {
         Command::Call(args) => call::run(global, args).await,
@@ -57,10 +59,26 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Config(ConfigCommand::Init(args)) => config_init::run(global, &args).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Trust(args) => trust::run(&args),
+        Command::Log(args) => log::run(&args).await,
         Command::Cache(command) => cache::run(global, &command),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),
         Command::Mcp(command) => mcp::run(global, command).await,
+    }
+}
+
+/// Sets for each command that calls tools, by its flags, whether the calls are recorded.
+fn choose_recording(command: &mut Command) {
+    match command {
+        Command::Call(args) => args.plugins.records = args.record.mode(),
+        Command::Play(args) => args.plugins.records = args.record.mode(),
+        Command::Chat(args) => args.plugins.records = args.record.mode(),
+        Command::Serve(args) => args.plugins.records = args.record.mode(),
+        Command::Dev(args) => args.serve.plugins.records = args.serve.record.mode(),
+        Command::Workflow(WorkflowCommand::Run(args)) => {
+            args.plugins.records = args.record.mode();
+        }
+        _ => {}
     }
 }
 

@@ -148,6 +148,7 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
         skills: args.skills.clone(),
         timeout: args.timeout,
         memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
+        records: args.records,
         ..Selection::default()
     })
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::{Compiler, Grants, PoolSize};
+use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, ToolSource};
 
 use crate::host::HostParts;
+use crate::records::RecordMode;
 use crate::{
     CacheDirectory, EngineOptions, Host, Observer, Operator, PluginFile, Prompter, Purpose, Result,
     Selection, StoreLocation, StoreMount,
@@ -148,6 +150,19 @@ impl HostBuilder {
     /// Sets the prompter and the observer.
     pub fn operator(mut self, operator: Operator) -> Self {
         self.operator = operator;
+        self
+    }
+
+    /// Sets the recording of calls in the call log. By default, a host records nothing unless its
+    /// configuration has `[records]` with `enabled = true`.
+    pub fn records(mut self, mode: RecordMode) -> Self {
+        self.selection.records = mode;
+        self
+    }
+
+    /// Sends all calls to a sink of the program instead of the call log.
+    pub fn call_sink(mut self, sink: Arc<dyn CallSink>) -> Self {
+        self.selection.call_sink = Some(sink);
         self
     }
 

@@ -20,7 +20,8 @@ use crate::granting::Values;
 use crate::loading::{LoadProgress, PluginError};
 use crate::stores::Stores;
 use crate::{
-    Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores,
+    Error, FirstBuild, Operator, Selection, StoreMount, granting, records, remembered, servers,
+    stores,
 };
 
 /// Maximum number of retries of one call that a configuration may set.
@@ -174,7 +175,12 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
 pub(crate) fn policy_files_of<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
     let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
-    specs.into_iter().flat_map(of).chain(remembered::path()).collect()
+    specs
+        .into_iter()
+        .flat_map(of)
+        .chain(remembered::path())
+        .chain(records::default_directory())
+        .collect()
 }
 
 /// Returns the files that control grants, for a plugin that is checked individually.

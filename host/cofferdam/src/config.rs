@@ -44,6 +44,7 @@ pub use self::serve::{OAuthTable, ServeTable, ToolsetTable};
 pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 #[cfg(feature = "skills")]
 pub use self::skills::SkillsTable;
+use crate::records::RecordsTable;
 
 /// Maximum size of a configuration file in bytes.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -80,6 +81,8 @@ pub struct Config {
     /// Label policy.
     #[cfg(feature = "labels")]
     pub labels: LabelsTable,
+    /// Call log.
+    pub(crate) records: RecordsTable,
     /// Subsets of the tools, by name.
     #[cfg(feature = "mcp")]
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,

@@ -17,6 +17,7 @@ use crate::call::{self, CallError, CallOutput};
 use crate::compose::{HostPlan, ToolsetParts};
 use crate::granting::Values;
 use crate::loading::Unavailable;
+use crate::records::CallLog;
 #[cfg(feature = "mcp")]
 use crate::servers::ConnectOutcome;
 use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
@@ -46,6 +47,7 @@ pub struct Host {
     servers: ConnectOutcome,
     toolset: Toolset,
     engine: Option<Engine>,
+    call_log: Option<Arc<CallLog>>,
     calls: AtomicU64,
 }
 
@@ -78,7 +80,9 @@ impl Host {
         }
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
-        let HostPlan { config, specs, files, .. } = plan;
+        let HostPlan { config, specs, files, records, .. } = plan;
+        let records = records.filter(|_| purpose != Purpose::List);
+        let call_log = records.map(|planned| planned.open(&specs, operator)).transpose()?.flatten();
         let config = config.as_ref();
         #[cfg(feature = "mcp")]
         let servers = servers::selected(selection, config, operator)?;
@@ -94,6 +98,7 @@ impl Host {
             servers: ConnectOutcome::default(),
             toolset: Toolset::new(),
             engine: None,
+            call_log,
             calls: AtomicU64::new(0),
         };
         let mut sources = Vec::new();
@@ -141,7 +146,19 @@ impl Host {
             servers: host.server_sources(),
         };
         host.toolset = compose::toolset(parts, operator)?;
+        host.observe_calls(selection);
         Ok(host)
+    }
+
+    /// Sends the calls of all tools to the program's own sink, or to the call log.
+    fn observe_calls(&mut self, selection: &Selection) {
+        if let Some(log) = &self.call_log {
+            log.attach(&mut self.toolset);
+            log.note_plugins(self.plugins.iter());
+        }
+        if let Some(sink) = &selection.call_sink {
+            self.toolset.set_sink(Arc::clone(sink));
+        }
     }
 
     fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {
@@ -198,6 +215,12 @@ impl Host {
     #[must_use]
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref()
+    }
+
+    /// Returns the log that the calls are recorded in, if they are.
+    #[must_use]
+    pub fn call_log(&self) -> Option<&Arc<CallLog>> {
+        self.call_log.as_ref()
     }
 
     /// Returns the loaded plugins.

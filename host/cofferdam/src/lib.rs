@@ -306,6 +306,9 @@ mod operator;
 pub mod pins;
 mod plugin_name;
 pub mod policy_files;
+#[cfg(feature = "agent")]
+mod recorded_model;
+pub mod records;
 pub mod remembered;
 mod selection;
 #[cfg(feature = "mcp")]
@@ -344,6 +347,7 @@ pub use cofferdam_labels as labels;
 pub use cofferdam_mcp as mcp;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub use cofferdam_models as models;
+pub use cofferdam_record as record;
 #[cfg(feature = "skills")]
 pub use cofferdam_skills as skills;
 pub use cofferdam_tool as tool;
@@ -360,6 +364,8 @@ pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
+#[cfg(feature = "agent")]
+pub use self::recorded_model::recorded;
 pub use self::selection::{
     FilesStore, OfferedPermission, PluginFile, Selection, StoreLocation, StoreMount,
 };

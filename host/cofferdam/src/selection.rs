@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use cofferdam_engine::Grants;
 use cofferdam_tool::permission::{RequestedLimits, SecretText};
+use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, Permission, PluginName, ToolSource};
 
 use crate::config::ValueSource;
 use crate::config::edit::NewGrant;
 use crate::granting::Values;
+use crate::records::RecordMode;
 use crate::{Error, Result, consent};
 
 /// Plugins, stores and other parts of a host. A configuration may name further ones.
@@ -39,6 +41,10 @@ pub struct Selection {
     pub timeout: Option<Duration>,
     /// Maximum bytes of memory of each call, for all plugins.
     pub memory_bytes_max: Option<u64>,
+    /// Recording of calls in the call log.
+    pub records: RecordMode,
+    /// Receiver of all calls instead of the call log.
+    pub call_sink: Option<Arc<dyn CallSink>>,
 }
 
 /// A plugin that no configuration names.

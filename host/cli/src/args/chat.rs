@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::PluginArgs;
+use super::{NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 A model is PROVIDER:MODEL, or the NAME of [models.NAME] in the configuration. Providers:
@@ -52,6 +52,8 @@ pub(crate) struct ChatArgs {
     pub(crate) sessions: bool,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
+    pub(crate) record: NoRecordArgs,
     /// Apply the information-flow labels of [labels] in the configuration: untrusted results are
     /// hidden from the model
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::PluginArgs;
+use super::{NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Without --http, serves the parent process on stdin and stdout.
@@ -56,6 +56,8 @@ pub(crate) struct ServeArgs {
     /// Alias of `--receipts none`
     #[arg(long, hide = true, conflicts_with = "receipts")]
     pub(crate) no_receipts: bool,
+    #[command(flatten)]
+    pub(crate) record: NoRecordArgs,
     /// Disable hot reload of plugins and configuration
     #[arg(long)]
     pub(crate) no_watch: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{ApprovalArgs, PluginArgs};
+use super::{ApprovalArgs, NoRecordArgs, PluginArgs};
 
 const RUN_EXAMPLES: &str = "\
 The file names the agents, their tools and the connections between them. An agent has only the
@@ -74,6 +74,8 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) answer: Vec<String>,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
+    pub(crate) record: NoRecordArgs,
     /// Apply the information-flow labels of [labels] in the configuration; all agents of the run
     /// share one label
     #[arg(long)]

@@ -33,6 +33,7 @@ use crate::host;
 use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
+use cofferdam::records::CallLog;
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -75,6 +76,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
             let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
             TokenBudget::new(limits)
         }),
+        call_log: tools.call_log().cloned(),
     };
     let mut talk = Conversation {
         agent: agents.agent(&model)?,
@@ -115,6 +117,7 @@ struct AgentFactory {
     screen: Arc<Screen>,
     policy: Option<LabelPolicy>,
     budget: Option<TokenBudget>,
+    call_log: Option<Arc<CallLog>>,
 }
 
 impl AgentFactory {
@@ -138,6 +141,7 @@ impl AgentFactory {
         let retries = Arc::clone(screen);
         let client =
             model_specs::client(model, Some(Arc::new(move |planned| retries.retry(planned))))?;
+        let client = cofferdam::recorded(client, model.provider.word(), self.call_log.as_ref());
         let mut builder = Agent::builder(client)
             .name("cofferdam")
             .tools(toolset.clone())

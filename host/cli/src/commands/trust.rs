@@ -69,6 +69,10 @@ pub(crate) fn find_config(cli: &mut Cli) -> anyhow::Result<()> {
         Command::Grant(args) if !args.list => Some(&mut args.config),
         Command::Revoke(args) if args.remembered.is_none() => Some(&mut args.config),
         Command::Approve(args) => Some(&mut args.config),
+        Command::Log(args) => {
+            let log = args.log_mut();
+            log.directory.is_none().then_some(&mut log.config)
+        }
         _ => None,
     };
     let Some(config) = config.filter(|config| config.is_none()) else { return Ok(()) };

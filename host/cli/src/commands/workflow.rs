@@ -67,6 +67,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         config: config.as_ref(),
         toolset: tools.toolset(),
         approvals,
+        call_log: tools.call_log().cloned(),
         labels: policy,
         layer: &|id| Layer::function(ShowCalls { agent: id.to_owned() }),
     };

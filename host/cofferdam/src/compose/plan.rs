@@ -1,6 +1,6 @@
 //! Checked parts of a host, before anything is loaded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_files::FileAccessTools;
@@ -8,6 +8,7 @@ use cofferdam_files::FileAccessTools;
 use super::{PluginSpec, check_reach, plugin_specs, policy_files_of};
 use crate::config::ConfigFile;
 use crate::granting::Values;
+use crate::records::{self, PlannedLog};
 use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
 
 /// Configuration, plugins and file-access tools of a selection. None of them can write to a file
@@ -21,6 +22,8 @@ pub struct HostPlan {
     pub files: Option<Arc<FileAccessTools>>,
     /// Paths that no tool may write to.
     pub(crate) protected: Vec<PathBuf>,
+    /// Call log that is to be opened.
+    pub(crate) records: Option<PlannedLog>,
 }
 
 impl HostPlan {
@@ -40,7 +43,10 @@ impl HostPlan {
     ) -> Result<Self> {
         let config = selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
         let mut specs = plugin_specs(selection, config.as_ref(), values)?;
+        let records = records::plan(selection, config.as_ref())?;
+        let log = records.iter().filter_map(PlannedLog::directory).map(Path::to_owned);
         let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();
+        let protected: Vec<_> = protected.into_iter().chain(log).collect();
         specs.iter_mut().for_each(|spec| spec.protect(&protected));
         check_reach(&specs)?;
         let mut deciding = policy_files_of(&specs);
@@ -56,7 +62,7 @@ impl HostPlan {
             &deciding,
             previous,
         )?;
-        Ok(Self { config, specs, files: files.map(Arc::new), protected })
+        Ok(Self { config, specs, files: files.map(Arc::new), protected, records })
     }
 
     /// Returns the plan if the selection has any source of tools.

@@ -28,6 +28,7 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
+use crate::records::CallLog;
 use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::stores::Stores;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
@@ -50,6 +51,8 @@ pub(super) struct ServedState {
     servers: Vec<Arc<SupervisedServer>>,
     /// Sources of tools that are neither plugins nor servers.
     sources: Vec<Arc<dyn ToolSource>>,
+    /// Log of the calls, which stays open when the configuration changes.
+    call_log: Option<Arc<CallLog>>,
     operator: Operator,
 }
 
@@ -77,7 +80,12 @@ impl ServedState {
             .require_tools(&options.selection)?;
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
-        let HostPlan { config, mut specs, files, .. } = plan;
+        let HostPlan { config, mut specs, files, records, .. } = plan;
+        let call_log = match (before, records) {
+            (Some(before), _) => before.call_log.clone(),
+            (None, Some(planned)) => planned.open(&specs, operator)?,
+            (None, None) => None,
+        };
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built =
                 |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
@@ -123,6 +131,7 @@ impl ServedState {
             stamps,
             servers,
             sources,
+            call_log,
             operator,
         };
         Ok((offering, loader))
@@ -377,6 +386,13 @@ impl ServedState {
                 SkillPrompts::new(skills, |name| prompts.iter().any(|prompt| prompt.name == name))?;
             prompts.extend(of_skills.offers());
             toolset.add(Arc::new(of_skills)).map_err(|error| Error::invalid(error.to_string()))?;
+        }
+        if let Some(log) = &self.call_log {
+            log.attach(&mut toolset);
+            log.note_plugins(self.ready().map(|(_, plugin)| plugin));
+        }
+        if let Some(sink) = &options.selection.call_sink {
+            toolset.set_sink(Arc::clone(sink));
         }
         Ok(Offer {
             only: self.only(options, &toolset)?,

@@ -13,6 +13,8 @@ use super::WorkflowFile;
 use crate::Error;
 use crate::config::ConfigFile;
 use crate::model_specs;
+use crate::recorded_model::recorded;
+use crate::records::CallLog;
 
 /// Maximum bytes of a file with instructions.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -27,6 +29,8 @@ pub struct AgentParts<'a> {
     pub toolset: &'a Toolset,
     /// Calls that need the user's approval.
     pub approvals: Approvals,
+    /// Log in which the replies of models are recorded.
+    pub call_log: Option<Arc<CallLog>>,
     /// Label policy of the conversations.
     pub labels: Option<LabelPolicy>,
     /// Function that returns the layer around the calls of the agent with that id.
@@ -44,7 +48,9 @@ impl AgentParts<'_> {
         if let Some(rounds) = table.max_tool_rounds {
             settings.max_iterations = rounds.get();
         }
-        let mut builder = Agent::builder(model_specs::client(&model, None)?)
+        let client = model_specs::client(&model, None)?;
+        let client = recorded(client, model.provider.word(), self.call_log.as_ref());
+        let mut builder = Agent::builder(client)
             .name(id)
             .tools(self.tools(file, table)?)
             .options(model.options.clone())

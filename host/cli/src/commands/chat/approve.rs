@@ -21,6 +21,19 @@ pub(super) struct ApprovalOutcome {
     pub(super) answer: MessageContent,
     /// True if the call was denied because no user could be asked.
     pub(super) is_unasked: bool,
+    /// True if a flag decided.
+    pub(super) by_flag: bool,
+}
+
+impl ApprovalOutcome {
+    /// Returns the decision, for the call log.
+    pub(super) fn decision(&self) -> &'static str {
+        match &self.answer {
+            MessageContent::ApprovalAnswer(answer) if answer.approved == true => "approved",
+            _ if self.is_unasked => "denied: no one could be asked",
+            _ => "denied",
+        }
+    }
 }
 
 /// Answers an approval request. If the future is dropped, the request stays unanswered.
@@ -34,7 +47,7 @@ pub(super) async fn answer(
     // Flags do not approve calls that violate the label policy: they were given before the user
     // could know which data the model would see.
     if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
-        return ApprovalOutcome { answer: request.approve(), is_unasked: false };
+        return ApprovalOutcome { answer: request.approve(), is_unasked: false, by_flag: true };
     }
     if !ask::is_possible() && !against.is_empty() {
         print::note(&format!(
@@ -43,7 +56,11 @@ pub(super) async fn answer(
             ask::why_impossible()
         ));
         let reason = "Nobody is there to approve it.".to_owned();
-        return ApprovalOutcome { answer: request.refuse(Some(reason)), is_unasked: true };
+        return ApprovalOutcome {
+            answer: request.refuse(Some(reason)),
+            is_unasked: true,
+            by_flag: false,
+        };
     }
     if !ask::is_possible() {
         print::note(&format!(
@@ -53,13 +70,17 @@ pub(super) async fn answer(
             call.name
         ));
         let reason = "Nobody is there to approve it.".to_owned();
-        return ApprovalOutcome { answer: request.refuse(Some(reason)), is_unasked: true };
+        return ApprovalOutcome {
+            answer: request.refuse(Some(reason)),
+            is_unasked: true,
+            by_flag: false,
+        };
     }
     let answer = match against.is_empty() {
         true => ask_user(request, session).await,
         false => ask_user_despite(request, &against).await,
     };
-    ApprovalOutcome { answer, is_unasked: false }
+    ApprovalOutcome { answer, is_unasked: false, by_flag: false }
 }
 
 /// Asks about one call that the label policy would block. The approval is never permanent

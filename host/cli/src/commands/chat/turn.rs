@@ -1,8 +1,9 @@
 //! One turn: from the user's prompt to the model's answer, including approvals.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use cofferdam::record::LogEvent;
 use cofferdam_agent::{
     Agent, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role, RunError,
     Session, TokenUsage,
@@ -13,7 +14,7 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::AgentFactory;
-use super::approve::{self, StandingApprovals};
+use super::approve::{self, ApprovalOutcome, StandingApprovals};
 use super::interrupts::Interrupts;
 use super::screen::Screen;
 use super::transcript::{self, Transcript};
@@ -180,16 +181,33 @@ impl Conversation {
     ) -> anyhow::Result<Option<Vec<MessageContent>>> {
         let mut answers = Vec::new();
         for request in requests {
+            let started = Instant::now();
             let answered = tokio::select! {
                 answered = approve::answer(request, &self.approved, &self.session) => answered,
                 () = self.interrupts.next() => return Ok(None),
             };
+            self.record(request, &answered, started.elapsed());
             if answered.is_unasked {
                 *end = TurnEnd::Unapproved;
             }
             answers.push(answered.answer);
         }
         Ok(Some(answers))
+    }
+}
+
+impl Conversation {
+    /// Records a decision about a call.
+    fn record(&self, request: &ApprovalRequest, answered: &ApprovalOutcome, waited: Duration) {
+        if let Some(log) = &self.agents.call_log {
+            log.recorder().event(LogEvent::Approval {
+                tool: request.function_call.name.clone(),
+                call: request.function_call.call_id.clone(),
+                by: if answered.by_flag { "flag" } else { "operator" }.to_owned(),
+                decision: answered.decision().to_owned(),
+                waited,
+            });
+        }
     }
 }
 

@@ -1,0 +1,279 @@
+//! `cofferdam log`: the calls that were recorded, their statistics, and the evidence about them.
+
+mod entry;
+mod evidence;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cofferdam::config::ConfigFile;
+use cofferdam::record::{CallEntry, CallFilter, Log, PruneReport, UtcTime, trace_requests};
+use cofferdam::records;
+use serde_json::{Value, json};
+
+use crate::args::log::{
+    ExportFormat, LogArgs, LogCommand, LogDirectoryArgs, LogExportArgs, LogFilterArgs, LogListArgs,
+    LogPruneArgs, LogStatsArgs, LogTailArgs, LoggedOutcome,
+};
+use crate::exit::{Exit, UsageError};
+use crate::{commands, print};
+
+/// Time between two looks for new calls.
+const TAIL_INTERVAL: Duration = Duration::from_millis(200);
+/// Name of the service in exported spans.
+const SERVICE: &str = "cofferdam";
+
+pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        None => list(&args.list),
+        Some(LogCommand::Show(args)) => entry::show(args),
+        Some(LogCommand::Tail(args)) => tail(args).await,
+        Some(LogCommand::Stats(args)) => stats(args),
+        Some(LogCommand::Export(args)) => export(args),
+        Some(LogCommand::Prune(args)) => prune(args),
+        Some(LogCommand::Verify(args)) => evidence::verify(args),
+        Some(LogCommand::Checkpoint(args)) => evidence::checkpoint(args),
+        Some(LogCommand::Prove(args)) => evidence::prove(args),
+        Some(LogCommand::Dir(args)) => {
+            print::result(&directory(args)?.0.display().to_string())?;
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+/// Returns the directory of the log, and the configuration that was named.
+fn directory(args: &LogDirectoryArgs) -> anyhow::Result<(PathBuf, Option<ConfigFile>)> {
+    let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let directory = match &args.directory {
+        Some(directory) => directory.clone(),
+        None => records::directory_ambient(config.as_ref())?,
+    };
+    Ok((directory, config))
+}
+
+/// Opens the log. Returns `None` if nothing was ever recorded.
+fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
+    let (directory, _) = directory(args)?;
+    if args.directory.is_none() && !directory.exists() {
+        print::note(
+            "nothing is recorded yet; `serve`, `chat` and `workflow run` record their calls, and \
+             `call --record` records one",
+        );
+        return Ok(None);
+    }
+    Ok(Some(Log::open(&directory).map_err(|error| UsageError(error.to_string()))?))
+}
+
+fn filter(args: &LogFilterArgs, limit: Option<usize>) -> anyhow::Result<CallFilter> {
+    let time = |typed: &Option<String>| typed.as_deref().map(time).transpose();
+    Ok(CallFilter {
+        tool: args.tool.clone(),
+        plugin: args.plugin.clone(),
+        session: args.session.clone(),
+        outcome: args.outcome.map(|outcome| outcome.word().to_owned()),
+        since: time(&args.since)?,
+        until: time(&args.until)?,
+        refused: args.refused.clone(),
+        changed: args.changed.clone(),
+        slower_than: args.slow,
+        text: args.grep.clone(),
+        limit,
+    })
+}
+
+impl LoggedOutcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failure => "failure",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+            Self::Refused => cofferdam::record::REFUSED,
+            Self::Lost => cofferdam::record::LOST,
+            Self::Running => cofferdam::record::RUNNING,
+        }
+    }
+}
+
+/// Parses an age, a date, or a date with a time.
+fn time(typed: &str) -> anyhow::Result<UtcTime> {
+    let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
+    let age = units.iter().find_map(|(unit, seconds)| {
+        let number: u64 = typed.strip_suffix(*unit)?.parse().ok()?;
+        Some(Duration::from_secs(number.saturating_mul(*seconds)))
+    });
+    if let Some(age) = age {
+        return Ok(UtcTime::now().before(age));
+    }
+    let whole = if typed.contains('T') { typed.to_owned() } else { format!("{typed}T00:00:00Z") };
+    UtcTime::parse(&whole).ok_or_else(|| {
+        let message = format!(
+            "`{typed}` is not a time; write an age such as 30m, 12h or 7d, or a date such as \
+             2026-11-24 or 2026-11-24T08:30:00Z"
+        );
+        UsageError(message).into()
+    })
+}
+
+fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
+    let filter = filter(&args.filter, Some(args.limit))?;
+    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
+    let found = log.query(&filter)?;
+    for call in &found.calls {
+        print::result(&line(call, args.json)?)?;
+    }
+    for segment in &found.damage.torn {
+        print::note(&format!("note: {segment} ends in the middle of a line; its host was killed"));
+    }
+    for problem in &found.damage.unreadable {
+        print::note(&format!("warning: not all of the log can be read: {problem}"));
+    }
+    if found.calls.len() == args.limit {
+        print::aside(&format!("the newest {}; -n shows more", args.limit));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Returns one call as a line: time, id, outcome, duration, tool and what stands out.
+fn line(call: &CallEntry, is_json: bool) -> anyhow::Result<String> {
+    if is_json {
+        return Ok(serde_json::to_string(call)?);
+    }
+    let time = call.at.to_string();
+    let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+    let owner = call.plugin.as_ref().or(call.source.as_ref());
+    let owner = owner.map(|owner| format!("  [{owner}]")).unwrap_or_default();
+    let error = call.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
+    let refused: String =
+        call.refused.iter().map(|refusal| format!("  refused {}", refusal.capability)).collect();
+    let files = call.files.len();
+    let files = if files == 0 {
+        String::new()
+    } else {
+        format!("  {} changed", print::counted(files, "file"))
+    };
+    Ok(format!(
+        "{time}  {:<14} {:<9} {:>8}  {}{owner}{error}{refused}{files}",
+        call.id,
+        call.outcome,
+        print::time(call.duration()),
+        call.tool,
+    ))
+}
+
+async fn tail(args: &LogTailArgs) -> anyhow::Result<Exit> {
+    let (directory, _) = directory(&args.log)?;
+    // Nothing may have been recorded yet.
+    let mut followed = None;
+    let stop = commands::cancelled_by_ctrl_c();
+    while !stop.is_cancelled() {
+        if followed.is_none() && directory.exists() {
+            followed = Some(Log::open(&directory)?.follow()?);
+        }
+        let calls = followed.as_mut().map(|log| log.poll()).transpose()?.unwrap_or_default();
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        for call in &calls {
+            if is(&args.tool, Some(&call.tool)) && is(&args.plugin, call.plugin.as_deref()) {
+                print::result(&line(call, args.json)?)?;
+            }
+        }
+        stop.run_until_cancelled(tokio::time::sleep(TAIL_INTERVAL)).await;
+    }
+    Ok(Exit::Interrupted)
+}
+
+fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
+    let filter = filter(&args.filter, None)?;
+    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
+    let stats = log.stats(&filter)?;
+    if args.json {
+        print::result(&serde_json::to_string(&stats)?)?;
+        return Ok(Exit::Ok);
+    }
+    let time = |micros| print::time(Duration::from_micros(micros));
+    let width = stats.keys().map(|tool| tool.chars().count()).max().unwrap_or(0).max(4);
+    let mut text = format!(
+        "{:width$}    {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+        "tool", "calls", "errors", "refused", "p50", "p99", "longest"
+    );
+    for (tool, stats) in &stats {
+        text.push_str(&format!(
+            "\n  {:width$}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+            tool,
+            stats.calls,
+            stats.errors,
+            stats.refused,
+            time(stats.p50_us),
+            time(stats.p99_us),
+            time(stats.longest_us),
+        ));
+    }
+    print::report(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
+    let filter = filter(&args.filter, None)?;
+    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
+    let mut calls = log.query(&filter)?.calls;
+    calls.reverse();
+    let lines: Box<dyn Iterator<Item = anyhow::Result<String>>> = match args.format {
+        ExportFormat::Jsonl => Box::new(calls.iter().map(|call| line(call, true))),
+        ExportFormat::Otlp => {
+            let requests = trace_requests(&calls, SERVICE).into_iter();
+            Box::new(requests.map(|request: Value| Ok(request.to_string())))
+        }
+    };
+    for line in lines {
+        print::result(&line?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn prune(args: &LogPruneArgs) -> anyhow::Result<Exit> {
+    let (_, config) = directory(&args.log)?;
+    let (bytes_max, age_max) = records::limits(config.as_ref());
+    let bytes_max = args.max_size.map_or(bytes_max, |mebibytes| mebibytes << 20);
+    let age_max = args.max_age.map_or(age_max, |days| Duration::from_secs(days * 24 * 60 * 60));
+    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
+    let PruneReport { segments, blobs, bytes_freed, bytes_left, .. } =
+        log.prune(bytes_max, age_max)?;
+    if args.json {
+        let report = json!({
+            "segments": segments,
+            "payloads": blobs,
+            "bytes_freed": bytes_freed,
+            "bytes_left": bytes_left,
+        });
+        print::result(&report.to_string())?;
+    } else {
+        let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        print::note(&format!(
+            "removed {} and {} ({}); {} left",
+            print::counted(count(segments), "segment"),
+            print::counted(count(blobs), "payload"),
+            print::bytes(bytes_freed),
+            print::bytes(bytes_left)
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_ages_or_dates() {
+        let age = |typed: &str| UtcTime::now().since(time(typed).unwrap()).as_secs();
+        assert_eq!(age("2d"), 2 * 24 * 60 * 60);
+        assert_eq!(age("90s"), 90);
+        assert_eq!(time("2026-11-24").unwrap().to_string(), "2026-11-24T00:00:00.000000Z");
+        assert!(time("2026-11-24T08:30:00Z").is_ok());
+        for wrong in ["", "yesterday", "2026-13-01", "d"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

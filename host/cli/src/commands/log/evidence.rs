@@ -1,0 +1,135 @@
+//! `cofferdam log verify`, `checkpoint` and `prove`: evidence that a log is what was written.
+
+use std::path::Path;
+
+use cofferdam::record::{
+    Log, ProofTarget, VerifierKey, VerifyReport, check_proof, log_key, prove as prove_line,
+    verify as verify_log,
+};
+use cofferdam_files::read_named_ambient;
+use serde_json::json;
+
+use crate::args::log::{LogDirectoryArgs, LogProveArgs, LogVerifyArgs};
+use crate::exit::{Exit, UsageError};
+use crate::print;
+
+/// Maximum bytes of a file with checkpoints or a proof.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
+    let (directory, _) = super::directory(&args.log)?;
+    let read = |path: &std::path::PathBuf| Ok(String::from_utf8_lossy(&read(path)?).into_owned());
+    let kept = args.kept.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let key = args.key.as_deref().map(parse_key).transpose()?;
+    let report = verify_log(&directory, &kept, key.as_ref())
+        .map_err(|error| UsageError(error.to_string()))?;
+    if args.json {
+        print::result(&report_json(&report).to_string())?;
+    } else {
+        show(&report, &kept)?;
+    }
+    Ok(if report.is_intact() { Exit::Ok } else { Exit::ToolFailure })
+}
+
+fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
+    for finding in &report.findings {
+        print::result(&finding.to_string())?;
+    }
+    if report.findings_left_out > 0 {
+        print::result(&format!("and {} more", report.findings_left_out))?;
+    }
+    let count =
+        |count: u64, noun| print::counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
+    let (lines, segments) = (count(report.lines, "line"), count(report.segments, "segment"));
+    print::verdict(report.is_intact(), &format!("{lines} in {segments}"))?;
+    if report.lines_unsealed > 0 {
+        print::note(&format!(
+            "note: {} behind the last checkpoint; nothing shows a change of them yet",
+            count(report.lines_unsealed, "line")
+        ));
+    }
+    if report.segments_unclosed > 0 {
+        print::note(&format!(
+            "note: {} without an end: a host is running or was killed",
+            count(report.segments_unclosed, "segment")
+        ));
+    }
+    if !report.pruned.is_empty() {
+        print::note(&format!(
+            "note: {} removed by retention",
+            print::counted(report.pruned.len(), "segment")
+        ));
+    }
+    if kept.is_empty() {
+        print::note(
+            "note: whoever can use the key of this machine could have rewritten the log; \
+             compare it with a checkpoint that was kept elsewhere: --kept FILE",
+        );
+    }
+    Ok(())
+}
+
+fn report_json(report: &VerifyReport) -> serde_json::Value {
+    let finding = |finding: &cofferdam::record::LogFinding| {
+        json!({
+            "segment": finding.segment,
+            "line": finding.line,
+            "message": finding.kind.to_string(),
+        })
+    };
+    json!({
+        "is_intact": report.is_intact(),
+        "segments": report.segments,
+        "lines": report.lines,
+        "lines_unsealed": report.lines_unsealed,
+        "segments_unclosed": report.segments_unclosed,
+        "torn_tails": report.torn_tails,
+        "kept_checkpoints": report.kept_checkpoints,
+        "pruned": report.pruned,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings_left_out": report.findings_left_out,
+    })
+}
+
+pub(super) fn checkpoint(args: &LogDirectoryArgs) -> anyhow::Result<Exit> {
+    let (directory, _) = super::directory(args)?;
+    let report =
+        verify_log(&directory, &[], None).map_err(|error| UsageError(error.to_string()))?;
+    if !report.is_intact() {
+        print::note("error: the log is damaged; `cofferdam log verify` says where");
+        return Ok(Exit::ToolFailure);
+    }
+    for note in &report.frontier {
+        print::result(note.trim_end_matches('\n'))?;
+        print::result("")?;
+    }
+    print::note(&format!("key: {}", log_key(&directory)?));
+    Ok(Exit::Ok)
+}
+
+pub(super) fn prove(args: &LogProveArgs) -> anyhow::Result<Exit> {
+    if let (Some(file), Some(key)) = (&args.check, &args.key) {
+        let proven = check_proof(&read(file)?, &parse_key(key)?)
+            .map_err(|error| UsageError(format!("{}: {error}", file.display())))?;
+        let segment = &proven.checkpoint.segment;
+        print::note(&format!("line {} of {segment} is in the log:", proven.number));
+        print::result(&proven.line)?;
+        return Ok(Exit::Ok);
+    }
+    let (directory, _) = super::directory(&args.log)?;
+    let log = Log::open(&directory).map_err(|error| UsageError(error.to_string()))?;
+    let id = args.id.as_deref().unwrap_or_default();
+    let call = log.find(id).map_err(|error| UsageError(error.to_string()))?;
+    let proof = prove_line(&directory, ProofTarget::Call(&call.id))?;
+    print::result(&serde_json::to_string(&proof)?)?;
+    Ok(Exit::Ok)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let read = read_named_ambient(path, FILE_BYTES_MAX);
+    Ok(read.map_err(|error| UsageError(format!("{} cannot be read: {error}", path.display())))?)
+}
+
+fn parse_key(typed: &str) -> anyhow::Result<VerifierKey> {
+    VerifierKey::parse(typed).map_err(|error| UsageError(format!("--key: {error}")).into())
+}

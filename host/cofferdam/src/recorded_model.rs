@@ -1,0 +1,143 @@
+//! A model whose replies are recorded in the call log: usage, reason of the end, and duration, but
+//! no text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use cofferdam_agent::{
+    ChatClient, ChatError, ChatRequest, FinishReason, Reply, ReplyStream, TokenUsage,
+};
+use cofferdam_record::LogEvent;
+
+use crate::records::CallLog;
+
+/// Finish of a stream that was dropped before its end.
+const DROPPED: &str = "dropped";
+
+/// Client that records the requests to another one.
+struct RecordedModel {
+    client: Arc<dyn ChatClient>,
+    provider: String,
+    log: Arc<CallLog>,
+}
+
+/// State of a request, of which an event is made when it ends.
+struct OpenRequest {
+    provider: String,
+    model: String,
+    log: Arc<CallLog>,
+    started: Instant,
+    usage: Option<TokenUsage>,
+    finish: String,
+}
+
+/// Returns a client that records the replies of `client` in a log, if there is one.
+#[must_use]
+pub fn recorded(
+    client: Arc<dyn ChatClient>,
+    provider: &str,
+    log: Option<&Arc<CallLog>>,
+) -> Arc<dyn ChatClient> {
+    match log {
+        Some(log) => {
+            let (provider, log) = (provider.to_owned(), Arc::clone(log));
+            Arc::new(RecordedModel { client, provider, log })
+        }
+        None => client,
+    }
+}
+
+impl RecordedModel {
+    fn begin(&self) -> OpenRequest {
+        OpenRequest {
+            provider: self.provider.clone(),
+            model: self.client.model().to_owned(),
+            log: Arc::clone(&self.log),
+            started: Instant::now(),
+            usage: None,
+            finish: DROPPED.to_owned(),
+        }
+    }
+}
+
+impl OpenRequest {
+    fn add(&mut self, usage: Option<TokenUsage>, finish: Option<&FinishReason>) {
+        if let Some(usage) = usage {
+            *self.usage.get_or_insert_default() += usage;
+        }
+        if let Some(finish) = finish {
+            self.finish = word(finish).to_owned();
+        }
+    }
+}
+
+/// Records the request, also if its future or its stream is dropped.
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.log.recorder().event(LogEvent::Model {
+            provider: std::mem::take(&mut self.provider),
+            model: std::mem::take(&mut self.model),
+            session: None,
+            input_tokens: self.usage.map(|usage| usage.input),
+            output_tokens: self.usage.map(|usage| usage.output),
+            finish: std::mem::take(&mut self.finish),
+            duration: self.started.elapsed(),
+        });
+    }
+}
+
+fn word(finish: &FinishReason) -> &str {
+    match finish {
+        FinishReason::Stop => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Other(reason) => reason,
+        _ => "other",
+    }
+}
+
+#[async_trait]
+impl ChatClient for RecordedModel {
+    fn model(&self) -> &str {
+        self.client.model()
+    }
+
+    fn keeps_conversation(&self) -> bool {
+        self.client.keeps_conversation()
+    }
+
+    async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
+        let mut open = self.begin();
+        let reply = self.client.reply(request).await;
+        match &reply {
+            Ok(reply) => {
+                open.finish = "stop".to_owned();
+                open.add(reply.usage, reply.finish.as_ref());
+            }
+            Err(error) => open.finish = format!("{:?}", error.kind),
+        }
+        reply
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
+        let mut open = self.begin();
+        let stream = self.client.stream(request).await;
+        let stream = stream.inspect_err(|error| open.finish = format!("{:?}", error.kind))?;
+        let open = Arc::new(Mutex::new(open));
+        let ended = Arc::clone(&open);
+        let stream = stream.map_updates(move |update| {
+            let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.add(update.usage, update.finish.as_ref());
+            update
+        });
+        Ok(stream.map_reply(move |reply| {
+            let mut open = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            if open.finish == DROPPED {
+                open.finish = "stop".to_owned();
+            }
+            reply
+        }))
+    }
+}

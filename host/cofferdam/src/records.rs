@@ -1,0 +1,257 @@
+//! Call log of a host: `[records]` of a configuration, its directory, and what is recorded besides
+//! calls.
+//!
+//! `serve`, `chat` and `workflow` record by default, single calls on request. The directory is in
+//! the user's state directory unless a configuration names another one, and no tool may write to
+//! it. A log that cannot be written stops nothing, unless it was asked for explicitly.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cofferdam_engine::Plugin;
+use cofferdam_record::{FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder};
+use cofferdam_tool::Toolset;
+use cofferdam_tool::redact::Redactor;
+use cofferdam_tool::sink::CallSink;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::compose::PluginSpec;
+use crate::config::ConfigFile;
+use crate::error::Context as _;
+use crate::{Error, Operator, Result, Selection, directories};
+
+/// Name of the log in the user's state directory.
+const DIRECTORY: &str = "records";
+/// Smallest `bytes-max`: a few hundred calls in each segment.
+const BYTES_MIN: u64 = 1024 * 1024;
+
+/// Decision of a command about recording its calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RecordMode {
+    /// Nothing is recorded, unless the configuration says `enabled = true`.
+    #[default]
+    Off,
+    /// Calls are recorded, unless the configuration says `enabled = false`. A log that cannot be
+    /// opened is a warning.
+    On,
+    /// Calls are recorded. A log that cannot be opened is an error.
+    Always,
+    /// Nothing is recorded.
+    Never,
+}
+
+/// `[records]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct RecordsTable {
+    /// True if every command records, false if none does.
+    enabled: Option<bool>,
+    /// Directory of the log.
+    directory: Option<PathBuf>,
+    /// Treatment of arguments, results and output.
+    payloads: PayloadsKey,
+    /// Maximum bytes of the log.
+    bytes_max: Spanned<u64>,
+    /// Days after which records are removed.
+    days_max: u32,
+    /// Treatment of calls while the writer cannot keep up.
+    on_full: OnFullKey,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PayloadsKey {
+    None,
+    #[default]
+    Digests,
+    Local,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OnFullKey {
+    #[default]
+    Wait,
+    Drop,
+}
+
+impl Default for RecordsTable {
+    fn default() -> Self {
+        Self {
+            enabled: None,
+            directory: None,
+            payloads: PayloadsKey::default(),
+            bytes_max: Spanned::new(0..0, 1024 * 1024 * 1024),
+            days_max: 30,
+            on_full: OnFullKey::default(),
+        }
+    }
+}
+
+/// Log that a host writes to.
+pub struct CallLog {
+    recorder: Arc<Recorder>,
+    /// Digests of the plugins that were recorded as loaded, by name.
+    plugins: Mutex<BTreeMap<String, String>>,
+}
+
+/// Log that a host is going to open.
+pub(crate) struct PlannedLog {
+    options: Result<RecordOptions>,
+    is_required: bool,
+}
+
+/// Returns the directory of the log: that of a configuration, or `records` in the user's state
+/// directory.
+///
+/// # Errors
+/// Returns an error if the home directory is not known.
+pub fn directory_ambient(config: Option<&ConfigFile>) -> Result<PathBuf> {
+    let named = config.and_then(|file| {
+        file.config.records.directory.as_ref().map(|directory| file.resolve(directory))
+    });
+    named.map_or_else(default_directory, Ok)
+}
+
+/// Returns the directory of the log in the user's state directory.
+pub(crate) fn default_directory() -> Result<PathBuf> {
+    Ok(directories::state()?.join(DIRECTORY))
+}
+
+/// Returns the limits of the log: its bytes and the age of its records.
+#[must_use]
+pub fn limits(config: Option<&ConfigFile>) -> (u64, Duration) {
+    let default = RecordsTable::default();
+    let table = config.map_or(&default, |file| &file.config.records);
+    (*table.bytes_max.get_ref(), table.age_max())
+}
+
+impl RecordsTable {
+    fn age_max(&self) -> Duration {
+        Duration::from_secs(u64::from(self.days_max) * 24 * 60 * 60)
+    }
+}
+
+/// Returns the log that the selection and its configuration ask for. Tries to create its directory,
+/// so that the mounts of plugins can be compared with it.
+pub(crate) fn plan(
+    selection: &Selection,
+    config: Option<&ConfigFile>,
+) -> Result<Option<PlannedLog>> {
+    let default = RecordsTable::default();
+    let table = config.map_or(&default, |file| &file.config.records);
+    let is_required = match (selection.records, table.enabled) {
+        (RecordMode::Never, _)
+        | (RecordMode::Off, None | Some(false))
+        | (RecordMode::On, Some(false)) => return Ok(None),
+        (RecordMode::On, None) => false,
+        (RecordMode::Always, _) | (_, Some(true)) => true,
+    };
+    if let Some(file) = config
+        && *table.bytes_max.get_ref() < BYTES_MIN
+    {
+        let message = format!("`bytes-max` must be at least {BYTES_MIN}");
+        return Err(file.error(table.bytes_max.span(), message).into());
+    }
+    let options = directory_ambient(config).map(|directory| {
+        // Opening the log reports the error.
+        let _ = directories::make_private(&directory);
+        table.options(directory)
+    });
+    Ok(Some(PlannedLog { options, is_required }))
+}
+
+impl RecordsTable {
+    fn options(&self, directory: PathBuf) -> RecordOptions {
+        let mut options = RecordOptions::new(directory);
+        options.payloads = match self.payloads {
+            PayloadsKey::None => PayloadMode::None,
+            PayloadsKey::Digests => PayloadMode::Digests,
+            PayloadsKey::Local => PayloadMode::Local,
+        };
+        options.bytes_max = *self.bytes_max.get_ref();
+        options.age_max = self.age_max();
+        options.on_full = match self.on_full {
+            OnFullKey::Wait => FullQueue::Wait,
+            OnFullKey::Drop => FullQueue::Drop,
+        };
+        options
+    }
+}
+
+impl PlannedLog {
+    /// Returns the directory of the log, which no tool may write to.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.options.as_ref().ok().map(|options| &*options.directory)
+    }
+
+    /// Opens the log. The secrets that plugins are granted are redacted in it. A log that was not
+    /// asked for explicitly and cannot be opened is a warning.
+    pub(crate) fn open(
+        self,
+        specs: &[PluginSpec],
+        operator: &Operator,
+    ) -> Result<Option<Arc<CallLog>>> {
+        let opened = self.options.and_then(|mut options| {
+            let secrets = specs.iter().flat_map(|spec| &spec.options.grants.secrets);
+            let secrets = secrets.map(|(name, value)| (name.as_str(), value));
+            options.secrets =
+                Redactor::new(secrets).map_err(|error| Error::invalid(error.to_string()))?;
+            CallLog::open(options)
+        });
+        match opened {
+            Ok(log) => Ok(Some(log)),
+            Err(error) if self.is_required => Err(error),
+            Err(error) => {
+                operator.note(&format!("warning: calls are not recorded: {error:#}"));
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl CallLog {
+    /// Opens a log for a host. Calls of the host's tools are recorded until it is dropped.
+    ///
+    /// # Errors
+    /// Returns an error if the directory is not the user's own, or cannot be written.
+    pub fn open(options: RecordOptions) -> Result<Arc<Self>> {
+        let directory = options.directory.clone();
+        let recorder = Recorder::open(options)
+            .with_context(|| format!("the call log {} cannot be opened", directory.display()))?;
+        Ok(Arc::new(Self { recorder: Arc::new(recorder), plugins: Mutex::default() }))
+    }
+
+    /// Returns the recorder, for further events and the state of the log.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Records the calls of a toolset.
+    pub(crate) fn attach(&self, toolset: &mut Toolset) {
+        toolset.set_sink(Arc::clone(&self.recorder) as Arc<dyn CallSink>);
+    }
+
+    /// Records which plugins were loaded or replaced since the last time.
+    pub(crate) fn note_plugins<'p>(&self, plugins: impl Iterator<Item = &'p Arc<Plugin>>) {
+        let mut known = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        for plugin in plugins {
+            let identity = &plugin.info().identity;
+            let (plugin, digest) = (identity.name.to_string(), identity.digest.to_string());
+            let replaces = known.insert(plugin.clone(), digest.clone());
+            if replaces.as_ref() != Some(&digest) {
+                self.recorder.event(LogEvent::Plugin { plugin, digest, replaces });
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for CallLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallLog").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,223 @@
+//! The binary and the call log: what is recorded, filters, evidence, and the protection of the log.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::Value;
+
+use crate::cli::{Ran, ran};
+
+/// Token that must be in no file of the log.
+const CANARY: &str = "sk-canary0123456789abcdefghij";
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    command.env("HOME", folder.join("home")).current_dir(folder).args(arguments);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    ran(command(folder, arguments).output().unwrap())
+}
+
+fn calls(folder: &Path, filters: &[&str]) -> Vec<Value> {
+    let listed = run(folder, &[&["log", "--json"], filters].concat());
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["text", "crash", "web"] {
+        std::fs::copy(guest(name), folder.path().join(format!("{name}.wasm"))).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    folder
+}
+
+fn log_directory(folder: &Path) -> std::path::PathBuf {
+    folder.join("home/.local/state/cofferdam/records")
+}
+
+/// Returns the content of all files below a directory.
+fn contents(directory: &Path) -> Vec<Vec<u8>> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(
+            |path| {
+                if path.is_dir() { contents(&path) } else { vec![std::fs::read(path).unwrap()] }
+            },
+        )
+        .collect()
+}
+
+/// Records three calls: a result, a trap, and a failure after a refused request.
+fn record_three(folder: &Path) {
+    let count = ["call", "word_count", "text=a b", "-p", "text.wasm"];
+    // Nothing is recorded unless it is asked for.
+    assert_eq!(run(folder, &count).code, 0);
+    assert!(!log_directory(folder).exists());
+    assert_eq!(run(folder, &[&count[..], &["--record"]].concat()).code, 0);
+    assert_eq!(run(folder, &["call", "panic", "-p", "crash.wasm", "--record"]).code, 3);
+    let fetch = ["call", "fetch", "url=https://api.example.com/x", "-p", "web.wasm", "--record"];
+    assert_eq!(run(folder, &fetch).code, 1);
+}
+
+#[test]
+fn calls_are_listed_filtered_shown_and_counted() {
+    let folder = folder();
+    let folder = folder.path();
+    let none = run(folder, &["log"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""));
+    assert!(none.stderr.starts_with("nothing is recorded yet; "), "{}", none.stderr);
+    record_three(folder);
+
+    let all = calls(folder, &[]);
+    let tools: Vec<_> = all.iter().map(|call| call["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["fetch", "panic", "word_count"]);
+    for (filter, expected) in [
+        (&["--outcome", "error"][..], "panic"),
+        (&["--tool", "word_count", "--since", "1h"], "word_count"),
+        (&["--plugin", "web", "--refused=example"], "fetch"),
+        (&["--grep", "Trap.Unreachable"], "panic"),
+    ] {
+        let found = calls(folder, filter);
+        assert_eq!(found.len(), 1, "{filter:?}");
+        assert_eq!(found[0]["tool"], expected, "{filter:?}");
+    }
+    assert!(calls(folder, &["--until", "2020-01-01"]).is_empty());
+
+    let id = all[0]["id"].as_str().unwrap();
+    let shown = run(folder, &["log", "show", &id[..6]]).stdout;
+    assert!(shown.contains("refused    http:GET https://api.example.com/x"), "{shown}");
+    assert!(shown.contains("not stored; its digest is "), "{shown}");
+    let stats = run(folder, &["log", "stats", "--json"]);
+    let stats: Value = serde_json::from_str(&stats.stdout).unwrap();
+    assert_eq!((&stats["panic"]["errors"], &stats["word_count"]["calls"]), (&1.into(), &1.into()));
+    let spans = run(folder, &["log", "export", "--format", "otlp"]).stdout;
+    assert!(spans.contains(r#""name":"execute_tool fetch""#), "{spans}");
+    assert!(run(folder, &["log", "show", "zzz"]).stderr.contains("no call in the log has the id"));
+    assert!(run(folder, &["log", "--since", "soon"]).stderr.contains("is not a time; write"));
+}
+
+#[test]
+fn a_changed_log_is_found_and_a_call_is_proved() {
+    let folder = folder();
+    let folder = folder.path();
+    record_three(folder);
+    let intact = run(folder, &["log", "verify"]);
+    assert_eq!((intact.code, intact.stdout.starts_with("ok ")), (0, true), "{}", intact.stdout);
+    let kept = run(folder, &["log", "checkpoint"]);
+    std::fs::write(folder.join("kept.txt"), &kept.stdout).unwrap();
+    let key = kept.stderr.lines().find_map(|line| line.strip_prefix("key: ")).unwrap();
+    assert_eq!(run(folder, &["log", "verify", "--kept", "kept.txt"]).code, 0);
+
+    let id = calls(folder, &["--tool", "panic"])[0]["id"].as_str().unwrap().to_owned();
+    let proof = run(folder, &["log", "prove", &id]);
+    std::fs::write(folder.join("proof.json"), &proof.stdout).unwrap();
+    let check = ["log", "prove", "--check", "proof.json", "--key", key];
+    let checked = run(folder, &check);
+    assert!(
+        checked.code == 0 && checked.stdout.contains(r#""tool":"panic""#),
+        "{}",
+        checked.stderr
+    );
+    std::fs::write(folder.join("proof.json"), proof.stdout.replace("panic", "peace")).unwrap();
+    assert_eq!(run(folder, &check).code, 2);
+
+    // A whole segment is gone, with everything beside it.
+    let first =
+        std::fs::read_dir(log_directory(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = first.filter(|path| path.is_file()).collect();
+    names.sort();
+    let stem = names[0].file_name().unwrap().to_str().unwrap().split('.').take(2);
+    let stem = stem.collect::<Vec<_>>().join(".");
+    for path in names.iter().filter(|path| path.display().to_string().contains(&stem)) {
+        std::fs::remove_file(path).unwrap();
+    }
+    let damaged = run(folder, &["log", "verify", "--kept", "kept.txt"]);
+    assert_eq!(damaged.code, 1, "{}", damaged.stdout);
+    assert!(damaged.stdout.contains("FAILED"), "{}", damaged.stdout);
+}
+
+#[test]
+fn chat_records_by_default_and_keeps_secrets_out() {
+    let folder = folder();
+    let folder = folder.path();
+    let save = serde_json::json!({
+        "text": "Saving.",
+        "calls": [{
+            "tool": "file_access_save_file",
+            "arguments": {"file_name": "b.md", "content": format!("key {CANARY}")},
+        }],
+    });
+    std::fs::write(folder.join("model.jsonl"), format!("{save}\n{{\"text\":\"Done.\"}}\n"))
+        .unwrap();
+    let config = "[records]\ndirectory = \"log\"\npayloads = \"local\"\n[files.workspace]\nstore = \"notes\"\n[stores.notes]\ndirectory = \"notes\"\n";
+    std::fs::write(folder.join("c.toml"), config).unwrap();
+    let chat = ["chat", "Save it.", "--model", "script:model.jsonl", "--config", "c.toml"];
+    let unrecorded = run(folder, &[&chat[..], &["--no-record"]].concat());
+    assert_eq!(unrecorded.code, 0, "{}", unrecorded.stderr);
+    assert!(!folder.join("log").exists());
+    std::fs::remove_file(folder.join("notes/b.md")).unwrap();
+    let recorded = run(folder, &chat);
+    assert_eq!(recorded.code, 0, "{}", recorded.stderr);
+    let found = calls(folder, &["--config", "c.toml", "--changed=b.md"]);
+    assert_eq!(found.len(), 1);
+    let id = found[0]["id"].as_str().unwrap();
+    let shown = run(folder, &["log", "show", id, "--config", "c.toml"]).stdout;
+    assert!(shown.contains("b.md") && shown.contains("key [redacted"), "{shown}");
+    for bytes in contents(&folder.join("log")) {
+        let has_canary = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+        assert!(!has_canary, "{}", String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+fn no_plugin_can_write_the_log() {
+    let folder = folder();
+    let folder = folder.path();
+    record_three(folder);
+    let mount = format!("data={}", log_directory(folder).display());
+    let writes = ["call", "word_count", "text=a", "-p", "text.wasm", "--mount", &mount];
+    let refused = run(folder, &writes);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("records"), "{}", refused.stderr);
+    // A directory that others may read is not used.
+    std::fs::create_dir(folder.join("wide")).unwrap();
+    std::fs::write(
+        folder.join("c.toml"),
+        "[records]\ndirectory = \"wide\"\n[plugins.text]\ncomponent = \"text.wasm\"\n",
+    )
+    .unwrap();
+    let call = ["call", "word_count", "text=a", "--config", "c.toml", "--record"];
+    let wide = run(folder, &call);
+    assert!(wide.code == 5 || wide.code == 2, "{}: {}", wide.code, wide.stderr);
+    assert!(wide.stderr.contains("chmod 700"), "{}", wide.stderr);
+}
+
+#[test]
+fn a_killed_host_shows_the_lost_call() {
+    let folder = folder();
+    let folder = folder.path();
+    let spin = ["call", "spin", "-p", "crash.wasm", "--timeout", "60s", "--record"];
+    let mut child =
+        command(folder, &spin).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_running =
+        || log_directory(folder).exists() && !calls(folder, &["--outcome", "running"]).is_empty();
+    for _ in 0..600 {
+        if is_running() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_running(), "the call is not in the log while it runs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lost = calls(folder, &["--outcome", "lost"]);
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0]["tool"], "spin");
+    assert_eq!(run(folder, &["log", "verify"]).code, 0);
+}
