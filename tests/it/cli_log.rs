@@ -176,6 +176,41 @@ fn chat_records_by_default_and_keeps_secrets_out() {
 }
 
 #[test]
+fn a_server_records_its_calls_and_closes_the_log() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    let folder = folder();
+    let folder = folder.path();
+    let mut server = command(folder, &["serve", "-p", "text.wasm"]);
+    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut output = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut ask = |message: &str, answer: &str| {
+        writeln!(input, "{message}").unwrap();
+        assert!(output.any(|line| line.unwrap().contains(answer)), "{message}");
+    };
+    let client = r#"{"name":"test","version":"1"}"#;
+    let parameters =
+        format!(r#"{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{client}}}"#);
+    ask(
+        &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{parameters}}}"#),
+        r#""id":1"#,
+    );
+    let call = r#"{"name":"word_count","arguments":{"text":"a b"}}"#;
+    ask(
+        &format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{call}}}"#),
+        r#""id":2"#,
+    );
+    drop(input);
+    assert!(server.wait().unwrap().success());
+    let outcomes: Vec<_> =
+        calls(folder, &[]).iter().map(|call| call["outcome"].to_string()).collect();
+    assert_eq!(outcomes, [r#""ok""#]);
+    let verified = run(folder, &["log", "verify"]);
+    assert!(!verified.stderr.contains("without an end"), "{}", verified.stderr);
+}
+
+#[test]
 fn no_plugin_can_write_the_log() {
     let folder = folder();
     let folder = folder.path();

@@ -231,6 +231,12 @@ impl CallLog {
         &self.recorder
     }
 
+    /// Writes what was recorded and closes the log. Later calls are not recorded. Dropping the log
+    /// does the same; a server closes it when it ends, because tasks may still hold it then.
+    pub fn close(&self) {
+        self.recorder.close();
+    }
+
     /// Records the calls of a toolset.
     pub(crate) fn attach(&self, toolset: &mut Toolset) {
         toolset.set_sink(Arc::clone(&self.recorder) as Arc<dyn CallSink>);

@@ -267,7 +267,10 @@ mod tests {
 
     #[test]
     fn times_are_ages_or_dates() {
-        let age = |typed: &str| UtcTime::now().since(time(typed).unwrap()).as_secs();
+        let age = |typed: &str| {
+            let since = time(typed).unwrap();
+            UtcTime::now().since(since).as_secs()
+        };
         assert_eq!(age("2d"), 2 * 24 * 60 * 60);
         assert_eq!(age("90s"), 90);
         assert_eq!(time("2026-11-24").unwrap().to_string(), "2026-11-24T00:00:00.000000Z");

@@ -198,6 +198,11 @@ impl ServedState {
         None
     }
 
+    /// Returns the log of the calls.
+    pub(super) fn call_log(&self) -> Option<Arc<CallLog>> {
+        self.call_log.clone()
+    }
+
     /// Returns the servers, so that the caller can wait for them.
     pub(super) fn servers(&self) -> Vec<Arc<SupervisedServer>> {
         self.servers.clone()

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RunningService, ServedState, follow};
 use crate::error::Context as _;
 use crate::loading::Loader;
+use crate::records::CallLog;
 use crate::servers::ChangeSignal;
 use crate::{Error, FirstBuild, Operator, Result, Selection};
 
@@ -55,6 +56,7 @@ pub struct Service {
     running: Arc<RunningService>,
     loader: Loader,
     follows_changes: bool,
+    call_log: Option<Arc<CallLog>>,
     operator: Operator,
 }
 
@@ -74,11 +76,12 @@ impl Service {
         let server = Server::new(offering.offer(&options)?, server_options)
             .context("the server does not start")?;
         let follows_changes = options.follows_changes;
+        let call_log = offering.call_log();
         let running =
             RunningService::new(server.clone(), engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
-        Ok(Self { server, running, loader, follows_changes, operator })
+        Ok(Self { server, running, loader, follows_changes, call_log, operator })
     }
 
     /// Serves one client on standard input and output, until the input ends or `stop` is canceled.
@@ -118,7 +121,7 @@ impl Service {
         stop: CancellationToken,
         serving: impl Future<Output = Result<()>>,
     ) -> Result<()> {
-        let Self { running, loader, follows_changes, operator, .. } = self;
+        let Self { running, loader, follows_changes, call_log, operator, .. } = self;
         let following_servers = Arc::clone(&running);
         let following_servers =
             tokio::spawn(async move { following_servers.follow_servers().await });
@@ -145,7 +148,11 @@ impl Service {
         }
         // If loading has failed, its error ends the server; if it is still running, it is stopped.
         stop.cancel();
-        match tokio::time::timeout(END_WAIT, loading).await {
+        let loaded = tokio::time::timeout(END_WAIT, loading).await;
+        if let Some(log) = call_log {
+            log.close();
+        }
+        match loaded {
             Ok(Ok(Err(error))) => Err(error),
             _ => served,
         }
