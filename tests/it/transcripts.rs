@@ -204,7 +204,8 @@ fn stable(text: &str, folder: &Path) -> String {
             words.iter().zip(next).map(|(word, next)| stable_word(word, next)).collect();
         stable.push_str(&words.join(" "));
     }
-    stable
+    // A release build is faster.
+    stable.replace("N µs", "N ms")
 }
 
 /// Returns a word of a line without the digits of digests, sizes, durations and ports.
