@@ -47,6 +47,8 @@ impl Scene {
         command
             .env_clear()
             .env("COFFERDAM_CACHE_DIR", shared_cache())
+            // The call log is not that of the user who runs the tests.
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .current_dir(self.folder.path());
         command.arg("chat").args(arguments).stdin(Stdio::null());
         command
