@@ -128,6 +128,9 @@ fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
     for problem in &found.damage.unreadable {
         print::note(&format!("warning: not all of the log can be read: {problem}"));
     }
+    if found.calls.is_empty() {
+        print::note("no recorded call matches");
+    }
     if found.calls.len() == args.limit {
         print::aside(&format!("the newest {}; -n shows more", args.limit));
     }
