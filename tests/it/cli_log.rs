@@ -220,6 +220,17 @@ fn no_plugin_can_write_the_log() {
     let refused = run(folder, &writes);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("records"), "{}", refused.stderr);
+    // Neither the log of a configuration, in a command that records nothing.
+    let own = folder.join("own");
+    std::fs::create_dir_all(own.join("data/log")).unwrap();
+    let config = "[records]\ndirectory = \"data/log\"\n[stores.data]\ndirectory = \"data\"\n\
+                  [plugins.text]\ncomponent = \"../text.wasm\"\n\
+                  grants.files.data = \"read-write\"\n";
+    std::fs::write(own.join("c.toml"), config).unwrap();
+    let call = ["call", "word_count", "text=a", "--config", "own/c.toml"];
+    let refused = run(folder, &call);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("data/log"), "{}", refused.stderr);
     // A directory that others may read is not used.
     std::fs::create_dir(folder.join("wide")).unwrap();
     std::fs::write(

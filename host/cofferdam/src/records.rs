@@ -6,7 +6,7 @@
 //! it. A log that cannot be written stops nothing, unless it was asked for explicitly.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -129,12 +129,6 @@ pub fn limits(config: Option<&ConfigFile>) -> (u64, Duration) {
     (*table.bytes_max.get_ref(), table.age_max())
 }
 
-impl RecordsTable {
-    fn age_max(&self) -> Duration {
-        Duration::from_secs(u64::from(self.days_max) * 24 * 60 * 60)
-    }
-}
-
 /// Returns the log that the selection and its configuration ask for. Tries to create its directory,
 /// so that the mounts of plugins can be compared with it.
 pub(crate) fn plan(
@@ -165,6 +159,10 @@ pub(crate) fn plan(
 }
 
 impl RecordsTable {
+    fn age_max(&self) -> Duration {
+        Duration::from_secs(u64::from(self.days_max) * 24 * 60 * 60)
+    }
+
     fn options(&self, directory: PathBuf) -> RecordOptions {
         let mut options = RecordOptions::new(directory);
         options.payloads = match self.payloads {
@@ -183,11 +181,6 @@ impl RecordsTable {
 }
 
 impl PlannedLog {
-    /// Returns the directory of the log, which no tool may write to.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        self.options.as_ref().ok().map(|options| &*options.directory)
-    }
-
     /// Opens the log. The secrets that plugins are granted are redacted in it. A log that was not
     /// asked for explicitly and cannot be opened is a warning.
     pub(crate) fn open(

@@ -3,7 +3,7 @@
 mod entry;
 mod evidence;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cofferdam::config::ConfigFile;
@@ -53,7 +53,10 @@ fn directory(args: &LogDirectoryArgs) -> anyhow::Result<(PathBuf, Option<ConfigF
 
 /// Opens the log. Returns `None` if nothing was ever recorded.
 fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
-    let (directory, _) = directory(args)?;
+    open_in(&directory(args)?.0, args)
+}
+
+fn open_in(directory: &Path, args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
     if args.directory.is_none() && !directory.exists() {
         print::note(
             "nothing is recorded yet; `serve`, `chat` and `workflow run` record their calls, and \
@@ -61,7 +64,7 @@ fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
         );
         return Ok(None);
     }
-    Ok(Some(Log::open(&directory).map_err(|error| UsageError(error.to_string()))?))
+    Ok(Some(Log::open(directory).map_err(|error| UsageError(error.to_string()))?))
 }
 
 fn filter(args: &LogFilterArgs, limit: Option<usize>) -> anyhow::Result<CallFilter> {
@@ -236,11 +239,11 @@ fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
 }
 
 fn prune(args: &LogPruneArgs) -> anyhow::Result<Exit> {
-    let (_, config) = directory(&args.log)?;
+    let (directory, config) = directory(&args.log)?;
     let (bytes_max, age_max) = records::limits(config.as_ref());
     let bytes_max = args.max_size.map_or(bytes_max, |mebibytes| mebibytes << 20);
     let age_max = args.max_age.map_or(age_max, |days| Duration::from_secs(days * 24 * 60 * 60));
-    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
+    let Some(log) = open_in(&directory, &args.log)? else { return Ok(Exit::Ok) };
     let PruneReport { segments, blobs, bytes_freed, bytes_left, .. } =
         log.prune(bytes_max, age_max)?;
     if args.json {

@@ -1,6 +1,6 @@
 //! Checked parts of a host, before anything is loaded.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cofferdam_files::FileAccessTools;
@@ -44,7 +44,8 @@ impl HostPlan {
         let config = selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
         let mut specs = plugin_specs(selection, config.as_ref(), values)?;
         let records = records::plan(selection, config.as_ref())?;
-        let log = records.iter().filter_map(PlannedLog::directory).map(Path::to_owned);
+        // Also while nothing is recorded: the log holds earlier calls.
+        let log = records::directory_ambient(config.as_ref());
         let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();
         let protected: Vec<_> = protected.into_iter().chain(log).collect();
         specs.iter_mut().for_each(|spec| spec.protect(&protected));
