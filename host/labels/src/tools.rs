@@ -4,7 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use cofferdam_agent::{ChatErrorKind, ChatOptions, ChatRequest, Message};
+use cofferdam_agent::{ChatErrorKind, ChatOptions, ChatRequest, Message, TokenBudget};
 use cofferdam_tool::declaration::{Declaration, DeclarationError};
 use cofferdam_tool::label::{Integrity, Label, StatedBy};
 use cofferdam_tool::{
@@ -154,7 +154,7 @@ impl VariableTools {
             }))?,
         };
         if let Some(usage) = reply.usage {
-            flow.budgets.iter().for_each(|budget| budget.count(usage));
+            TokenBudget::count_each(&flow.budgets, usage);
             *flow.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() +=
                 usage;
         }

@@ -131,6 +131,17 @@ impl SkillTools {
         Self { skills, runners, freed, definitions, instructions }
     }
 
+    /// Returns the tools for only these skills; their case is ignored.
+    ///
+    /// # Errors
+    /// Returns the first name that belongs to no skill.
+    pub fn restrict<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+        let find = |name: &'n str| self.skills.find(name).cloned().ok_or(name);
+        let skills = names.into_iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let (skills, runners) = (Arc::new(SkillList::new(skills)), self.runners.clone());
+        Ok(Self::new(skills, runners, self.freed.clone(), Arc::clone(&self.definitions)))
+    }
+
     /// Returns the list of skills.
     #[must_use]
     pub fn skills(&self) -> &SkillList {

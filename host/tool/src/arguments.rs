@@ -90,6 +90,12 @@ impl Arguments {
         serde_json::to_string(&self.value).unwrap_or_default()
     }
 
+    /// Returns the arguments by name, like [`value`](Self::value).
+    #[must_use]
+    pub fn into_map(self) -> Map<String, Value> {
+        self.value
+    }
+
     /// Returns the arguments as a JSON object.
     #[must_use]
     pub fn into_value(self) -> Value {

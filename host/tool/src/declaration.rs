@@ -10,7 +10,9 @@ mod tests;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::schema::GROUP_KEYWORD;
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
 pub(crate) use reason::Reason;
@@ -24,6 +26,8 @@ const DESCRIPTION_BYTES_MAX: usize = 4096;
 /// Maximum total bytes of the definitions of one plugin (`ARG-43`).
 const DEFINITIONS_BYTES_MAX: usize = 262_144;
 
+/// Longest name of a group, in characters.
+const GROUP_CHARS_MAX: usize = 64;
 /// Longest part of a declaration quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 400;
 
@@ -49,6 +53,10 @@ pub struct Declaration {
     /// Hints about the effects of a call.
     #[serde(default)]
     pub annotations: Annotations,
+    /// Group of the tool. Components that declare their tools state it as the keyword `x-group` at
+    /// the top level of the input schema instead.
+    #[serde(default)]
+    pub group: Option<String>,
 }
 
 /// Error returned when a declaration, and with it the plugin, is rejected at load (`ARG-38`,
@@ -138,6 +146,7 @@ impl Declaration {
             input_schema: input_schema.into(),
             output_schema: None,
             annotations: Annotations::default(),
+            group: None,
         }
     }
 
@@ -156,6 +165,7 @@ impl Declaration {
             Some(declared) => Some(Arc::new(OutputSchema::compile(&self.name, declared)?)),
             None => None,
         };
+        let group = self.group()?;
         Ok(ToolDefinition {
             name,
             title: self.title.clone(),
@@ -163,7 +173,26 @@ impl Declaration {
             input: Arc::new(input),
             output,
             annotations: self.annotations,
+            group,
         })
+    }
+
+    /// Returns the group of the tool, from the declaration or its input schema.
+    fn group(&self) -> Result<Option<String>, DeclarationError> {
+        let group = match &self.group {
+            Some(group) => Some(Value::from(group.as_str())),
+            // An invalid schema is reported by its own rules.
+            None => serde_json::from_str::<Value>(&self.input_schema).ok().and_then(|schema| {
+                schema.get(GROUP_KEYWORD).filter(|group| !group.is_null()).cloned()
+            }),
+        };
+        let Some(group) = group else { return Ok(None) };
+        match group.as_str().filter(|group| is_group(group)) {
+            Some(group) => Ok(Some(group.to_owned())),
+            None => {
+                Err(DeclarationError::at(&self.name, &format!("/{GROUP_KEYWORD}"), &Reason::Group))
+            }
+        }
     }
 
     /// Returns all errors for which [`Declaration::compile`] rejects the tool.
@@ -231,6 +260,12 @@ fn refusals(declarations: &[Declaration]) -> Vec<DeclarationError> {
         refusals.extend(declaration.refusals());
     }
     refusals
+}
+
+/// Returns whether a group has a valid name.
+fn is_group(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    (1..=GROUP_CHARS_MAX).contains(&name.len()) && name.chars().all(fits)
 }
 
 /// Checks a tool's name (`ARG-38`).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InputSchema, OutputSchema, ToolName};
+use crate::{ErrorType, InputSchema, Output, OutputSchema, ToolError, ToolName};
 
 /// A tool as offered to a model.
 #[derive(Debug, Clone)]
@@ -21,6 +21,26 @@ pub struct ToolDefinition {
     pub output: Option<Arc<OutputSchema>>,
     /// Hints about the effects of a call.
     pub annotations: Annotations,
+    /// Group in which its author has put the tool.
+    pub group: Option<String>,
+}
+
+impl ToolDefinition {
+    /// Checks the output of a successful call against the declared schema, if there is one
+    /// (`RES-22`).
+    ///
+    /// # Errors
+    /// [`ErrorType::InvalidResult`], with the parts that violate the schema as its detail.
+    pub fn check_output(&self, output: &Output) -> Result<(), ToolError> {
+        let Some(schema) = &self.output else { return Ok(()) };
+        let checked = match output {
+            Output::Value(value) => schema.validate(value),
+            Output::Contents(_) => {
+                Err("the result is a list of contents and not one value".to_owned())
+            }
+        };
+        checked.map_err(|detail| ToolError::new(ErrorType::InvalidResult).with_detail(detail))
+    }
 }
 
 /// Hints about a tool, as in MCP. They come from the tool's author and are never the basis of a

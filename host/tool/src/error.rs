@@ -14,7 +14,7 @@ pub use catalog::ErrorType;
 pub struct ToolError {
     kind: Kind,
     transient: Option<bool>,
-    /// Error value that the host shows in place of the standard message (`RES-6`).
+    /// Error value that the host shows instead of the standard message (`RES-6`).
     value: Option<Box<Value>>,
     /// Exact cause, for the operator.
     pub detail: Option<String>,
@@ -60,13 +60,17 @@ impl ToolError {
         self
     }
 
-    /// Shows the value that `format` returns in place of the standard message (`RES-6`). For host
+    /// Shows the value that `format` returns instead of the standard message (`RES-6`). For host
     /// code that builds the error itself and knows what a model may see; there is deliberately no
     /// hook for all errors of a host.
     #[must_use]
     pub fn with_error_value(mut self, format: impl FnOnce(&Self) -> Value) -> Self {
         self.value = Some(Box::new(format(&self)));
         self
+    }
+
+    fn message(&self) -> String {
+        format!("An unexpected error occurred ({}). Please try again.", self.type_name())
     }
 
     /// Replaces the host's own error value, if there is one, by the result of `clean`.
@@ -113,7 +117,7 @@ impl ToolError {
         if let Some(value) = &self.value {
             return Value::clone(value);
         }
-        json!({"message": format!("An unexpected error occurred ({}). Please try again.", self.type_name())})
+        json!({"message": self.message()})
     }
 }
 

@@ -17,7 +17,7 @@ pub struct ToolFailure {
     pub suggestion: Option<String>,
     /// True if a retry may help; `None` if the tool does not know. Never shown to the model.
     pub transient: Option<bool>,
-    /// Custom error value, shown in place of message and suggestion.
+    /// Custom error value, shown instead of message and suggestion.
     pub value: Option<Value>,
     /// True if the model sees only the message, as a string without the envelope around it. For
     /// host tools with fixed messages, such as those of skills; guests cannot set it.

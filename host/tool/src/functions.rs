@@ -1,5 +1,13 @@
 //! Functions of the embedding program as tools.
 
+mod panic;
+#[cfg(feature = "macros")]
+mod schema;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "macros")]
+mod typed;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -14,6 +22,113 @@ use crate::{
     Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError,
     ToolFailure, ToolName, ToolSource,
 };
+
+/// [`tool`] for the facade, which exports it as `cofferdam::tool`.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use cofferdam_tool_macros::facade_tool;
+/// Makes a tool of a function, sync or `async`, from its signature and its doc comments.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use cofferdam_tool::functions::{Functions, tool};
+/// use cofferdam_tool::{CallContext, ToolFailure, Toolset};
+///
+/// /// Repeats a string.
+/// #[tool(read_only, idempotent)]
+/// async fn repeat(
+///     /// The text to repeat.
+///     text: String,
+///     /// Number of repetitions; at most 100.
+///     #[tool(default = 2)]
+///     times: usize,
+/// ) -> Result<String, ToolFailure> {
+///     if times > 100 {
+///         return Err(ToolFailure::new(format!("expected at most 100 times, found {times}")));
+///     }
+///     Ok(text.repeat(times))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let functions = Functions::new("strings").with_tool::<repeat>()?;
+/// # let mut toolset = Toolset::new();
+/// # toolset.add(Arc::new(functions))?;
+/// # let context = CallContext::new("1");
+/// # let ended = toolset.call("repeat", Some(br#"{"text":"ab","times":"3"}"#), &context).await?;
+/// # assert_eq!(ended.outcome.shown().unwrap().text(), "ababab");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The function stays as it is and can be called and tested like any other. The macro adds a type
+/// with the same name that implements [`FunctionTool`]; `use strings::repeat` imports both.
+///
+/// In a program that depends on the crate `cofferdam`, write `#[cofferdam::tool]`: the generated
+/// code names the crate that exports the attribute.
+///
+/// # Description and arguments
+///
+/// The doc comment of the function is the description of the tool. It is required, because a model
+/// knows nothing else about the tool. The doc comment of a parameter is the description of that
+/// argument.
+///
+/// | parameter | the model |
+/// |---|---|
+/// | `name: T` | must send it |
+/// | `name: Option<T>` | may omit it or send null: `None` |
+/// | `#[tool(default = …)] name: T` | may omit it or send null: the default |
+/// | `#[tool(default)] name: T` | may omit it or send null: `T::default()` |
+/// | `context: &CallContext` | does not see it: the [context](CallContext) of the call |
+///
+/// `T` is any type that owns its value and implements `serde::Deserialize` and
+/// [`schemars::JsonSchema`]. Derive both for your own structs and enums (and `serde::Serialize` for
+/// a parameter with a default). Their doc comments are published too. The host decodes the model's
+/// arguments by the schema before the function runs.
+///
+/// # Return types
+///
+/// | return type | result |
+/// |---|---|
+/// | anything that implements `serde::Serialize` | a JSON value; null for `()` |
+/// | [`Output`], [`Content`](crate::Content), `Vec<Content>` | exactly these items |
+/// | `Result<T, E>` with one of these as `T` | the same, or the end of the call |
+///
+/// `E` is [`ToolFailure`], which the model sees; any standard error, of which it sees the type at
+/// most; or [`FunctionEnd`], to which the `?` operator converts both.
+///
+/// # Options
+///
+/// `#[tool(name = "…", title = "…", group = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
+///
+/// - `name`: replaces the function's name.
+/// - `title`: a display name for users.
+/// - `group`: the name of a group of tools that belong together, 1 to 64 characters from
+///   `A-Z a-z 0-9 _ . -`.
+/// - `read_only` to `long_running`: hints, see [`Annotations`](crate::Annotations). `read_only`
+///   means `read_only = true`; a missing hint means unknown.
+/// - `output_schema`: publishes the schema of the return type, which must implement
+///   [`schemars::JsonSchema`]. Each result is validated against it (`RES-22`).
+///
+/// A sync function occupies a thread of the runtime until it returns, and cannot be canceled
+/// before. Move long work to `tokio::task::spawn_blocking`.
+#[cfg(feature = "macros")]
+pub use cofferdam_tool_macros::tool;
+#[cfg(feature = "macros")]
+#[doc(no_inline)]
+pub use schemars;
+
+/// Items for the code that [`tool`] generates. Not for direct use; it can change at any time.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __private {
+    pub use super::schema::ObjectSchema;
+    pub use super::typed::{
+        JsonOutput, PlainOutcome, PlainSchema, ReturnType, ReturnValue, SuccessValue,
+        TypedArguments,
+    };
+}
 
 /// Source of tools that are functions of the embedding program. They run outside the sandbox, so
 /// their author is responsible for what they do.
@@ -30,6 +145,13 @@ use crate::{
 /// })?;
 /// # Ok::<(), cofferdam_tool::declaration::DeclarationError>(())
 /// ```
+///
+/// With the feature `macros`, the attribute `tool` of this module makes the declaration from a Rust
+/// function.
+///
+/// A panic in a function ends its call with an unexpected error of the type `Panic` (`RES-5`). The
+/// model does not see its message, which is in the record of the call. Other calls go on. A program
+/// that is compiled with `panic = "abort"` ends.
 #[must_use]
 pub struct Functions {
     name: String,
@@ -38,7 +160,7 @@ pub struct Functions {
     labels: HashMap<ToolName, StatedLabels>,
 }
 
-type FunctionFuture = Pin<Box<dyn Future<Output = Result<Value, FunctionEnd>> + Send>>;
+type FunctionFuture = Pin<Box<dyn Future<Output = Result<Output, FunctionEnd>> + Send>>;
 type Function = Arc<dyn Fn(Arguments, CallContext) -> FunctionFuture + Send + Sync>;
 
 /// Outcome of a function that returns no value. The `?` operator converts any error of the program.
@@ -60,6 +182,12 @@ impl FunctionEnd {
     }
 }
 
+impl From<ToolFailure> for FunctionEnd {
+    fn from(failure: ToolFailure) -> Self {
+        Self::Failure(Box::new(failure))
+    }
+}
+
 impl<E: std::error::Error> From<E> for FunctionEnd {
     fn from(error: E) -> Self {
         let path = std::any::type_name::<E>();
@@ -68,6 +196,22 @@ impl<E: std::error::Error> From<E> for FunctionEnd {
         let name = generic.rsplit("::").next().unwrap_or(generic);
         Self::Error(Box::new(ToolError::host(name).with_detail(error.to_string())))
     }
+}
+
+/// Function with its declaration. `#[tool]` implements this trait for an empty type that has the
+/// name of the function. Implement it by hand if the schema is not known from types.
+pub trait FunctionTool {
+    /// Returns the declaration, which has to be the same each time.
+    fn declaration() -> Declaration;
+
+    /// Runs the function. The arguments have been decoded by the declared schema.
+    ///
+    /// # Errors
+    /// The outcome of a call that returns no value.
+    fn call(
+        arguments: Arguments,
+        context: CallContext,
+    ) -> impl Future<Output = Result<Output, FunctionEnd>> + Send + 'static;
 }
 
 impl Functions {
@@ -85,20 +229,36 @@ impl Functions {
     ///
     /// # Errors
     /// If the declaration is rejected by the rules for plugins.
-    pub fn with<F, R>(
-        mut self,
-        declaration: Declaration,
-        function: F,
-    ) -> Result<Self, DeclarationError>
+    pub fn with<F, R>(self, declaration: Declaration, function: F) -> Result<Self, DeclarationError>
     where
         F: Fn(Arguments, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, FunctionEnd>> + Send + 'static,
     {
+        let function = move |arguments, context| -> FunctionFuture {
+            let ended = function(arguments, context);
+            Box::pin(async { ended.await.map(Output::Value) })
+        };
+        self.with_function(&declaration, Arc::new(function))
+    }
+
+    /// Adds a function that `#[tool]` has made a tool, as [`with`](Self::with) does.
+    ///
+    /// # Errors
+    /// If the declaration is rejected by the rules for plugins.
+    pub fn with_tool<T: FunctionTool>(self) -> Result<Self, DeclarationError> {
+        let function =
+            |arguments, context| -> FunctionFuture { Box::pin(T::call(arguments, context)) };
+        self.with_function(&T::declaration(), Arc::new(function))
+    }
+
+    fn with_function(
+        mut self,
+        declaration: &Declaration,
+        function: Function,
+    ) -> Result<Self, DeclarationError> {
         let definition = Arc::new(declaration.compile()?);
         let others = self.definitions.iter().filter(|other| other.name != definition.name).cloned();
         self.definitions = others.chain([Arc::clone(&definition)]).collect();
-        let function: Function =
-            Arc::new(move |arguments, context| Box::pin(function(arguments, context)));
         self.functions.insert(definition.name.clone(), function);
         Ok(self)
     }
@@ -134,16 +294,14 @@ impl ToolSource for Functions {
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let outcome = match self.functions.get(&call.tool.name) {
             None => Outcome::Error(ToolError::host("UnknownFunction")),
-            Some(function) => tokio::select! {
-                biased;
-                () = context.cancelled() => Outcome::Cancelled,
-                ended = function(call.arguments, context.clone()) => match ended {
-                    Ok(value) => Outcome::Ok(Output::Value(value)),
-                    Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),
-                    Err(FunctionEnd::Error(error)) => Outcome::Error(*error),
-                    Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
-                },
-            },
+            Some(function) => {
+                let run = async { function(call.arguments, context.clone()).await };
+                tokio::select! {
+                    biased;
+                    () = context.cancelled() => Outcome::Cancelled,
+                    ended = panic::catch(run) => outcome(call.tool, ended),
+                }
+            }
         };
         let mut completion = Completion::ended(outcome, context);
         completion.record.tool = Some(call.tool.name.clone());
@@ -151,41 +309,14 @@ impl ToolSource for Functions {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::{RefusedCall, Toolset};
-
-    fn toolset() -> Toolset {
-        let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
-        let functions = Functions::new("math")
-            .with(Declaration::new("half", "Half of a number.", schema), async |arguments, _| {
-                match arguments.value()["a"].as_i64() {
-                    Some(13) => Err(FunctionEnd::failure("13 is unlucky")),
-                    Some(a) if a % 2 == 0 => Ok(json!(a / 2)),
-                    _ => Err("x".parse::<i64>().unwrap_err().into()),
-                }
-            })
-            .unwrap();
-        let mut toolset = Toolset::new();
-        toolset.add(Arc::new(functions)).unwrap();
-        toolset
-    }
-
-    async fn shown(arguments: &str) -> Result<String, RefusedCall> {
-        let context = CallContext::new("1");
-        let completion = toolset().call("half", Some(arguments.as_bytes()), &context).await?;
-        Ok(completion.outcome.shown().unwrap().text())
-    }
-
-    #[tokio::test]
-    async fn a_function_ends_like_a_tool() {
-        assert_eq!(shown(r#"{"a":"8"}"#).await.unwrap(), "4");
-        assert_eq!(shown(r#"{"a":13}"#).await.unwrap(), r#"{"error":{"message":"13 is unlucky"}}"#);
-        let error = r#"{"error":{"message":"An unexpected error occurred (ParseIntError). Please try again."}}"#;
-        assert_eq!(shown(r#"{"a":7}"#).await.unwrap(), error);
-        assert!(matches!(shown("{}").await, Err(RefusedCall::InvalidArguments(_))));
+fn outcome(tool: &ToolDefinition, ended: Result<Output, FunctionEnd>) -> Outcome {
+    match ended {
+        Ok(output) => match tool.check_output(&output) {
+            Ok(()) => Outcome::Ok(output),
+            Err(error) => Outcome::Error(error),
+        },
+        Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),
+        Err(FunctionEnd::Error(error)) => Outcome::Error(*error),
+        Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
     }
 }

@@ -165,7 +165,7 @@ pub struct InnerCall<'c> {
 }
 
 /// A running agent, as its tools can change it.
-pub trait LiveRun: Send + Sync {
+pub trait LiveRun: Any + Send + Sync {
     /// Adds all tools of a source, or none, from the next iteration on (`MW-16`).
     ///
     /// # Errors

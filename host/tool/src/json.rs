@@ -20,7 +20,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub(crate) use equal::{equal, has_duplicates};
+pub use equal::equal;
+pub(crate) use equal::has_duplicates;
 pub(crate) use number::{compare, integer, is_integer_literal, is_multiple, is_whole, number};
 pub(crate) use reader::{levels, read, value_levels};
 

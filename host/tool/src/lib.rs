@@ -9,6 +9,10 @@
 //! (results). Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on
 //! any input.
 
+// Code that `#[tool]` generates names this crate, in the tests here as well.
+#[cfg(test)]
+extern crate self as cofferdam_tool;
+
 pub mod arguments;
 pub mod ask;
 pub mod declaration;
@@ -29,6 +33,7 @@ pub mod record;
 pub mod redact;
 pub mod retry;
 pub mod schema;
+pub mod search;
 pub mod sink;
 pub mod text;
 mod toolset;

@@ -238,6 +238,7 @@ mod tests {
             input: Arc::new(input),
             output: None,
             annotations: Annotations::default(),
+            group: None,
         });
         RetryingSource::new(Arc::new(script), policy)
             .invoke(ToolCall { tool: &tool, arguments, toolset: None }, context)

@@ -38,12 +38,14 @@ use plan::NodeId;
 use refuse::{SchemaRefusal, refuse};
 use sites::Sites;
 
+pub use crate::json::equal;
 pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
 pub(crate) use plan::{
     Additional, AllowedValues, ArrayPlan, Check, Choice, Contains, CountKind, Format, Kind,
     NodeId as SchemaId, ObjectPlan, Property, SchemaCondition, SchemaNode, SchemaPlan,
 };
+pub(crate) use publish::GROUP_KEYWORD;
 pub(crate) use serialized::SerializedSchema;
 
 /// Compiled schema of a tool's arguments.

@@ -38,6 +38,8 @@ struct ToolsetState {
     entries: Vec<ToolsetEntry>,
     names: NameIndex,
     sink: Option<Arc<dyn CallSink>>,
+    /// Toolset that this one was restricted from.
+    unrestricted: Option<Toolset>,
 }
 
 #[derive(Clone)]
@@ -125,6 +127,9 @@ impl Toolset {
     /// Returns an error for the first name that is already taken or can be confused with a taken
     /// one.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
+        if let Some(unrestricted) = self.unrestricted_mut() {
+            unrestricted.add(Arc::clone(&source))?;
+        }
         let definitions = source.definitions();
         let taken = definitions.iter().find_map(|definition| self.taken(&source, &definition.name));
         match taken {
@@ -150,6 +155,9 @@ impl Toolset {
     /// Removes a tool. Returns whether it existed.
     pub fn remove(&mut self, tool: &str) -> bool {
         let Some(index) = self.position(tool) else { return false };
+        if let Some(unrestricted) = self.unrestricted_mut() {
+            unrestricted.remove(tool);
+        }
         let ToolsetState { entries, names, .. } = Arc::make_mut(&mut self.inner);
         entries.remove(index);
         *names = NameIndex::default();
@@ -159,8 +167,40 @@ impl Toolset {
         true
     }
 
+    /// Returns a toolset that has only the tools for which `is_offered` returns true. Its tools can
+    /// still call the other tools that they are granted.
+    #[must_use]
+    pub fn restrict(&self, is_offered: impl Fn(&ToolDefinition) -> bool) -> Self {
+        let mut state = ToolsetState {
+            sink: self.inner.sink.clone(),
+            unrestricted: Some(self.unrestricted().clone()),
+            ..ToolsetState::default()
+        };
+        let ToolsetState { entries, names, .. } = &mut state;
+        for entry in self.inner.entries.iter().filter(|entry| is_offered(&entry.definition)) {
+            entries.push(entry.clone());
+            names.take(entries.len() - 1, |entry| name_of(entries, entry));
+        }
+        Self { inner: Arc::new(state) }
+    }
+
+    /// Returns the toolset that this one was [restricted](Self::restrict) from, or this one.
+    #[must_use]
+    pub fn unrestricted(&self) -> &Self {
+        self.inner.unrestricted.as_ref().unwrap_or(self)
+    }
+
+    fn unrestricted_mut(&mut self) -> Option<&mut Self> {
+        // Clones the inner part only if there is something to change.
+        self.inner.unrestricted.as_ref()?;
+        Arc::make_mut(&mut self.inner).unrestricted.as_mut()
+    }
+
     /// Counts the calls of a tool against its limits (`RES-23`). Returns whether the tool exists.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
+        if let Some(unrestricted) = self.unrestricted_mut() {
+            unrestricted.count_usage(tool, Arc::clone(&usage));
+        }
         let index = self.position(tool);
         let ToolsetState { entries, .. } = Arc::make_mut(&mut self.inner);
         let entry = index.and_then(|index| entries.get_mut(index));
@@ -169,10 +209,13 @@ impl Toolset {
 
     /// Reports all calls to `sink` from now on, and to no other.
     pub fn set_sink(&mut self, sink: Arc<dyn CallSink>) {
+        if let Some(unrestricted) = self.unrestricted_mut() {
+            unrestricted.set_sink(Arc::clone(&sink));
+        }
         Arc::make_mut(&mut self.inner).sink = Some(sink);
     }
 
-    /// Returns the sink that receives the calls, for a toolset that is built in place of this one.
+    /// Returns the sink that receives the calls, for a toolset that is built instead of this one.
     #[must_use]
     pub fn sink(&self) -> Option<&Arc<dyn CallSink>> {
         self.inner.sink.as_ref()
@@ -250,7 +293,8 @@ impl Toolset {
         }
         entry.start()?;
         let guard = SinkGuard::begin(sink, observed, arguments.value());
-        let call = ToolCall { tool: &entry.definition, arguments, toolset: Some(self) };
+        let call =
+            ToolCall { tool: &entry.definition, arguments, toolset: Some(self.unrestricted()) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
         completion.record.is_dry_run = context.file_effects.is_dry_run;

@@ -118,6 +118,7 @@ impl FileTool {
             input_schema: schema.to_string(),
             output_schema: None,
             annotations: self.annotations(),
+            group: None,
         }
     }
 

@@ -9,6 +9,8 @@ pub(crate) enum Reason {
     Name(#[from] InvalidName),
     #[error("the tool cannot be told from '{other}'")]
     NameTaken { other: String },
+    #[error("the group is not a name of 1 to 64 characters from A-Z a-z 0-9 _ . -")]
+    Group,
     #[error("the description is longer than {bytes_max} bytes")]
     DescriptionTooLong { bytes_max: usize },
 

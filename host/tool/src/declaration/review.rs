@@ -34,6 +34,17 @@ const TOOLS_ADVISED: usize = 40;
 /// Maximum number of remarks of one kind about one tool. Further ones would only repeat them.
 const REMARKS_MAX: usize = 50;
 
+/// Words after `JSON` in the description of a string that holds JSON.
+const JSON_VALUES: [&str; 11] = [
+    "array", "blob", "data", "document", "encoded", "list", "object", "payload", "string", "text",
+    "value",
+];
+/// Words before `JSON` in such a description.
+const JSON_FORMS: [&str; 5] = ["as", "in", "raw", "serialized", "valid"];
+/// Words in the description of a string that leads to JSON and does not hold it.
+const JSON_PLACES: [&str; 9] =
+    ["file", "files", "jsonpath", "path", "pointer", "url", "uri", "schema", "key"];
+
 /// Review of the declarations of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -222,6 +233,13 @@ impl ReviewedTool<'_> {
                     self.advise("parameter-description-missing", &pointer, message);
                 }
             }
+            if holds_json(name, property) {
+                let message = format!(
+                    "parameter `{name}` is a string that holds JSON, which a model has to escape; \
+                     declare an object or an array, which the host checks as well"
+                );
+                self.advise("parameter-json-string", &pointer, message);
+            }
             if !is_key(name) {
                 let message = format!(
                     "Anthropic refuses the parameter name `{name}`: use 1 to 64 of A-Z a-z 0-9 _ \
@@ -312,6 +330,35 @@ fn lacks_description(property: &Value) -> bool {
     let has = |name: &str| property.get(name).is_some();
     let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
     property.is_object() && text.trim().is_empty() && !has("$ref") && !has("const")
+}
+
+/// Returns whether a property is a string whose name or description says that it holds JSON. A
+/// string that names a file or a place in JSON does not count.
+fn holds_json(name: &str, property: &Value) -> bool {
+    let is_string = match property.get("type") {
+        Some(Value::String(name)) => name == "string",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "string"),
+        _ => false,
+    };
+    if !is_string || property.get("enum").is_some() || property.get("const").is_some() {
+        return false;
+    }
+    let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
+    let (name, text) = (name.to_lowercase(), text.to_lowercase());
+    let words: Vec<_> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    if words.iter().any(|word| JSON_PLACES.contains(word)) {
+        return false;
+    }
+    let follows = |(first, second): (&&str, &&str)| {
+        (*first == "json" && JSON_VALUES.contains(second))
+            || (JSON_FORMS.contains(first) && *second == "json")
+    };
+    name == "json"
+        || name.ends_with("_json")
+        || name.starts_with("json_")
+        || words.contains(&"stringified")
+        || words.iter().zip(words.iter().skip(1)).any(follows)
 }
 
 /// Returns whether Anthropic accepts the name of a property.

@@ -10,7 +10,7 @@ use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
 /// Version of the rules by which declarations are accepted and published. Raised with every change
 /// of them: a tool cached under another version has to be declared again.
-pub const DECLARATION_RULES: u32 = 1;
+pub const DECLARATION_RULES: u32 = 2;
 
 /// Serialized form of an accepted tool. It turns into a definition without checking or compiling
 /// anything, so a cache of it must be protected from changes by others and must be discarded when
@@ -23,6 +23,7 @@ pub struct SerializedTool {
     input: SerializedSchema,
     output: Option<SerializedSchema>,
     annotations: Annotations,
+    group: Option<String>,
 }
 
 impl SerializedTool {
@@ -38,6 +39,7 @@ impl SerializedTool {
             output: output
                 .map(|(declared, schema)| SerializedSchema::new(declared, schema.published())),
             annotations: definition.annotations,
+            group: definition.group.clone(),
         }
     }
 
@@ -51,6 +53,7 @@ impl SerializedTool {
             input: Arc::new(InputSchema::from_serialized(self.input)),
             output: self.output.map(|output| Arc::new(OutputSchema::from_serialized(output))),
             annotations: self.annotations,
+            group: self.group,
         })
     }
 }
@@ -123,6 +126,7 @@ mod tests {
             input: SerializedSchema::new(&refused.input_schema, &json!([])),
             output: Some(SerializedSchema::new("no JSON", &json!(1))),
             annotations: Annotations::default(),
+            group: None,
         };
         let definition = forged.clone().into_definition().unwrap();
         for text in ["{}", "[]", "null", ""] {

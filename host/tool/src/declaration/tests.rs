@@ -8,6 +8,7 @@ fn tool(name: &str) -> Declaration {
         input_schema: "{}".to_owned(),
         output_schema: None,
         annotations: Annotations::default(),
+        group: None,
     }
 }
 
@@ -90,4 +91,29 @@ fn what_an_author_has_chosen_does_not_take_over_the_message() {
     assert!(text.starts_with(r"Tool 'a\u{a}\u{1b}[2Jb': invalid declaration at ''"), "{text}");
     let long = refusal(&[&"x".repeat(100_000)]).unwrap();
     assert!(long.len() < 1_000, "{} bytes", long.len());
+}
+
+#[test]
+fn a_group_belongs_to_the_tool_and_not_to_its_arguments() {
+    let schema =
+        r#"{"type":"object","properties":{"x-group":{"type":"string"}},"x-group":"reading"}"#;
+    let definition = Declaration::new("t", "Does.", schema).compile().unwrap();
+    assert_eq!(definition.group.as_deref(), Some("reading"));
+    assert_eq!(
+        definition.input.published().to_string(),
+        r#"{"type":"object","properties":{"x-group":{"type":"string"}}}"#
+    );
+    let stated =
+        Declaration { group: Some("own".to_owned()), ..Declaration::new("t", "Does.", schema) };
+    assert_eq!(stated.compile().unwrap().group.as_deref(), Some("own"));
+    assert_eq!(Declaration::new("t", "Does.", "{}").compile().unwrap().group, None);
+    for group in [r#""""#, r#""two words""#, "3", "null"] {
+        let schema = format!(r#"{{"x-group":{group}}}"#);
+        let compiled = Declaration::new("t", "Does.", schema).compile();
+        if group == "null" {
+            assert_eq!(compiled.unwrap().group, None);
+        } else {
+            assert!(compiled.unwrap_err().to_string().contains("'/x-group'"), "{group}");
+        }
+    }
 }

@@ -11,8 +11,10 @@ use super::number::compare;
 /// Longest array whose duplicates are searched for pair by pair.
 const ITEMS_COMPARED_MAX: usize = 16;
 
-/// Returns whether two values are equal by the rules of JSON Schema.
-pub(crate) fn equal(left: &Value, right: &Value) -> bool {
+/// Returns whether two values are equal by the rules of JSON Schema: numbers by value (`2` equals
+/// `2.0`), objects in any order of their members. Recurses once per level of the values.
+#[must_use]
+pub fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {

@@ -54,7 +54,7 @@ pub enum Dialect {
     Mcp,
     /// Keywords that all clients support, including those that validate by draft-07: no combinator
     /// at the top level, references resolved unless they form a cycle, `items` for every array with
-    /// positional items, bounds in place of number formats, and a closed object for a tool without
+    /// positional items, bounds instead of number formats, and a closed object for a tool without
     /// parameters.
     Portable,
     /// Function parameters of the OpenAI APIs with `strict: true`.

@@ -8,6 +8,9 @@ use super::pointer;
 use super::sites::Sites;
 use crate::json::{Json, JsonShape};
 
+/// Keyword with which a declaration names the group of its tool.
+pub(crate) const GROUP_KEYWORD: &str = "x-group";
+
 /// Returns the published schema of a declaration.
 pub(super) fn published(plan: &SchemaPlan, sites: &Sites<'_>, declared: &Json<'_>) -> Value {
     let publisher = Publisher { plan, sites };
@@ -15,6 +18,8 @@ pub(super) fn published(plan: &SchemaPlan, sites: &Sites<'_>, declared: &Json<'_
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
+    // Part of the definition and not of the arguments.
+    schema.shift_remove(GROUP_KEYWORD);
     schema.insert("type".to_owned(), json!("object"));
     schema.entry("properties").or_insert_with(|| json!({}));
     Value::Object(schema)

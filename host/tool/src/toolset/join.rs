@@ -219,6 +219,7 @@ mod tests {
                     input: Arc::new(InputSchema::compile(name, "{}").unwrap()),
                     output: None,
                     annotations: Annotations::default(),
+                    group: None,
                 })
             };
             self.1.iter().map(definition).collect()

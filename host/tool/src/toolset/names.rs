@@ -104,7 +104,7 @@ impl FoldedName {
     }
 }
 
-/// Returns a name in lower case and with one separator in place of all.
+/// Returns a name in lower case and with one separator instead of all.
 pub(super) fn folded(name: &str) -> FoldedName {
     let mut folded = FoldedName::new();
     name.bytes().for_each(|byte| folded.push(fold(byte)));
@@ -118,7 +118,7 @@ fn fold(byte: u8) -> u8 {
     }
 }
 
-/// Returns the appearance of a name: one character in place of all that look alike, then without
+/// Returns the appearance of a name: one character instead of all that look alike, then without
 /// case. `i` stays different from `l`, although `I` looks like `l` and equals `i` without case:
 /// otherwise `mail` and `mall` would be one name.
 pub(super) fn confusable_fold(name: &str) -> FoldedName {

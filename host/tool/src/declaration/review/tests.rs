@@ -9,6 +9,7 @@ fn tool(name: &str, schema: &str) -> Declaration {
         input_schema: schema.to_owned(),
         output_schema: None,
         annotations: Annotations::default(),
+        group: None,
     }
 }
 
@@ -86,4 +87,36 @@ fn many_tools_and_odd_results_are_spoken_about() {
     let mut list = tool("list", "{}");
     list.output_schema = Some(r#"{"type":"array"}"#.to_owned());
     assert_eq!(advice(&[list]), ["output-not-object list "]);
+}
+
+#[test]
+fn strings_that_hold_json_should_be_objects() {
+    let found = |name: &str, property: &str| {
+        let schema = format!(r#"{{"properties":{{"{name}":{property}}}}}"#);
+        advice(&[tool("t", &schema)]).iter().any(|rule| rule.starts_with("parameter-json-string"))
+    };
+    let string = |text: &str| format!(r#"{{"type":"string","description":"{text}"}}"#);
+    for (name, text) in [
+        ("filter_json", "The filter."),
+        ("json", "The input."),
+        ("filter", "A JSON object with the fields to match."),
+        ("filter", "The filter, serialized JSON."),
+        ("filter", "JSON-encoded list of ids."),
+        ("filter", "Conditions as JSON."),
+        ("filter", "A stringified array."),
+    ] {
+        assert!(found(name, &string(text)), "{name}: {text}");
+    }
+    assert!(found("filter", r#"{"type":["string","null"],"description":"A JSON object."}"#));
+    for (name, text) in [
+        ("file", "Path of a JSON file."),
+        ("pointer", "A JSON pointer, such as /a/0."),
+        ("query", "What to look for in the documents."),
+        ("format", "json or text"),
+        ("expression", "A JSONata expression."),
+    ] {
+        assert!(!found(name, &string(text)), "{name}: {text}");
+    }
+    assert!(!found("filter", r#"{"type":"object","description":"A JSON object."}"#));
+    assert!(!found("json", r#"{"enum":["a"],"type":"string","description":"A JSON object."}"#));
 }
