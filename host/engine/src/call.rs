@@ -16,16 +16,19 @@ use std::time::{Duration, Instant};
 use cofferdam_tool::record::MemoryRefusal;
 use cofferdam_tool::{
     Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError,
+    ToolFailure,
 };
 use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
 
 use self::trap::{CallStage, DeadlinePassed, tool_error};
+use crate::command::{CommandCode, CommandEnd, CommandInstance, CommandTool};
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, WasmEngine};
 use crate::error::one_line;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition, lift};
-use crate::host_api::{CallFiles, CallParts, CallState, PluginContext};
+use crate::host_api::{CallFiles, CallParts, CallState, CommandStreams, PluginContext};
 use crate::scheduler::admission::{AdmissionOutcome, CallPermit};
 use crate::scheduler::cpu_meter::CpuMeter;
 use crate::scheduler::cpu_pool::Job;
@@ -204,6 +207,38 @@ impl InstanceWork for TypedCall {
     }
 }
 
+/// Run of a command.
+struct CommandRun {
+    code: Arc<CommandCode>,
+    streams: Arc<CommandStreams>,
+}
+
+impl InstanceWork for CommandRun {
+    type Guest = CommandInstance;
+    type Answer = CommandEnd;
+
+    fn answer_bytes(answer: &Self::Answer) -> u64 {
+        u64::try_from(answer.output.len()).unwrap_or(u64::MAX)
+    }
+
+    async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<CommandInstance> {
+        store.data_mut().set_command(Arc::clone(&self.streams));
+        self.code.instantiate_async(store).await
+    }
+
+    async fn call(
+        self,
+        store: &mut Store<CallState>,
+        guest: &CommandInstance,
+    ) -> wasmtime::Result<Self::Answer> {
+        let exit_code = match guest.wasi_cli_run().call_run(&mut *store).await {
+            Ok(ended) => i32::from(ended.is_err()),
+            Err(error) => error.downcast_ref::<I32Exit>().map(|exit| exit.0).ok_or(error)?,
+        };
+        Ok(CommandEnd { exit_code, output: store.data().take_command_output() })
+    }
+}
+
 /// Resources of a running call. The field order matters: the permit must be released after the
 /// store has left the pool.
 struct Sandbox {
@@ -221,10 +256,12 @@ struct UsedSandbox<T> {
 }
 
 impl Invocation<'_> {
-    /// Calls `tool` with arguments that are already decoded.
+    /// Calls `tool` with arguments that are already decoded. A tool of a command needs its
+    /// description, `command`.
     pub(crate) async fn call_tool(
         &self,
         code: &Code,
+        command: Option<&CommandTool>,
         tool: &str,
         arguments: &Arguments,
     ) -> Completion {
@@ -233,6 +270,9 @@ impl Invocation<'_> {
         let outcome = match &code.entry {
             CodeForm::Declared(code) => {
                 self.call_declared(&mut record, wasm_engine, code, tool, arguments.to_json()).await
+            }
+            CodeForm::Command(code) => {
+                self.run_command(&mut record, wasm_engine, code, command, tool, arguments).await
             }
             CodeForm::Typed(code) => {
                 self.call_typed(&mut record, wasm_engine, code, tool, arguments).await
@@ -256,6 +296,29 @@ impl Invocation<'_> {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
         let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
         ended.outcome(|answer| lift::outcome(answer.value, self.parts.limits.output_bytes_max))
+    }
+
+    async fn run_command(
+        &self,
+        record: &mut CallRecord,
+        wasm_engine: &WasmEngine,
+        code: &Arc<CommandCode>,
+        command: Option<&CommandTool>,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Outcome {
+        let Some(command) = command else {
+            let error = ToolError::new(ErrorType::PluginUnavailable);
+            return Outcome::Error(error.with_detail("the manifest does not declare this tool"));
+        };
+        let streams = command.streams(tool, arguments.value(), self.parts.limits.output_bytes_max);
+        let streams = match streams {
+            Ok(streams) => Arc::new(streams),
+            Err(message) => return Outcome::Failure(ToolFailure::new(message)),
+        };
+        let work = CommandRun { code: Arc::clone(code), streams };
+        let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
+        ended.outcome(|end| command.outcome(end.value, &record.stderr_tail))
     }
 
     async fn call_typed(

@@ -78,12 +78,18 @@ pub enum LoadError {
         /// Export that was expected.
         expected: &'static str,
     },
+    /// The component is a command, and its manifest declares no tools.
+    #[error(
+        "is a command (it exports `wasi:cli/run`) without tools; declare them with `cofferdam wrap`, or in \
+         `[tools.NAME]` of a manifest beside it"
+    )]
+    CommandWithoutTools,
     /// The type of an exported function is not possible for a tool.
     #[error(transparent)]
     UnsupportedFunction(UnsupportedFunction),
     /// A manifest, inside or next to the component, breaks a rule.
     #[error("has a manifest that is not accepted: line {0}")]
-    Manifest(#[from] ManifestError),
+    Manifest(ManifestError),
     /// The manifest next to the component cannot be read.
     #[error("has a manifest beside it that {0}")]
     ManifestUnreadable(Box<LoadError>),
@@ -132,6 +138,13 @@ pub enum LoadError {
     /// The background task was stopped.
     #[error("loading was interrupted")]
     Interrupted,
+}
+
+// Not as a source: the message contains it, and a report of all causes would repeat it.
+impl From<ManifestError> for LoadError {
+    fn from(error: ManifestError) -> Self {
+        Self::Manifest(error)
+    }
 }
 
 impl LoadError {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime::component::{Component, Linker, ResourceTable, ResourceType};
 use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
@@ -20,6 +20,7 @@ use crate::engine_pool::WasmEngine;
 use crate::error::one_line;
 use crate::guest::{Content, ServedPre};
 use crate::host_api::log::LogTail;
+use crate::host_api::output::OutputPipe;
 
 /// Component that is called without the host's additions.
 pub struct Floor {
@@ -108,7 +109,7 @@ impl Floor {
         let logs = has(FloorGuard::Log)
             .then(|| [LogTail::new(LOG_BYTES_MAX), LogTail::new(LOG_BYTES_MAX)]);
         if let Some([stdout, stderr]) = &logs {
-            wasi.stdout(stdout.clone()).stderr(stderr.clone());
+            wasi.stdout(OutputPipe(stdout.clone())).stderr(OutputPipe(stderr.clone()));
         }
         if has(FloorGuard::Wasi) {
             bound(&mut wasi);
@@ -196,19 +197,36 @@ fn keep_deadline(store: &mut Store<BaselineState>) {
     });
 }
 
-/// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's
-/// own function for that also leaves out WASI imports with another patch version.)
+/// Resource of an interface that is left out.
+struct Absent;
+
+/// Leaves out the host's own interfaces and those for HTTP, which a measured tool does not use.
+/// (The linker's own function for that also leaves out WASI imports with another patch version.)
 fn skip_host_frames(
     linker: &mut Linker<BaselineState>,
     component: &Component,
 ) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
+    // Interfaces that use a resource of another one list it again.
+    let mut known = Vec::new();
     for (name, item) in component.component_type().imports(&engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
-        if !name.starts_with("cofferdam:") {
+        let resources = |known: &[ResourceType]| {
+            let exports = interface.exports(&engine).filter_map(|(name, item)| match item.ty {
+                ComponentItem::Resource(resource) => Some((name, resource)),
+                _ => None,
+            });
+            exports.filter(|(_, resource)| !known.contains(resource)).collect::<Vec<_>>()
+        };
+        let new = resources(&known);
+        known.extend(new.iter().map(|(_, resource)| *resource));
+        if !["cofferdam:", "wasi:http/"].iter().any(|package| name.starts_with(package)) {
             continue;
         }
         let mut instance = linker.instance(name)?;
+        for (resource, _) in new {
+            instance.resource(resource, ResourceType::host::<Absent>(), |_, _| Ok(()))?;
+        }
         for (function, item) in interface.exports(&engine) {
             if matches!(item.ty, ComponentItem::ComponentFunc(_)) {
                 instance

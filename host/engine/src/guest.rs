@@ -9,6 +9,7 @@ wasmtime::component::bindgen!({
         world served {
             import cofferdam:plugin/call@0.1.0;
             import cofferdam:plugin/client@0.1.0;
+            import cofferdam:plugin/errors@0.1.0;
             import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/secrets@0.1.0;
             import cofferdam:plugin/toolbox@0.1.0;

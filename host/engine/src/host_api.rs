@@ -7,11 +7,14 @@
 mod call_info;
 mod client;
 mod clocks;
+mod command_streams;
+mod errors;
 pub(crate) mod imports;
 mod limiter;
 pub(crate) mod link;
 pub(crate) mod log;
 mod network;
+pub(crate) mod output;
 mod plugin_context;
 mod plugin_files;
 mod secrets;
@@ -20,6 +23,7 @@ mod toolbox;
 mod wasi;
 mod wasi_files;
 
+pub(crate) use self::command_streams::{CapturedOutput, CommandStreams, OutputExceeded};
 pub use self::imports::Capability;
 pub(crate) use self::limiter::Limiter;
 pub(crate) use self::plugin_context::PluginContext;

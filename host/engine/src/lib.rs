@@ -18,6 +18,7 @@
 
 pub mod cache;
 mod call;
+mod command;
 mod config;
 mod engine;
 mod engine_pool;

@@ -9,15 +9,16 @@
 //!   [`Policy`](cofferdam_tool::Policy). A plugin without this table takes whatever it is offered.
 //! * `[limits]` is what the plugin needs, or restricts itself to.
 //! * `[about]` is what a client may show: `icons`.
-//! * `[tools.NAME]` describes tools that are plain functions. A component that declares its tools
-//!   provides these descriptions itself.
+//! * `[tools.NAME]` describes tools that are plain functions, and declares those of a command, a
+//!   component that exports `wasi:cli/run`. A component that declares its tools describes them
+//!   itself.
 
 mod about;
 mod permissions;
 pub(crate) mod sections;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_tool::permission::{Permissions, RequestedLimits, RequestedPermissions};
 use serde::Deserialize;
@@ -25,7 +26,7 @@ use toml::Spanned;
 
 use self::about::AboutTable;
 use self::permissions::PermissionsTable;
-pub(crate) use self::words::ToolWords;
+pub(crate) use self::words::{OutputFormat, ToolWords};
 
 /// Maximum size of a manifest in bytes: the limit for all descriptions of a plugin (`ARG-43`).
 pub const MANIFEST_BYTES_MAX: u64 = 262_144;
@@ -41,7 +42,7 @@ pub(crate) struct Manifest {
 
 /// Well-formed manifest.
 #[derive(Debug)]
-struct ManifestText {
+pub(crate) struct ManifestText {
     text: String,
     tables: Tables,
     permissions: Option<Permissions>,
@@ -127,6 +128,13 @@ impl Manifest {
         for text in self.texts() {
             for (tool, words) in &text.tables.tools {
                 let name = tool.get_ref();
+                if words.is_of_command() {
+                    let message = format!(
+                        "the tool `{name}` is a function; only tools of a command have `schema`, \
+                         `output-schema`, `arguments`, `stdin` and `output`"
+                    );
+                    return Err(text.unknown(tool, &message));
+                }
                 let Some(known) = parameters(name) else {
                     return Err(text.unknown(tool, &format!("the plugin has no tool `{name}`")));
                 };
@@ -142,18 +150,46 @@ impl Manifest {
         Ok(())
     }
 
+    /// Returns the names of all described tools, in order.
+    pub(crate) fn tool_names(&self) -> BTreeSet<&str> {
+        self.texts()
+            .flat_map(|text| text.tables.tools.keys().map(|name| name.get_ref().as_str()))
+            .collect()
+    }
+
+    /// Returns the declaration of a tool of a command, with the manifest that contains it.
+    pub(crate) fn command_tool(&self, tool: &str) -> Option<(&ManifestText, &ToolWords)> {
+        let mut declared =
+            self.texts().filter_map(|text| text.tool(tool).map(|(_, words)| (text, words)));
+        declared.find(|(_, words)| words.schema.is_some())
+    }
+
+    /// Returns the error for a tool of a command that is described without a schema.
+    pub(crate) fn without_schema(&self, tool: &str) -> ManifestError {
+        let message = format!("the tool `{tool}` of a command has no `schema` for its arguments");
+        let named = self.texts().find_map(|text| Some(text.unknown(text.tool(tool)?.0, &message)));
+        named.unwrap_or(ManifestError { line: 1, column: 1, message })
+    }
+
     /// Returns the descriptions of a tool.
     pub(crate) fn tool(&self, tool: &str) -> Option<&ToolWords> {
-        let words =
-            |text: &'_ ManifestText| text.tables.tools.keys().any(|name| name.get_ref() == tool);
-        let text = self.texts().find(|text| words(text))?;
-        text.tables.tools.iter().find(|(name, _)| name.get_ref() == tool).map(|(_, words)| words)
+        self.texts().find_map(|text| text.tool(tool)).map(|(_, words)| words)
     }
 }
 
 impl ManifestText {
+    /// Returns the table of a tool, with its name.
+    fn tool(&self, tool: &str) -> Option<(&Spanned<String>, &ToolWords)> {
+        self.tables.tools.iter().find(|(name, _)| name.get_ref() == tool)
+    }
+
     fn unknown(&self, name: &Spanned<String>, message: &str) -> ManifestError {
-        at(&self.text, name.span().start, message)
+        self.error_at(name.span().start, message)
+    }
+
+    /// Returns an error at an offset of the text.
+    pub(crate) fn error_at(&self, offset: usize, message: &str) -> ManifestError {
+        at(&self.text, offset, message)
     }
 }
 

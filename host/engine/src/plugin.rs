@@ -20,6 +20,7 @@ use cofferdam_tool::{
 pub use self::batch::{LoadRequest, PluginBatch};
 pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
+use crate::command::CommandTools;
 use crate::config::Metering;
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, PluginCode};
@@ -40,6 +41,18 @@ pub struct PluginOptions {
     /// effects ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls
     /// made by other calls are never retried.
     pub retries_max: u32,
+    /// True to show the model the text of errors that the author did not mean for it, such as
+    /// unhandled exceptions. Useful in development: the text may contain anything that the plugin
+    /// has read.
+    pub shows_errors: bool,
+}
+
+impl PluginOptions {
+    /// Creates settings without retries, under which unexpected errors are hidden.
+    #[must_use]
+    pub fn new(name: PluginName, grants: Grants, limits: Limits) -> Self {
+        Self { name, grants, limits, retries_max: 0, shows_errors: false }
+    }
 }
 
 /// Facts about a plugin's component.
@@ -67,6 +80,8 @@ pub struct Plugin {
     options: PluginOptions,
     asked: RequestedPermissions,
     icons: Vec<String>,
+    /// Tools of a command.
+    commands: CommandTools,
     granted: GrantedPermissions,
     context: Arc<PluginContext>,
     code: PluginCode,
@@ -79,6 +94,7 @@ struct PluginParts {
     definitions: Arc<[Arc<ToolDefinition>]>,
     asked: RequestedPermissions,
     icons: Vec<String>,
+    commands: CommandTools,
     code: Option<Code>,
 }
 
@@ -103,7 +119,7 @@ impl Plugin {
         options: PluginOptions,
         parts: PluginParts,
     ) -> Result<Self, LoadError> {
-        let PluginOptions { name, grants, limits, .. } = &options;
+        let PluginOptions { name, grants, limits, shows_errors, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
         let identity =
             PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
@@ -112,7 +128,8 @@ impl Plugin {
         let tools = parts.definitions.iter().map(|tool| tool.name.clone());
         let granted_grants = grants.restricted_to(&granted.policy);
         let context =
-            PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
+            PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?
+                .showing_errors(*shows_errors);
         let code = PluginCode::new(parts.code, engines, !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
@@ -124,6 +141,7 @@ impl Plugin {
             options,
             asked: parts.asked,
             icons: parts.icons,
+            commands: parts.commands,
             granted,
             context: Arc::new(context),
             code,
@@ -150,6 +168,7 @@ impl Plugin {
             definitions: Arc::clone(&self.definitions),
             asked: self.asked.clone(),
             icons: self.icons.clone(),
+            commands: self.commands.clone(),
             code: self.code.first().get().filter(is_same).cloned(),
         };
         Self::new(&engine, &self.component, options, parts)
@@ -304,11 +323,12 @@ impl Plugin {
                 context,
             },
         };
-        let mut completion =
-            invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
+        let tool = call.tool.name.as_str();
+        let command = self.commands.get(tool);
+        let mut completion = invocation.call_tool(code, command, tool, &call.arguments).await;
         // A typed result cannot violate its schema, which is derived from the type by which the
         // result was lifted.
-        if matches!(code.entry, CodeForm::Declared(_))
+        if !matches!(code.entry, CodeForm::Typed(_))
             && let Some(error) = broken_schema(call.tool, &completion.outcome)
         {
             completion.outcome = Outcome::Error(error);

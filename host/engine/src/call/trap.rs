@@ -16,7 +16,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::I32Exit;
 
-use crate::host_api::{DeniedCapability, Limiter};
+use crate::host_api::{DeniedCapability, Limiter, OutputExceeded};
 use crate::scheduler::cpu_meter::CpuLimitExceeded;
 
 /// Maximum size of a call stack that is stored, in bytes: 64 frames with long names. The guest
@@ -110,7 +110,9 @@ impl Write for BoundedWriter {
 }
 
 fn error_type(error: &Error, stage: CallStage, limiter: &Limiter) -> ErrorType {
-    if error.is::<DeadlinePassed>() {
+    if error.is::<OutputExceeded>() {
+        ErrorType::OutputLimit
+    } else if error.is::<DeadlinePassed>() {
         ErrorType::Timeout
     } else if error.is::<CpuLimitExceeded>() {
         ErrorType::CpuLimit

@@ -6,6 +6,7 @@ use wasmtime::component::Component as WasmComponent;
 
 use super::WasmEngine;
 use crate::LoadError;
+use crate::command::{self, CommandCode};
 use crate::error::one_line;
 use crate::guest::{ServedPre, TOOLS_EXPORT};
 use crate::host_api::{CallState, link};
@@ -24,6 +25,8 @@ pub(crate) struct Code {
 pub(crate) enum CodeForm {
     /// The component declares its tools.
     Declared(Arc<ServedPre<CallState>>),
+    /// The component is a command, whose manifest declares its tools.
+    Command(Arc<CommandCode>),
     /// The component's functions are its tools.
     Typed(Arc<TypedCode>),
 }
@@ -48,6 +51,8 @@ impl Code {
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         let entry = if component.get_export_index(None, TOOLS_EXPORT).is_some() {
             CodeForm::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
+        } else if command::is_command(&component) {
+            CodeForm::Command(Arc::new(CommandCode::new(instance_pre).map_err(interface)?))
         } else {
             CodeForm::Typed(Arc::new(TypedCode::new(&component, instance_pre)?))
         };
@@ -63,6 +68,7 @@ impl Code {
     ) -> Result<Self, LoadError> {
         let component = match &self.entry {
             CodeForm::Declared(code) => code.instance_pre().component(),
+            CodeForm::Command(code) => code.instance_pre().component(),
             CodeForm::Typed(code) => code.instance_pre().component(),
         };
         let artifact = component.serialize();

@@ -37,6 +37,8 @@ pub enum Capability {
     Call,
     /// Questions to the caller: `cofferdam:plugin/client`.
     Client,
+    /// Reports of unexpected errors: `cofferdam:plugin/errors`.
+    Errors,
     /// Support for other interfaces: `wasi:io`, and packages that contain only types.
     Plumbing,
 }
@@ -70,6 +72,7 @@ impl Capability {
             Self::Exit => "ends itself early",
             Self::Call => "asks about its call and reports progress",
             Self::Client => "logs for the client, and asks it what is granted",
+            Self::Errors => "reports its unexpected errors",
             Self::Plumbing => "uses the types and streams that the others need",
         }
     }
@@ -97,6 +100,7 @@ fn own(interface: &str) -> Option<Capability> {
         "types" => Some(Capability::Plumbing),
         "call" => Some(Capability::Call),
         "client" => Some(Capability::Client),
+        "errors" => Some(Capability::Errors),
         "files" => Some(Capability::FileStores),
         "toolbox" => Some(Capability::Toolbox),
         "secrets" => Some(Capability::Secrets),

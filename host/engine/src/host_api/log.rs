@@ -1,19 +1,10 @@
 //! Last parts of a guest's standard output and standard error, for the call record.
 
 use std::collections::VecDeque;
-use std::io;
-use std::pin::Pin;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use tokio::io::AsyncWrite;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
-
-/// Maximum number of bytes that a guest writes in one step, which bounds the copy that the host
-/// makes.
-const WRITE_BYTES_MAX: usize = 64 * 1024;
+use super::output::OutputSink;
 
 /// Keeps the last bytes that were written and drops the rest. Writing never fails, so that a tool
 /// that prints a lot works like one that prints nothing.
@@ -34,12 +25,11 @@ impl LogTail {
         String::from_utf8_lossy(self.lock().make_contiguous()).into_owned()
     }
 
-    fn push(&self, bytes: &[u8]) {
-        let mut tail = self.lock();
-        let kept = bytes.get(bytes.len().saturating_sub(self.bytes_max)..).unwrap_or_default();
-        let excess = (tail.len() + kept.len()).saturating_sub(self.bytes_max);
-        tail.drain(..excess);
-        tail.extend(kept);
+    /// Adds a line of the host.
+    pub(super) fn push_line(&self, line: &str) {
+        for part in [line, "\n"] {
+            let Ok(()) = self.push(part.as_bytes());
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
@@ -47,58 +37,16 @@ impl LogTail {
     }
 }
 
-impl IsTerminal for LogTail {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
+impl OutputSink for LogTail {
+    type Error = Infallible;
 
-impl StdoutStream for LogTail {
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(self.clone())
-    }
-
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for LogTail {
-    async fn ready(&mut self) {}
-}
-
-impl OutputStream for LogTail {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.push(&bytes);
+    fn push(&self, bytes: &[u8]) -> Result<(), Infallible> {
+        let mut tail = self.lock();
+        let kept = bytes.get(bytes.len().saturating_sub(self.bytes_max)..).unwrap_or_default();
+        let excess = (tail.len() + kept.len()).saturating_sub(self.bytes_max);
+        tail.drain(..excess);
+        tail.extend(kept);
         Ok(())
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        Ok(())
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(WRITE_BYTES_MAX)
-    }
-}
-
-impl AsyncWrite for LogTail {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.push(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -109,11 +57,11 @@ mod tests {
     #[test]
     fn only_the_end_is_kept() {
         let log = LogTail::new(5);
-        log.push(b"abc");
+        log.push(b"abc").unwrap();
         assert_eq!(log.text(), "abc");
-        log.push(b"defg");
+        log.push(b"defg").unwrap();
         assert_eq!(log.text(), "cdefg");
-        log.push(b"0123456789");
+        log.push(b"0123456789").unwrap();
         assert_eq!(log.text(), "56789");
     }
 }

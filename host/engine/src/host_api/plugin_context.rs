@@ -24,6 +24,8 @@ pub(crate) struct PluginContext {
     pub(crate) config: WasiConfigVariables,
     /// Sends HTTP requests.
     pub(crate) client: Client,
+    /// True if the model sees the text of unexpected errors.
+    pub(crate) shows_errors: bool,
     /// True for tools whose last call computed for long.
     computes: HashMap<ToolName, AtomicBool>,
 }
@@ -45,7 +47,20 @@ impl PluginContext {
             config.insert(key, value.expose());
         }
         let computes = tools.map(|name| (name, AtomicBool::default())).collect();
-        Ok(Self { identity, grants: Arc::new(grants), redactor, config, client, computes })
+        Ok(Self {
+            identity,
+            grants: Arc::new(grants),
+            redactor,
+            config,
+            client,
+            shows_errors: false,
+            computes,
+        })
+    }
+
+    /// Sets whether the model sees the text of unexpected errors.
+    pub(crate) fn showing_errors(self, shows_errors: bool) -> Self {
+        Self { shows_errors, ..self }
     }
 
     /// Creates the context of a plugin with no grants and no tools.

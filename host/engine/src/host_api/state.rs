@@ -15,7 +15,7 @@ use super::network::Network;
 use super::toolbox::Toolbox;
 use super::wasi::Wasi;
 use super::wasi_files::{CallFiles, FilesView};
-use super::{Capability, Limiter, PluginContext};
+use super::{Capability, CommandStreams, Limiter, PluginContext};
 use crate::Grants;
 use crate::scheduler::admission::CallPermit;
 use crate::scheduler::deadline::Deadline;
@@ -48,6 +48,8 @@ pub(crate) struct CallState {
     pub(crate) network: Network,
     pub(crate) toolbox: Toolbox,
     pub(crate) client: CallerClient,
+    /// Streams of a command.
+    command: Option<Arc<CommandStreams>>,
     pub(super) context: CallContext,
     pub(super) deadline: Arc<Deadline>,
     /// Time of the last progress report.
@@ -76,6 +78,7 @@ impl CallState {
             network: Network::new(limits),
             toolbox: Toolbox::new(toolset, &plugin.grants, files.transaction(), context),
             client: CallerClient::new(context),
+            command: None,
             context: context.clone(),
             deadline,
             progress_at: None,
@@ -121,6 +124,25 @@ impl CallState {
         self.wasi.as_ref().map(|wasi| (wasi.stdout.text(), wasi.stderr.text())).unwrap_or_default()
     }
 
+    /// Sets the command line and the streams of a command. Call this before the guest runs.
+    pub(crate) fn set_command(&mut self, command: Arc<CommandStreams>) {
+        self.command = Some(command);
+    }
+
+    /// Takes what the command has written to standard output.
+    pub(crate) fn take_command_output(&self) -> Vec<u8> {
+        self.command.as_ref().map(|command| command.output.take()).unwrap_or_default()
+    }
+
+    /// Adds a line to what the guest has printed to standard error.
+    pub(crate) fn log_error(&mut self, line: &str) {
+        // Creates the streams if the guest has not used them.
+        let _ = self.ctx();
+        if let Some(wasi) = &self.wasi {
+            wasi.stderr.push_line(line);
+        }
+    }
+
     /// Records that the guest used a capability that it was not granted: an import, or a permission
     /// in its written form. There are at most [`REFUSALS_MAX`] entries, however often the guest
     /// tries.
@@ -145,9 +167,13 @@ pub(crate) struct DeniedCapability {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self { wasi, plugin, network, deadline, log_bytes_max, random_bytes_max, .. } = self;
-        let make =
-            || Box::new(Wasi::new(plugin, network, deadline, *log_bytes_max, *random_bytes_max));
+        let Self {
+            wasi, plugin, network, command, deadline, log_bytes_max, random_bytes_max, ..
+        } = self;
+        let make = || {
+            let limits = (*log_bytes_max, *random_bytes_max);
+            Box::new(Wasi::new(plugin, network, command.as_deref(), deadline, limits))
+        };
         WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }
 }

@@ -2,11 +2,13 @@
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
 
 use super::log::LogTail;
 use super::network::Network;
-use super::{PluginContext, clocks};
+use super::output::OutputPipe;
+use super::{CommandStreams, PluginContext, clocks};
 use crate::scheduler::deadline::Deadline;
 
 /// WASI context of one call, with the last part of its output streams.
@@ -21,9 +23,9 @@ impl Wasi {
     pub(super) fn new(
         plugin: &PluginContext,
         network: &mut Network,
+        command: Option<&CommandStreams>,
         deadline: &Deadline,
-        log_bytes_max: u64,
-        random_bytes_max: u64,
+        (log_bytes_max, random_bytes_max): (u64, u64),
     ) -> Self {
         let grants = &plugin.grants;
         let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
@@ -31,7 +33,11 @@ impl Wasi {
         // The builder's defaults are the empty grant: closed standard input, no environment, no
         // arguments, no directories, no addresses. Files are handled separately (`wasi_files`).
         let mut builder = WasiCtxBuilder::new();
-        builder.stdout(stdout.clone()).stderr(stderr.clone());
+        builder.stdout(OutputPipe(stdout.clone())).stderr(OutputPipe(stderr.clone()));
+        if let Some(command) = command {
+            builder.args(&command.arguments).stdin(MemoryInputPipe::new(command.stdin.clone()));
+            builder.stdout(OutputPipe(command.output.clone()));
+        }
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         network.open_sockets(plugin, &mut builder);
         builder.max_random_size(random_bytes_max);

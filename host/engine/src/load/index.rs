@@ -33,7 +33,7 @@ pub(crate) use self::identity::FileIdentity;
 pub(crate) use self::record::{ComponentFiles, ComponentRecord};
 
 /// Version of the format. Increased when the layout or the meaning of a record changes.
-const FORMAT: &[u8] = b"cofferdam known 1";
+const FORMAT: &[u8] = b"cofferdam known 2";
 
 /// Index of plugins, by their position in the list of components.
 pub(crate) struct StartupIndex {

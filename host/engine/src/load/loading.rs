@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Component, LoadEvent, LoadObserver};
 use crate::cache::{CacheKey, EntryKind, Lookup};
+use crate::command::{self, CommandTools};
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, WasmEngine};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
@@ -42,6 +43,8 @@ pub(crate) struct ComponentDescription {
     pub(crate) asked: RequestedPermissions,
     /// Icons that the manifest names.
     pub(crate) icons: Vec<String>,
+    /// Tools of a command, as the manifest declares them.
+    pub(crate) commands: CommandTools,
     /// Code, if it had to be compiled for the description.
     pub(crate) code: Option<Code>,
 }
@@ -98,9 +101,10 @@ impl<'a> ComponentLoad<'a> {
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
         let (asked, icons) = (manifest.requested(), manifest.icons());
+        let commands = command::tools(&manifest)?;
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
-            return Ok(ComponentDescription { description, asked, icons, code: None });
+            return Ok(ComponentDescription { description, asked, icons, commands, code: None });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -109,6 +113,7 @@ impl<'a> ComponentLoad<'a> {
         };
         let declarations = match &code.entry {
             CodeForm::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
+            CodeForm::Command(_) => command::declarations(&manifest)?,
             CodeForm::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
@@ -116,7 +121,7 @@ impl<'a> ComponentLoad<'a> {
         if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok(ComponentDescription { description, asked, icons, code: Some(code) })
+        Ok(ComponentDescription { description, asked, icons, commands, code: Some(code) })
     }
 
     /// Returns the cache key of the description. A manifest next to the component changes this key,
@@ -181,7 +186,10 @@ impl<'a> ComponentLoad<'a> {
             return Err(LoadError::UnknownImports { imports: unknown });
         }
         // The types show whether any other export is a function; they are known after compilation.
-        if screened.exports.iter().all(|name| name != TOOLS_EXPORT && typed::is_protocol(name)) {
+        let has_no_tools = |name: &String| {
+            name != TOOLS_EXPORT && !command::is_entry_point(name) && typed::is_protocol(name)
+        };
+        if screened.exports.iter().all(has_no_tools) {
             return Err(LoadError::no_tools());
         }
         Ok(screened)
@@ -255,5 +263,6 @@ fn declaration(definition: guest::ToolDefinition) -> Declaration {
             open_world: annotations.open_world,
             long_running: annotations.long_running,
         },
+        group: None,
     }
 }

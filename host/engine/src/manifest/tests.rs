@@ -80,8 +80,8 @@ fn limits_without_permissions_only_lower_limits() {
 fn a_manifest_is_refused_with_its_line() {
     assert_eq!(
         refusal("[tools.t]\ndescripton = \"x\"\n"),
-        "2:1: unknown field `descripton`, expected one of `title`, `description`, `annotations`, \
-         `parameters`"
+        "2:1: unknown field `descripton`, expected one of `title`, `description`, `group`, `annotations`, \
+         `parameters`, `schema`, `output-schema`, `arguments`, `stdin`, `output`"
     );
     let annotation = refusal("[tools.t.annotations]\nreadonly = true\n");
     assert!(annotation.starts_with("2:1: unknown field `readonly`"), "{annotation}");

@@ -127,7 +127,7 @@ impl LoadedComponent {
     /// Returns the record of the component for the index, with the versions of its `files`. Returns
     /// `None` if it cannot be recorded.
     pub(super) fn record(&self, files: ComponentFiles) -> Option<ComponentRecord> {
-        let ComponentDescription { description, asked, icons, .. } = &self.described;
+        let ComponentDescription { description, asked, icons, commands, .. } = &self.described;
         let tools = description.declarations.iter().zip(&self.definitions);
         Some(ComponentRecord {
             files,
@@ -137,6 +137,7 @@ impl LoadedComponent {
             imports: description.imports.join("\n"),
             asked: SerializedPermissions::new(asked)?,
             icons: icons.clone(),
+            commands: commands.clone(),
             tools: tools
                 .map(|(declaration, tool)| SerializedTool::new(declaration, tool))
                 .collect(),
@@ -150,11 +151,11 @@ impl LoadedComponent {
 
     /// Returns the parts of the plugin.
     pub(super) fn into_parts(self) -> PluginParts {
-        let ComponentDescription { description, asked, icons, code } = self.described;
+        let ComponentDescription { description, asked, icons, commands, code } = self.described;
         let Description { component_bytes, imports, .. } = description;
         let facts = Facts { component_bytes, imports: imports.join("\n") };
         let definitions = self.definitions.into_iter().map(Arc::new).collect();
-        PluginParts { digest: self.digest, facts, definitions, asked, icons, code }
+        PluginParts { digest: self.digest, facts, definitions, asked, icons, commands, code }
     }
 }
 
@@ -169,6 +170,7 @@ impl PluginParts {
             definitions: tools.collect::<Option<_>>()?,
             asked: record.asked.to_requested()?,
             icons: record.icons,
+            commands: record.commands,
             code: None,
         })
     }

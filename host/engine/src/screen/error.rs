@@ -30,8 +30,8 @@ pub enum ScreenError {
     },
     /// The bytes are a core module.
     #[error(
-        "a core module, not a component; build for `wasm32-wasip2`, or turn the module into a component with \
-         `wasm-tools component new`"
+        "a core module, not a component; build a plugin for `wasm32-wasip2`, or make one of a command with \
+         `cofferdam wrap`"
     )]
     CoreModule,
     /// The header has an unknown version or layer.

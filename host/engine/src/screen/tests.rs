@@ -123,8 +123,8 @@ fn bytes_that_are_no_component() {
         (b"\0asm\x0d\0\x01", "the file is cut off: it has 7 bytes and announces at least 8"),
         (
             b"\0asm\x01\0\0\0",
-            "a core module, not a component; build for `wasm32-wasip2`, or turn the module into a component with \
-             `wasm-tools component new`",
+            "a core module, not a component; build a plugin for `wasm32-wasip2`, or make one of a command with \
+             `cofferdam wrap`",
         ),
         (
             b"\0asm\x0a\0\x01\0",

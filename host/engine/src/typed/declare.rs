@@ -46,6 +46,7 @@ fn declaration(
         input_schema: input_schema(&function.parameters, &words, added).to_string(),
         output_schema: output_schema(function),
         annotations: added.map_or_else(Annotations::default, ToolWords::annotations),
+        group: added.and_then(|added| added.group.clone()),
     })
 }
 

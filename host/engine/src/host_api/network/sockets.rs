@@ -128,7 +128,7 @@ impl AllowedAddresses {
     /// Looks up `name` if a grant covers it. The answers are public addresses, or addresses that a
     /// grant names.
     async fn lookup(self, name: String) -> Lookup {
-        // An address in place of a name needs no lookup.
+        // An address instead of a name needs no lookup.
         if let Ok(address) = name.parse::<IpAddr>() {
             return Ok(vec![address.to_canonical()].into_iter());
         }

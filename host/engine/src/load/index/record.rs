@@ -7,6 +7,7 @@ use cofferdam_tool::permission::SerializedPermissions;
 use serde::{Deserialize, Serialize};
 
 use super::identity::FileIdentity;
+use crate::command::CommandTools;
 use crate::load::component::MANIFEST_EXTENSION;
 
 /// Component and its manifests at the time they were read, and the result of reading them.
@@ -24,6 +25,8 @@ pub(crate) struct ComponentRecord {
     pub(crate) asked: SerializedPermissions,
     /// Icons that the manifests name.
     pub(crate) icons: Vec<String>,
+    /// Tools of a command.
+    pub(crate) commands: CommandTools,
     pub(crate) tools: Vec<SerializedTool>,
 }
 

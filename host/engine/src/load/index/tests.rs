@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cache::CacheKey;
+use crate::command::CommandTools;
 
 const MADE_BY: &[&[u8]] = &[b"this program"];
 
@@ -76,6 +77,7 @@ fn record() -> ComponentRecord {
         imports: "wasi:io/poll@0.2.6\nwasi:cli/exit@0.2.6".to_owned(),
         asked: SerializedPermissions::new(&RequestedPermissions::Stated(Box::default())).unwrap(),
         icons: vec!["data:,".to_owned()],
+        commands: CommandTools::new(),
         tools: vec![SerializedTool::new(&declaration, &definition)],
     }
 }

@@ -66,12 +66,7 @@ fn component(name: &str) -> Vec<u8> {
 }
 
 fn options(name: &str) -> PluginOptions {
-    PluginOptions {
-        name: name.parse().unwrap(),
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    }
+    PluginOptions::new(name.parse().unwrap(), Grants::default(), Limits::default())
 }
 
 fn tool(plugin: &Plugin) -> String {
