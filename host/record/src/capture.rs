@@ -22,6 +22,9 @@ use crate::{CallEntry, PayloadKind};
 /// Maximum bytes of an id or a name that a caller chose.
 const NAME_BYTES_MAX: usize = 256;
 
+/// Bytes that are reserved for a payload: more than most have.
+const PAYLOAD_BYTES: usize = 256;
+
 /// Copies calls, with payloads up to a limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallCapture {
@@ -128,8 +131,11 @@ impl CallCapture {
     }
 
     fn json<T: Serialize + ?Sized>(self, value: &T) -> RawPayload {
-        let mut buffer =
-            LimitedBuffer { bytes: Vec::new(), bytes_max: self.payload_bytes_max, is_cut: false };
+        let mut buffer = LimitedBuffer {
+            bytes: Vec::with_capacity(PAYLOAD_BYTES),
+            bytes_max: self.payload_bytes_max,
+            is_cut: false,
+        };
         // Fails only at the limit.
         let _ = serde_json::to_writer(&mut buffer, value);
         RawPayload { bytes: buffer.bytes, is_cut: buffer.is_cut, is_json: true }
@@ -230,7 +236,8 @@ fn content(content: &Content) -> Value {
     }
 }
 
-fn reason(refused: &RefusedCall) -> &'static str {
+/// Returns the word for the reason of a call that did not start.
+pub(crate) fn reason(refused: &RefusedCall) -> &'static str {
     match refused {
         RefusedCall::UnknownTool { .. } => "UnknownTool",
         RefusedCall::InvalidArguments(_) => "InvalidArguments",
@@ -243,6 +250,10 @@ fn reason(refused: &RefusedCall) -> &'static str {
 
 /// Copies a name, cut at the end of a character.
 fn short(name: &str) -> String {
-    let end = name.floor_char_boundary(NAME_BYTES_MAX);
-    name.get(..end).unwrap_or_default().to_owned()
+    cut(name).to_owned()
+}
+
+/// Returns the start of a name that a caller or a server chose.
+pub(crate) fn cut(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }

@@ -91,6 +91,12 @@ impl Cleaner {
         })
     }
 
+    /// Returns whether there is nothing to redact in text. Also false for some text without
+    /// secrets.
+    pub(crate) fn is_clean(&self, text: &str) -> bool {
+        !self.marks.is_match(text) && matches!(self.secrets.text(text), Cow::Borrowed(_))
+    }
+
     /// Redacts text, such as a path or the output of a guest.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.secrets.text(text) {

@@ -30,6 +30,32 @@ pub enum LogEvent {
         #[serde(rename = "us", with = "as_micros")]
         duration: Duration,
     },
+    /// A run of an agent has ended.
+    Agent {
+        /// Name of the agent.
+        agent: String,
+        /// Session that the run belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// Provider of the agent's model, such as `anthropic`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
+        /// Model that the agent requests.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Tokens of all requests of the run, if the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64>,
+        /// Tokens of all answers of the run, if the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u64>,
+        /// Type of the error that ended the run, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Time from start to end of the run.
+        #[serde(rename = "us", with = "as_micros")]
+        duration: Duration,
+    },
     /// A user has decided about a call.
     Approval {
         /// Tool that is to be called.
@@ -75,11 +101,34 @@ pub enum LogEvent {
 }
 
 impl LogEvent {
+    /// Returns the session that the event belongs to, if it is known.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        match self {
+            Self::Model { session, .. } | Self::Agent { session, .. } => session.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the time that the event took: zero for one that is a moment.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        match self {
+            Self::Model { duration, .. } | Self::Agent { duration, .. } => *duration,
+            Self::Approval { waited, .. } => *waited,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Returns the strings of the event, for redaction.
     pub(crate) fn strings(&mut self) -> Vec<&mut String> {
         match self {
             Self::Model { provider, model, session, finish, .. } => {
                 [provider, model, finish].into_iter().chain(session.as_mut()).collect()
+            }
+            Self::Agent { agent, session, provider, model, error, .. } => {
+                let optional = [session, provider, model, error].into_iter().flatten();
+                std::iter::once(agent).chain(optional).collect()
             }
             Self::Approval { tool, call, by, decision, .. } => vec![tool, call, by, decision],
             Self::Grant { plugin, permission, .. } => vec![plugin, permission],

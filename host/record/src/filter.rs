@@ -6,7 +6,7 @@ use memchr::memmem::{self, Finder};
 
 use crate::entry::{CallLineKind, micros};
 use crate::zone::ZoneMap;
-use crate::{CallEntry, LOST, RUNNING, UtcTime};
+use crate::{CallEntry, LOST, RUNNING, TimedEvent, UtcTime};
 
 /// Conditions that a call has to meet, all of them.
 #[derive(Debug, Clone, Default)]
@@ -233,6 +233,21 @@ impl<'f> LineFilter<'f> {
             && self.id.is_none_or(|id| {
                 if id.is_whole { entry.id == id.start } else { entry.id.starts_with(&id.start) }
             })
+    }
+
+    /// Returns whether an event passes. No event passes a condition that only calls can meet.
+    pub(crate) fn matches_event(&self, event: &TimedEvent) -> bool {
+        let CallFilter { tool, plugin, outcome, refused, changed, text, .. } = self.filter;
+        let is_for_calls =
+            [tool, plugin, outcome, refused, changed, text].iter().any(|part| part.is_some());
+        let CallFilter { session, since, until, slower_than, .. } = self.filter;
+        let at = event.started();
+        !is_for_calls
+            && self.id.is_none()
+            && session.as_deref().is_none_or(|session| event.event.session() == Some(session))
+            && since.is_none_or(|since| at >= since)
+            && until.is_none_or(|until| at <= until)
+            && slower_than.is_none_or(|least| event.event.duration() >= least)
     }
 
     /// Returns whether a line or a payload contains the text of the filter.

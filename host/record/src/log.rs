@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::LogDirectory;
 use crate::filter::IdCondition;
+use crate::item::parse_event;
 use crate::note::SigningKey;
 use crate::payloads::read_payload;
 use crate::retention::{RetentionLimits, prune};
@@ -16,8 +17,8 @@ use crate::search::{CallCollector, LogDamage, LogSearch};
 use crate::segments::SegmentFile;
 use crate::stats::{StatsCollector, ToolStats};
 use crate::{
-    CallEntry, CallFilter, EvidenceError, LogEvent, LogFollower, PayloadKind, PruneReport,
-    RecordError, UtcTime,
+    CallEntry, CallFilter, EvidenceError, LogEvent, LogFollower, LogStream, PayloadKind,
+    PruneReport, RecordError, UtcTime,
 };
 
 /// A log, which processes may be writing meanwhile.
@@ -38,12 +39,26 @@ pub struct CallList {
 
 /// An event besides calls, with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TimedEvent {
-    /// Time of the event.
+    /// Time at which the event was recorded: the end of one that takes time.
     pub at: UtcTime,
+    /// Id of the event in the log: its segment and the number of its line.
+    #[serde(skip)]
+    pub id: String,
+    #[serde(default, skip_serializing)]
+    pub(crate) n: u64,
     /// The event.
     #[serde(flatten)]
     pub event: LogEvent,
+}
+
+impl TimedEvent {
+    /// Returns the time at which the event began.
+    #[must_use]
+    pub fn started(&self) -> UtcTime {
+        self.at.before(self.event.duration())
+    }
 }
 
 impl Log {
@@ -56,12 +71,23 @@ impl Log {
     }
 
     /// Returns the calls that pass a filter, the newest first. Without a limit, all of them are in
-    /// memory, with about a kilobyte each.
+    /// memory, with about a kilobyte each; [`stream`](Self::stream) needs less.
     ///
     /// # Errors
     /// If the directory cannot be read. Damaged segments are no error.
     pub fn query(&self, filter: &CallFilter) -> Result<CallList, RecordError> {
         self.newest(filter, None)
+    }
+
+    /// Returns the calls and events that pass a filter in the order in which they ended, without
+    /// holding them all in memory: [`LogStream`] says how much it needs. Its
+    /// [`limit`](CallFilter::limit) does not apply. Events pass if the filter has no condition that
+    /// only calls can meet.
+    ///
+    /// # Errors
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn stream<'s>(&'s self, filter: &'s CallFilter) -> Result<LogStream<'s>, RecordError> {
+        LogStream::new(&self.directory, filter)
     }
 
     fn newest(
@@ -134,7 +160,7 @@ impl Log {
                 lines => lines?,
             };
             while let Ok(Some(line)) = lines.next_line() {
-                if let Ok(event) = serde_json::from_slice::<TimedEvent>(line.bytes)
+                if let Some(event) = parse_event(segment.stem(), line.bytes)
                     && since.is_none_or(|since| event.at >= since)
                 {
                     events.push(event);
@@ -149,7 +175,7 @@ impl Log {
     /// # Errors
     /// If the directory cannot be read.
     pub fn follow(&self) -> Result<LogFollower, RecordError> {
-        LogFollower::new(&self.directory)
+        LogFollower::new(&self.directory, None)
     }
 
     /// Removes the oldest payloads and segments until the log is within the limits. Segments of

@@ -93,7 +93,9 @@ impl PayloadStore {
         if self.mode == PayloadMode::None || payload.bytes.is_empty() {
             return (None, None);
         }
-        let text = String::from_utf8_lossy(&payload.bytes);
+        // Checking is faster than what looks for the damage.
+        let text = std::str::from_utf8(&payload.bytes)
+            .map_or_else(|_| String::from_utf8_lossy(&payload.bytes), Cow::Borrowed);
         let clean: Cow<'_, str> =
             if payload.is_json { cleaner.json(&text) } else { cleaner.text(&text) };
         let hash = blake3::keyed_hash(&self.key, clean.as_bytes());

@@ -29,10 +29,18 @@ const ITEM_BYTES: usize = 512;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FullQueue {
-    /// The call waits until the writer has caught up.
+    /// The call waits until the writer has taken the queue, which it does at least each time that
+    /// it has written what it took before.
+    ///
+    /// The wait blocks the thread, also that of an asynchronous runtime, because sinks are called
+    /// from within the call ([`CallSink`](cofferdam_tool::sink::CallSink)): tasks that are ready on
+    /// other threads go on, and those that only this thread can run wait as well. It begins at
+    /// 65,536 records or 64 MiB that are not written. The end of a call that has begun never waits.
+    /// A disk that is full makes no call wait: what cannot be written is dropped and counted. A
+    /// disk that hangs does; [`Drop`](Self::Drop) is for hosts that have to go on then.
     #[default]
     Wait,
-    /// The call is not recorded, and the log says how many were not.
+    /// The call is not recorded and does not wait. The log says how many were not recorded.
     Drop,
 }
 
@@ -48,6 +56,7 @@ pub(crate) enum QueueItem {
 }
 
 /// Start of a call.
+#[derive(Clone)]
 pub(crate) struct BeginItem {
     pub(crate) number: u64,
     pub(crate) at: Instant,

@@ -21,7 +21,7 @@ use crate::queue::{FullQueue, LogQueue, QueueItem};
 use crate::retention::RetentionLimits;
 use crate::segment_writer::SegmentWriter;
 use crate::writer::{LogWriter, WriterState};
-use crate::{EvidenceError, LogEvent, PayloadMode, RecordError};
+use crate::{EvidenceError, LogEvent, LogFollower, PayloadMode, RecordError};
 
 /// Size at which a segment is replaced.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -66,6 +66,7 @@ pub struct RecorderHealth {
 pub struct Recorder {
     queue: Arc<LogQueue>,
     health: Arc<Mutex<RecorderHealth>>,
+    directory: LogDirectory,
     process: String,
     next: AtomicU64,
     capture: CallCapture,
@@ -112,7 +113,7 @@ impl Recorder {
         let writer = LogWriter {
             payloads: PayloadStore::open(&directory, options.payloads)?,
             segment: Some(SegmentWriter::create(&directory, &process, None, &key)?),
-            directory,
+            directory: directory.clone(),
             process: process.clone(),
             key,
             queue: Arc::clone(&queue),
@@ -135,6 +136,7 @@ impl Recorder {
         Ok(Self {
             queue,
             health,
+            directory,
             process,
             next: AtomicU64::new(1),
             capture,
@@ -155,6 +157,15 @@ impl Recorder {
     #[must_use]
     pub fn call_id(&self, number: u64) -> String {
         format!("{}-{number}", self.process)
+    }
+
+    /// Returns a follower of what this recorder writes from now on, and of nothing that other
+    /// processes write in its directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn follow(&self) -> Result<LogFollower, RecordError> {
+        LogFollower::new(&self.directory, Some(&self.process))
     }
 
     /// Returns the state of the recorder.

@@ -118,7 +118,7 @@ impl<'s> LogSearch<'s> {
 
     /// Lists the segments, the newest first, and the processes that may still write. A process that
     /// is gone before the second listing has all of its segments in it.
-    fn segments(&self) -> Result<(Vec<SegmentFile>, HashSet<String>), RecordError> {
+    pub(crate) fn segments(&self) -> Result<(Vec<SegmentFile>, HashSet<String>), RecordError> {
         let process = |file: &SegmentFile| file.process().to_owned();
         let before = SegmentFile::list(self.directory)?;
         let mut live: HashSet<_> = before.iter().filter(|f| f.is_live()).map(process).collect();
@@ -150,7 +150,7 @@ impl<'s> LogSearch<'s> {
     }
 
     /// Returns false if no call of the segment can be a result.
-    fn may_match(&self, file: &SegmentFile, earliest: Option<UtcTime>) -> bool {
+    pub(crate) fn may_match(&self, file: &SegmentFile, earliest: Option<UtcTime>) -> bool {
         let since = self.filter.conditions().since.into_iter().chain(earliest).max();
         if let Some(zone) = zone(file) {
             let is_late = zone.to.is_some_and(|to| since.is_none_or(|since| to >= since));
@@ -194,10 +194,25 @@ impl<'s> LogSearch<'s> {
         if self.filter.has_begins() {
             pairs.add(kind, line);
         }
+        self.read_result(kind, line, &mut result.collector);
+    }
+
+    /// Gives a call that has ended and that passes the filter to a collector.
+    pub(crate) fn read_result(
+        &self,
+        kind: Option<CallLineKind>,
+        line: &[u8],
+        collector: &mut impl CallCollector,
+    ) {
         let is_result = !matches!(kind, None | Some(CallLineKind::Begin));
         if is_result && !self.filter.has_only_begins() && self.filter.may_match(line) {
-            self.read_call(line, &mut result.collector);
+            self.read_call(line, collector);
         }
+    }
+
+    /// Returns the prepared filter.
+    pub(crate) fn filter(&self) -> &LineFilter<'s> {
+        &self.filter
     }
 
     fn read_call(&self, line: &[u8], collector: &mut impl CallCollector) {
@@ -269,7 +284,13 @@ impl<'s> LogSearch<'s> {
         (collectors, damage)
     }
 
-    fn add_unfinished(&self, line: &[u8], is_live: bool, collector: &mut impl CallCollector) {
+    /// Gives a call that has begun and has no end to a collector, if it passes the filter.
+    pub(crate) fn add_unfinished(
+        &self,
+        line: &[u8],
+        is_live: bool,
+        collector: &mut impl CallCollector,
+    ) {
         let Some(mut entry) = CallEntry::parse(line) else { return };
         let is_match = self.filter.may_match(line) && self.filter.matches(&entry);
         entry.outcome = if is_live { RUNNING } else { LOST }.to_owned();
@@ -301,7 +322,8 @@ impl SegmentPairs {
                 if let Some(number) = number(line)
                     && !self.ends.remove(&number)
                 {
-                    self.begins.insert(number, line.to_owned());
+                    // Of several starts of one call, which only damage makes, the newest counts.
+                    self.begins.entry(number).or_insert_with(|| line.to_owned());
                 }
             }
             Some(CallLineKind::End) => {
@@ -316,7 +338,8 @@ impl SegmentPairs {
     }
 }
 
-fn remove_ended(
+/// Removes the calls from `begins` that end in a segment.
+pub(crate) fn remove_ended(
     file: &SegmentFile,
     begins: &mut HashMap<(String, u64), Vec<u8>>,
 ) -> Result<(), RecordError> {
@@ -344,7 +367,7 @@ pub(crate) fn line_kind(line: &[u8]) -> Option<CallLineKind> {
 }
 
 /// Returns the number of a call, from the id in its line.
-fn number(line: &[u8]) -> Option<u64> {
+pub(crate) fn number(line: &[u8]) -> Option<u64> {
     let start = memchr::memmem::find(line, b"\"id\":\"")? + 6;
     let id = line.get(start..)?.split(|byte| *byte == b'"').next()?;
     std::str::from_utf8(id).ok()?.rsplit_once('-')?.1.parse().ok()

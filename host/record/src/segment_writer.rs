@@ -12,7 +12,8 @@ use rustix::fs::FlockOperation;
 use serde::Serialize;
 
 use crate::directory::LogDirectory;
-use crate::lines::{CloseLine, OpenLine};
+use crate::entry::CallLineKind;
+use crate::lines::{CloseLine, DropsLine, EventLine, OpenLine};
 use crate::note::SigningKey;
 use crate::sealer::Sealer;
 use crate::segments::OPEN_SUFFIX;
@@ -43,6 +44,16 @@ pub(crate) struct SegmentWriter {
     buffer: Vec<u8>,
     /// Ends of the lines in the buffer.
     ends: Vec<usize>,
+    buffered: LostRecords,
+}
+
+/// Records that were lost because their lines could not be written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LostRecords {
+    /// Number of calls that have ended, and of events.
+    pub(crate) records: u64,
+    /// Number of records that a line had counted as lost before.
+    pub(crate) drops: u64,
 }
 
 /// A segment that has ended and waits for compression. The file holds its lock.
@@ -77,6 +88,7 @@ impl SegmentWriter {
             sealed: now,
             buffer: Vec::new(),
             ends: Vec::new(),
+            buffered: LostRecords::default(),
         };
         segment.add(&OpenLine::new(process, previous));
         match segment.seal(now) {
@@ -99,8 +111,20 @@ impl SegmentWriter {
         self.next
     }
 
+    /// Adds the line of an event.
+    pub(crate) fn add_event(&mut self, line: &EventLine) {
+        self.add(line);
+        self.buffered.records += 1;
+    }
+
+    /// Adds the line that counts lost records.
+    pub(crate) fn add_drops(&mut self, count: u64) {
+        self.add(&DropsLine::new(self.next, count));
+        self.buffered.drops += count;
+    }
+
     /// Adds a line to the buffer.
-    pub(crate) fn add<T: Serialize>(&mut self, line: &T) {
+    fn add<T: Serialize>(&mut self, line: &T) {
         let start = self.buffer.len();
         if serde_json::to_writer(&mut self.buffer, line).is_err() {
             self.buffer.truncate(start);
@@ -125,6 +149,8 @@ impl SegmentWriter {
         if is_written {
             self.end_line();
             self.zone.add(entry);
+            // A call that has begun is not lost before its end is.
+            self.buffered.records += u64::from(entry.kind != CallLineKind::Begin);
         }
     }
 
@@ -140,8 +166,8 @@ impl SegmentWriter {
         self.buffer.len() >= BUFFER_BYTES.min(max)
     }
 
-    /// Writes the buffer. After an error the lines are lost, and their number is returned.
-    pub(crate) fn flush(&mut self) -> Result<(), (RecordError, u64)> {
+    /// Writes the buffer. After an error its lines are lost.
+    pub(crate) fn flush(&mut self) -> Result<(), (RecordError, LostRecords)> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -160,7 +186,8 @@ impl SegmentWriter {
         }
         self.buffer.clear();
         self.ends.clear();
-        written.map_err(|error| (RecordError::file(&self.stem, error), lines))
+        let lost = std::mem::take(&mut self.buffered);
+        written.map_err(|error| (RecordError::file(&self.stem, error), lost))
     }
 
     /// Waits until everything is on disk.

@@ -6,6 +6,16 @@
 
 /// Value of [`OPERATION_NAME`] for a call of a tool.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
+/// Value of [`OPERATION_NAME`] for a reply of a model.
+pub(crate) const CHAT: &str = "chat";
+/// Value of [`OPERATION_NAME`] for a run of an agent.
+pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
+pub(crate) const PROVIDER_NAME: &str = "gen_ai.provider.name";
+pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const AGENT_NAME: &str = "gen_ai.agent.name";
 pub(crate) const OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
 pub(crate) const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
@@ -31,3 +41,9 @@ pub(crate) const LABEL_INTEGRITY: &str = "cofferdam.label.integrity";
 pub(crate) const LABEL_CONFIDENTIALITY: &str = "cofferdam.label.confidentiality";
 pub(crate) const CPU_US: &str = "cofferdam.cpu_us";
 pub(crate) const MEMORY_PEAK: &str = "cofferdam.memory.peak";
+
+/// Returns the value of [`PROVIDER_NAME`] for a provider. The conventions do not tell the
+/// interfaces of OpenAI apart.
+pub(crate) fn provider(name: &str) -> &str {
+    if name.starts_with("openai") { "openai" } else { name }
+}

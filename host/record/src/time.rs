@@ -54,6 +54,11 @@ impl UtcTime {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// Returns the time `micros` microseconds later.
+    pub(crate) fn after(self, micros: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(micros))
+    }
+
     /// Returns the time elapsed since `earlier`, or zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
@@ -83,6 +88,41 @@ impl UtcTime {
         Some(Self(seconds * MICROS + micros(fraction)?))
     }
 
+    /// Returns year, month, day, hour, minute, second and microsecond.
+    fn parts(self) -> [i64; 7] {
+        let (seconds, micros) = (self.0.div_euclid(MICROS), self.0.rem_euclid(MICROS));
+        let (day, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
+        let (year, month, date) = civil(day);
+        [year, month, date, second / 3600, second / 60 % 60, second % 60, micros]
+    }
+
+    /// Returns the time as it is written, if its year has four digits. Each line has a time, and
+    /// the machinery of formats takes several times as long.
+    fn bytes(self) -> Option<[u8; 27]> {
+        let parts = self.parts();
+        let [year, ..] = parts;
+        if !(0..=9999).contains(&year) {
+            return None;
+        }
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let ranges = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19, 20..26];
+        for (range, mut number) in ranges.into_iter().zip(parts) {
+            for digit in text.get_mut(range)?.iter_mut().rev() {
+                *digit = b'0' + u8::try_from(number % 10).ok()?;
+                number /= 10;
+            }
+        }
+        Some(text)
+    }
+
+    /// Parses a time as [`compact`](Self::compact) writes it.
+    pub(crate) fn parse_compact(text: &str) -> Option<Self> {
+        let part = |range| text.get(range);
+        let date = format!("{}-{}-{}", part(0..4)?, part(4..6)?, part(6..8)?);
+        let time = format!("{}:{}:{}", part(9..11)?, part(11..13)?, text.get(13..)?);
+        Self::parse(&format!("{date}T{time}"))
+    }
+
     /// Returns the time as `20261122T053606.123456Z`, for file names.
     pub(crate) fn compact(self) -> String {
         self.to_string().replace(['-', ':'], "")
@@ -101,17 +141,21 @@ impl From<SystemTime> for UtcTime {
 
 impl std::fmt::Display for UtcTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (seconds, micros) = (self.0.div_euclid(MICROS), self.0.rem_euclid(MICROS));
-        let (day, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
-        let (year, month, date) = civil(day);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        if let Some(text) = self.bytes() {
+            return f.write_str(std::str::from_utf8(&text).unwrap_or_default());
+        }
+        let [year, month, date, hour, minute, second, micros] = self.parts();
         write!(f, "{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
     }
 }
 
 impl Serialize for UtcTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let text = self.bytes();
+        match text.as_ref().and_then(|text| std::str::from_utf8(text).ok()) {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.collect_str(self),
+        }
     }
 }
 

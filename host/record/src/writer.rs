@@ -1,6 +1,7 @@
 //! The thread that writes the log.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -10,14 +11,14 @@ use crate::cleaner::Cleaner;
 use crate::directory::LogDirectory;
 use crate::entry::{CallLineKind, LINE_VERSION, PayloadDigest, micros};
 use crate::event::LogEvent;
-use crate::lines::{DropsLine, EventLine};
+use crate::lines::EventLine;
 use crate::note::SigningKey;
 use crate::payloads::{PayloadStore, RawPayload};
 use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem};
 use crate::recorder::RecorderHealth;
 use crate::retention::{RetentionLimits, compress, prune};
 use crate::sealer::seal_orphans;
-use crate::segment_writer::{ClosedSegment, SegmentWriter};
+use crate::segment_writer::{ClosedSegment, LostRecords, SegmentWriter};
 use crate::time::ClockAnchor;
 use crate::{CallEntry, EvidenceError, PayloadKind, UtcTime};
 
@@ -52,18 +53,21 @@ pub(crate) struct WriterState {
     retry: Option<Instant>,
     /// Number of calls and events that were dropped since the last line that says so.
     dropped: u64,
+    /// Number of those before.
     dropped_before: u64,
     previous: Option<String>,
     upkeep: Option<JoinHandle<()>>,
     flushes: Vec<SyncSender<()>>,
+    /// Names of the call that is written, for one search through all of them.
+    names: String,
 }
 
 /// A call that has begun.
 struct CallInProgress {
-    entry: CallEntry,
-    started: Instant,
-    /// True if a `begin` line was written.
-    is_written: bool,
+    begin: Box<BeginItem>,
+    arguments: Option<PayloadDigest>,
+    /// Time in the `begin` line, if one was written.
+    written: Option<UtcTime>,
 }
 
 impl LogWriter {
@@ -97,10 +101,10 @@ impl LogWriter {
             match item {
                 QueueItem::Begin(begin) => {
                     begun.push(begin.number);
-                    self.begin(*begin, anchor);
+                    self.begin(begin);
                 }
-                QueueItem::End(end) => self.end(*end, anchor),
-                QueueItem::Refused(refused) => self.refused(*refused, anchor),
+                QueueItem::End(end) => self.end(end, anchor),
+                QueueItem::Refused(refused) => self.refused(refused, anchor),
                 QueueItem::Event(at, event) => self.event(anchor.time(at), *event),
                 QueueItem::Flush(done) => self.state.flushes.push(done),
             }
@@ -112,7 +116,7 @@ impl LogWriter {
             }
         }
         for number in begun {
-            self.write_begin(number);
+            self.write_begin(number, anchor);
         }
         self.write_drops();
         self.flush();
@@ -122,67 +126,78 @@ impl LogWriter {
         }
     }
 
-    fn begin(&mut self, begin: BeginItem, anchor: ClockAnchor) {
-        let arguments = self.digest(&begin.arguments);
+    /// Keeps a call that has begun. Most calls end in the same batch and need no line of their own.
+    fn begin(&mut self, mut begin: Box<BeginItem>) {
+        let arguments = self.digest(&std::mem::take(&mut begin.arguments));
+        let number = begin.number;
+        self.state.open.insert(number, CallInProgress { begin, arguments, written: None });
+    }
+
+    /// Writes the `begin` line of a call that is in progress at the end of its batch.
+    fn write_begin(&mut self, number: u64, anchor: ClockAnchor) {
+        let Some(call) = self.state.open.get(&number) else { return };
+        let at = anchor.time(call.begin.at);
         let mut entry = CallEntry {
             v: LINE_VERSION,
             kind: CallLineKind::Begin,
-            tool: begin.tool.as_str().to_owned(),
-            session: begin.session,
-            at: anchor.time(begin.at),
-            id: format!("{}-{}", self.process, begin.number),
-            call: begin.call,
-            outer: begin.outer,
-            source: begin.source,
-            arguments,
+            at,
+            arguments: call.arguments.clone(),
             ..CallEntry::default()
         };
-        if let Some(plugin) = begin.plugin {
-            entry.plugin = Some(plugin.name.as_str().to_owned());
-            entry.digest = Some(plugin.digest.as_ref().to_owned());
-        }
+        self.add_start(&mut entry, (*call.begin).clone());
         self.clean(&mut entry);
-        let call = CallInProgress { entry, started: begin.at, is_written: false };
-        self.state.open.insert(begin.number, call);
+        if self.add_call(&mut entry)
+            && let Some(call) = self.state.open.get_mut(&number)
+        {
+            call.written = Some(at);
+        }
     }
 
-    fn write_begin(&mut self, number: u64) {
-        let Some(mut call) = self.state.open.remove(&number) else { return };
-        call.is_written = self.add_call(&mut call.entry);
-        self.state.open.insert(number, call);
-    }
-
-    fn end(&mut self, end: EndItem, anchor: ClockAnchor) {
-        let Some(CallInProgress { entry: start, started, is_written }) =
+    fn end(&mut self, mut end: Box<EndItem>, anchor: ClockAnchor) {
+        let Some(CallInProgress { begin, arguments, written }) =
             self.state.open.remove(&end.number)
         else {
             return;
         };
-        let mut entry = end.entry;
-        self.clean(&mut entry);
-        let CallEntry { tool, plugin, session, id, call, outer, source, digest, .. } = start;
-        let kind = if is_written { CallLineKind::End } else { CallLineKind::Call };
-        entry.kind = kind;
-        entry.us = micros(end.at.saturating_duration_since(started));
+        let EndItem { at, entry, payloads, .. } = &mut *end;
+        entry.kind = if written.is_some() { CallLineKind::End } else { CallLineKind::Call };
+        entry.us = micros(at.saturating_duration_since(begin.at));
         // The wall clock may have been set meanwhile.
-        entry.at = if is_written { start.at } else { anchor.time(started) };
-        entry.source = if plugin.is_none() && entry.plugin.is_some() { None } else { source };
-        entry.plugin = plugin.or(entry.plugin);
-        entry.digest = digest.or(entry.digest);
-        entry.arguments = start.arguments;
-        (entry.tool, entry.session, entry.id) = (tool, session, id);
-        (entry.call, entry.outer) = (call, outer);
-        self.add_payloads(&mut entry, &end.payloads);
-        self.add_call(&mut entry);
+        entry.at = written.unwrap_or_else(|| anchor.time(begin.at));
+        entry.arguments = arguments;
+        self.add_start(entry, *begin);
+        self.clean(entry);
+        self.add_payloads(entry, payloads);
+        self.add_call(entry);
     }
 
-    fn refused(&mut self, refused: EndItem, anchor: ClockAnchor) {
-        let mut entry = refused.entry;
-        entry.at = anchor.time(refused.at);
-        entry.id = format!("{}-{}", self.process, refused.number);
-        self.clean(&mut entry);
-        self.add_payloads(&mut entry, &refused.payloads);
-        self.add_call(&mut entry);
+    /// Adds what is known from the start of a call.
+    fn add_start(&self, entry: &mut CallEntry, begin: BeginItem) {
+        let BeginItem { number, tool, plugin, source, session, call, outer, .. } = begin;
+        entry.id = self.id(number);
+        entry.source = if plugin.is_none() && entry.plugin.is_some() { None } else { source };
+        if let Some(plugin) = plugin {
+            entry.plugin = Some(plugin.name.as_str().to_owned());
+            entry.digest = Some(plugin.digest.as_ref().to_owned());
+        }
+        tool.as_str().clone_into(&mut entry.tool);
+        (entry.session, entry.call, entry.outer) = (session, call, outer);
+    }
+
+    /// Returns the id of a call.
+    fn id(&self, number: u64) -> String {
+        let mut id = String::with_capacity(self.process.len() + 21);
+        let _ = write!(id, "{}-{number}", self.process);
+        id
+    }
+
+    fn refused(&mut self, mut refused: Box<EndItem>, anchor: ClockAnchor) {
+        let EndItem { number, at, entry, payloads } = &mut *refused;
+        entry.at = anchor.time(*at);
+        entry.id = self.id(*number);
+        self.clean(entry);
+        self.add_payloads(entry, payloads);
+        self.add_call(entry);
     }
 
     fn event(&mut self, at: UtcTime, mut event: LogEvent) {
@@ -191,7 +206,7 @@ impl LogWriter {
             text.truncate(text.floor_char_boundary(EVENT_STRING_BYTES_MAX));
         }
         match self.segment() {
-            Some(segment) => segment.add(&EventLine::new(segment.next(), at, event)),
+            Some(segment) => segment.add_event(&EventLine::new(segment.next(), at, event)),
             None => self.state.dropped += 1,
         }
     }
@@ -202,10 +217,14 @@ impl LogWriter {
             return;
         }
         if let Some(segment) = self.segment() {
-            segment.add(&DropsLine::new(segment.next(), count));
+            segment.add_drops(count);
             self.state.dropped = 0;
             self.state.dropped_before = self.state.dropped_before.saturating_add(count);
         }
+        self.show_drops();
+    }
+
+    fn show_drops(&self) {
         let all = self.state.dropped_before.saturating_add(self.state.dropped);
         self.health(|health| health.dropped = all);
     }
@@ -216,7 +235,8 @@ impl LogWriter {
             segment.add_call(entry);
             return true;
         }
-        self.state.dropped += 1;
+        // A call that has begun is not lost before its end is.
+        self.state.dropped += u64::from(entry.kind != CallLineKind::Begin);
         false
     }
 
@@ -263,17 +283,18 @@ impl LogWriter {
     }
 
     /// Redacts what a guest, a model or a client has named.
-    fn clean(&self, entry: &mut CallEntry) {
-        let CallEntry { tool, session, call, outer, source, error, refused, files, hosts, .. } =
-            entry;
-        // The tool of a call that did not start is a name that a model chose.
-        let names = [session, outer, source, error].into_iter().flatten().chain([tool, call]);
-        let refused = refused.iter_mut().flat_map(|refusal| {
-            [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
-        });
-        let files = files.iter_mut().map(|change| &mut change.path);
-        let hosts = hosts.iter_mut().map(|contact| &mut contact.host);
-        names.chain(refused).chain(files).chain(hosts).for_each(|text| self.cleaner.string(text));
+    fn clean(&mut self, entry: &mut CallEntry) {
+        // One search through all names shows for most calls that there is nothing to redact.
+        let mut all = std::mem::take(&mut self.state.names);
+        all.clear();
+        for name in names(entry) {
+            all.push_str(name);
+            all.push('\n');
+        }
+        if !self.cleaner.is_clean(&all) {
+            names(entry).for_each(|name| self.cleaner.string(name));
+        }
+        self.state.names = all;
     }
 
     fn flush(&mut self) {
@@ -283,8 +304,11 @@ impl LogWriter {
                 self.state.unsynced.get_or_insert_with(Instant::now);
                 self.health(|health| health.is_failing = false);
             }
-            Err((error, lines)) => {
-                self.state.dropped += lines;
+            Err((error, LostRecords { records, drops })) => {
+                // Nothing in the log says what the lost lines had counted.
+                self.state.dropped_before = self.state.dropped_before.saturating_sub(drops);
+                self.state.dropped += records + drops;
+                self.show_drops();
                 self.fail(&error.into());
             }
         }
@@ -381,6 +405,19 @@ impl LogWriter {
     fn fail(&self, error: &EvidenceError) {
         report(&self.health, error);
     }
+}
+
+/// Returns what a guest, a model or a client has named. The tool of a call that did not start is a
+/// name that a model chose.
+fn names(entry: &mut CallEntry) -> impl Iterator<Item = &mut String> {
+    let CallEntry { tool, session, call, outer, source, error, refused, files, hosts, .. } = entry;
+    let names = [session, outer, source, error].into_iter().flatten().chain([tool, call]);
+    let refused = refused.iter_mut().flat_map(|refusal| {
+        [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
+    });
+    let files = files.iter_mut().map(|change| &mut change.path);
+    let hosts = hosts.iter_mut().map(|contact| &mut contact.host);
+    names.chain(refused).chain(files).chain(hosts)
 }
 
 fn report(health: &Mutex<RecorderHealth>, error: &EvidenceError) {

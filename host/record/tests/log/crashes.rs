@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use cofferdam_record::{CallFilter, Log};
 
+use super::stream::assert_complete;
 use super::{Place, call, toolset};
 
 /// Variable by which the test program knows that it is a child.
 const CHILD: &str = "COFFERDAM_RECORD_CHILD";
+
+/// Variable with the number of processes that are killed.
+const ROUNDS: &str = "COFFERDAM_RECORD_KILLS";
 
 /// Records calls until it is killed, or as many as it is told. Does nothing as a test.
 #[tokio::test]
@@ -53,10 +57,11 @@ fn wait_until_ready(child: &mut std::process::Child) {
 fn a_killed_process_leaves_whole_lines() {
     let place = Place::new();
     let mut lost = 0;
-    for round in 0..30_u64 {
+    let rounds = std::env::var(ROUNDS).ok().map_or(30, |rounds| rounds.parse().unwrap());
+    for round in 0..rounds {
         let mut child = spawn(&place, u64::MAX);
         wait_until_ready(&mut child);
-        std::thread::sleep(Duration::from_millis(round * 7 % 60));
+        std::thread::sleep(Duration::from_millis(round * 7 % 60_u64));
         child.kill().unwrap();
         child.wait().unwrap();
         let log = Log::open(place.path()).unwrap();
@@ -68,6 +73,7 @@ fn a_killed_process_leaves_whole_lines() {
         assert!((lost..=lost + 1).contains(&lost_now));
         lost = lost_now;
         check_numbers(&log);
+        assert_complete(&log, &CallFilter::default());
         let report = cofferdam_record::verify(&place.path(), &[], None).unwrap();
         assert!(report.is_intact(), "{report:?}");
     }
@@ -106,6 +112,7 @@ fn several_processes_share_a_directory() {
     let ids: HashSet<_> = found.calls.iter().map(|call| &call.id).collect();
     assert_eq!((found.calls.len(), ids.len()), (4000, 4000));
     assert!(log.segments().unwrap().iter().all(|segment| segment.is_closed()));
+    assert_complete(&log, &CallFilter::default());
     let report = cofferdam_record::verify(&place.path(), &[], None).unwrap();
     assert!(report.is_intact(), "{report:?}");
 }

@@ -11,7 +11,8 @@ const STEM: &str = "20261122T053606.123456Z-1-0123abcd";
 const CALL: &str = r#"{"v":1,"kind":"call","tool":"t","outcome":"ok","n":1,"at":"2026-11-22T05:36:06.123456Z","id":"0123abcd-1","us":5}"#;
 const BEGIN: &str = r#"{"v":1,"kind":"begin","tool":"t","n":2,"at":"2026-11-22T05:36:06.123456Z","id":"0123abcd-2"}"#;
 
-fn write(place: &Place, name: &str, bytes: &[u8]) -> Log {
+/// Writes a segment, and opens the log.
+pub(super) fn write(place: &Place, name: &str, bytes: &[u8]) -> Log {
     let _ = std::fs::create_dir(place.path());
     std::fs::set_permissions(place.path(), Permissions::from_mode(0o700)).unwrap();
     std::fs::write(place.path().join(name), bytes).unwrap();
@@ -28,6 +29,15 @@ fn a_torn_line_is_reported_and_no_error() {
     assert_eq!(seen, ["0123abcd-2 lost", "0123abcd-1 ok"]);
     assert_eq!(found.damage.torn, [format!("{STEM}.jsonl")]);
     assert_eq!(log.find("0123abcd-2").unwrap().outcome, "lost");
+}
+
+#[test]
+fn a_damaged_start_hides_no_whole_one() {
+    let place = Place::new();
+    let log = write(&place, &format!("{STEM}.jsonl"), format!("{BEGIN}\0\n{BEGIN}\n").as_bytes());
+    let found = log.query(&CallFilter::default()).unwrap();
+    assert_eq!(found.calls.len(), 1, "{found:?}");
+    super::stream::assert_complete(&log, &CallFilter::default());
 }
 
 #[test]
@@ -70,6 +80,7 @@ proptest! {
         for filter in &filters {
             log.query(filter).unwrap();
             log.stats(filter).unwrap();
+            super::stream::assert_complete(&log, &CallFilter { limit: None, ..filter.clone() });
         }
         let _ = log.find("0123");
         log.events(None).unwrap();

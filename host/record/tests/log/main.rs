@@ -10,8 +10,10 @@ mod crashes;
 mod damage;
 mod directories;
 mod filters;
+mod limits;
 mod round_trip;
 mod secrets;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;

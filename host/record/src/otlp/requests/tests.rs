@@ -1,7 +1,11 @@
 //! Spans as collectors expect them.
 
+use super::super::index::CallIndex;
+use super::super::span::of_call;
 use super::*;
 use crate::UtcTime;
+use crate::otlp::span::CHARS_MAX;
+use crate::{CallEntry, RUNNING};
 
 fn call(id: &str, outcome: &str) -> CallEntry {
     CallEntry {
@@ -150,4 +154,17 @@ fn requests_have_at_most_512_spans() {
     let calls: Vec<_> = (0..1025).map(|n| call(&format!("00000001-{n}"), "ok")).collect();
     assert_eq!(trace_requests(&calls, "x").len(), 3);
     assert!(trace_requests(&[], "x").is_empty());
+}
+
+/// Returns the bodies of export requests with a span for each call that has ended. An inner call
+/// belongs to the trace of its outer call if that is among `calls`.
+fn trace_requests(calls: &[CallEntry], service: &str) -> Vec<Value> {
+    let mut index = CallIndex::default();
+    calls.iter().for_each(|call| index.add(call));
+    let mut batches = TraceBatches::new(service);
+    let ended = calls.iter().filter(|call| call.outcome != RUNNING);
+    batches.project(|spans| spans.extend(ended.map(|call| of_call(call, &index.position(call)))));
+    std::iter::from_fn(|| batches.next_rest())
+        .filter_map(|request| serde_json::from_str(&request.body).ok())
+        .collect()
 }
