@@ -1,7 +1,12 @@
 //! Anthropic's Messages API.
 
+mod block;
 mod reply;
 mod request;
+mod turns;
 
 pub(super) use reply::AnthropicDecoder;
-pub(super) use request::{fields, tool};
+pub(super) use request::{attachment, fields, tool};
+
+/// Name of this API in reasoning contents, which is that of the provider.
+const OF_API: &str = "anthropic";

@@ -75,7 +75,7 @@ impl From<ChatError> for Fault {
 impl ProviderMessage {
     /// Reads the error from a body.
     pub(super) fn read(body: &str) -> Self {
-        Fields::read(body)
+        first_object(body)
             .and_then(|body| Self::in_body(&body))
             .unwrap_or_else(|| Self::plain(body))
     }
@@ -179,14 +179,20 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
+/// Parses a JSON object, or the first one of a list: Gemini sends its errors in a list.
+fn first_object(json: &str) -> Option<Fields<'_>> {
+    let first = || fields::elements(json)?.into_iter().next().and_then(Fields::read);
+    Fields::read(json).or_else(first)
+}
+
 /// Parses a JSON object, or returns the error that it reports.
 pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, ReplyError> {
     let what =
         if is_page(json) { "an HTML page instead of JSON" } else { "what is not a JSON object" };
-    let fields = Fields::read(json).ok_or(ReplyError::Malformed(what))?;
-    match ProviderMessage::in_object(&fields) {
+    let said = first_object(json).and_then(|fields| ProviderMessage::in_object(&fields));
+    match said {
         Some(said) => Err(ReplyError::Said(said)),
-        None => Ok(fields),
+        None => Fields::read(json).ok_or(ReplyError::Malformed(what)),
     }
 }
 
@@ -215,6 +221,11 @@ mod tests {
         assert_eq!(said(r#"{"error":"model not found"}"#), kinds("model not found", None));
         assert_eq!(said(r#"{"detail":[{"loc":["body"]}]}"#), kinds(r#"[{"loc":["body"]}]"#, None));
         assert_eq!(said("<html><body>502</body></html>"), kinds("an HTML page", None));
+        let gemini =
+            r#"[{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT"}}]"#;
+        assert_eq!(said(gemini), kinds("API key not valid", Some(ChatErrorKind::Rejected)));
+        assert!(matches!(checked(gemini), Err(ReplyError::Said(_))));
+        assert_eq!(said("[]"), kinds("[]", None));
         assert_eq!(said(" upstream\n"), kinds("upstream", None));
         assert!(ProviderMessage::read(r#"{"error":{"code":"insufficient_quota"}}"#).is_lasting);
     }

@@ -70,14 +70,19 @@ impl<'j> Fields<'j> {
 
     /// Returns the elements of a list field as they were written; `None` if it is not a list.
     pub(super) fn list(&self, key: &str) -> Option<Vec<&'j str>> {
-        let List(elements) = serde_json::from_str(self.raw(key)?).ok()?;
-        Some(elements.into_iter().map(RawValue::get).collect())
+        elements(self.raw(key)?)
     }
 
     /// Returns the objects in a list field.
     pub(super) fn objects(&self, key: &str) -> impl Iterator<Item = Fields<'j>> + use<'j> {
         self.list(key).unwrap_or_default().into_iter().filter_map(Fields::read)
     }
+}
+
+/// Parses a JSON list and returns its elements as they were written.
+pub(super) fn elements(json: &str) -> Option<Vec<&str>> {
+    let List(elements) = serde_json::from_str(json).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
 }
 
 /// Parses a JSON string.

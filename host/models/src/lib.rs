@@ -36,14 +36,18 @@
     allow(dead_code, reason = "the interfaces share helpers, and not each uses all of them")
 )]
 
+mod adaptation;
 #[cfg(feature = "anthropic")]
 mod anthropic;
+mod attachment;
 mod body;
+mod caching;
 mod decode;
 mod endpoint;
 mod fault;
 mod fields;
 mod interface;
+mod loaded_tools;
 mod names;
 #[cfg(feature = "openai")]
 mod openai_chat;
@@ -53,6 +57,7 @@ mod openai_responses;
 mod openai_usage;
 mod pieces;
 mod prepared;
+mod response_format;
 mod retry;
 mod settings;
 mod stream;
@@ -60,37 +65,38 @@ mod stream;
 #[cfg(all(feature = "anthropic", feature = "openai"))]
 mod tests;
 mod tools;
+mod unsupported;
+mod wire_fields;
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofferdam_agent::{
-    ChatClient, ChatError, ChatErrorKind, ChatRequest, Reply, ReplyBuilder, ReplyStream,
+    ChatClient, ChatError, ChatErrorKind, ChatRequest, Message, Reply, ReplyBuilder, ReplyStream,
 };
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use adaptation::SharedAdaptation;
 use body::Body;
 use cofferdam_sse::EventReader;
 use decode::Decode;
 use endpoint::{EndpointResponse, ModelEndpoint, OutgoingRequest};
 use fault::{Fault, checked};
 use interface::ModelInterface;
+use loaded_tools::DeferredTools;
 use pieces::Pieces;
 use prepared::PreparedRequest;
+use response_format::FormatCache;
 pub use settings::{
-    PlannedRetry, Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, RetryObserver,
-    UnknownProvider,
+    PlannedRetry, PromptCaching, Provider, ProviderSettings, ProviderTimeouts, ReplyLimits,
+    RetryObserver, UnknownProvider,
 };
 use stream::StreamedReply;
 use tools::ToolCache;
-
-/// Field that requests reasoning in a form to send back. Models that do not reason reject it.
-const INCLUDE: &str = "include";
 
 /// Client of a model behind a provider's API.
 ///
@@ -100,8 +106,10 @@ pub struct ProviderClient {
     interface: ModelInterface,
     endpoint: Arc<ModelEndpoint>,
     tools: ToolCache,
-    /// True if the provider rejected [`INCLUDE`] because the model does not reason.
-    is_plain: AtomicBool,
+    formats: FormatCache,
+    adaptation: SharedAdaptation,
+    /// Runs for the warning about sampling parameters that are not sent.
+    sampling_warning: Once,
 }
 
 /// State of reading one reply.
@@ -131,7 +139,9 @@ impl ProviderClient {
             interface,
             endpoint,
             tools: ToolCache::default(),
-            is_plain: AtomicBool::new(false),
+            formats: FormatCache::default(),
+            adaptation: SharedAdaptation::default(),
+            sampling_warning: Once::new(),
         })
     }
 
@@ -148,24 +158,74 @@ impl ProviderClient {
             );
             return Err(ChatError::new(ChatErrorKind::Configuration, message));
         }
+        unsupported::check(settings.provider, &request.options)?;
+        attachment::check(settings.provider, self.interface.attachment, &request.messages)?;
+        self.warn_about_sampling(request);
+        let format = request.options.response_format.as_ref();
+        let format = format.map(|format| self.formats.written(settings.provider, format));
         let dialect = settings.provider.dialect(request.options.strict_schemas);
-        let tools = self.tools.written(self.interface.tool, dialect, &request.tools)?;
-        let mut asked = PreparedRequest::new(request, settings, &tools, streams);
-        asked.is_plain = self.is_plain.load(Ordering::Relaxed);
-        let deadline = self.endpoint.deadline();
-        let answer = match self.send(&asked, deadline).await {
-            Err(refused) if is_about_reasoning(&refused, &asked) => {
-                asked.is_plain = true;
-                let answer = self.send(&asked, deadline).await;
-                self.is_plain.store(answer.is_ok(), Ordering::Relaxed);
-                answer
-            }
-            answer => answer,
+        let is_withheld = settings.provider == Provider::Anthropic && request.tools.is_empty();
+        let listed = if is_withheld { &request.withheld_tools } else { &request.tools };
+        let mark = caching::mark(settings, &request.options);
+        let write = |deferred: &[String]| {
+            self.tools.written(self.interface.tool, dialect, listed, deferred, mark.as_ref())
         };
-        let answer = answer.map_err(|fault| fault.error)?;
+        let adaptation = self.adaptation.get();
+        let deferred = |messages: &[Arc<Message>]| match adaptation.without_deferred {
+            true => DeferredTools::default(),
+            false => DeferredTools::of(settings.provider, request, messages),
+        };
+        let tools = write(&deferred(&request.messages).names)?;
+        let plain_tools = OnceLock::new();
+        let mut asked = PreparedRequest::new(request, settings, &tools, streams);
+        asked.requested_format = format.as_deref();
+        asked.cache_mark = mark.as_ref();
+        asked.is_withheld = is_withheld;
+        asked.adaptation = adaptation;
+        asked.deferred = deferred(&asked.messages);
+        let deadline = self.endpoint.deadline();
+        let answer = loop {
+            match self.send(&asked, deadline).await {
+                Ok(answer) => break answer,
+                // Ends, because each part can be left out only once.
+                Err(refused) => match asked.adaptation.after(&refused, &asked) {
+                    Some(adapted) => {
+                        if adapted.without_deferred && !asked.adaptation.without_deferred {
+                            let plain = write(&[])?;
+                            asked.tools = plain_tools.get_or_init(|| plain);
+                            asked.deferred = DeferredTools::default();
+                        }
+                        asked.adaptation = adapted;
+                    }
+                    None => return Err(refused.error),
+                },
+            }
+        };
+        self.adaptation.add(asked.adaptation);
         let decoder = (self.interface.decoder)(settings.store);
-        let pieces = Pieces::new(Arc::clone(&asked.names), settings.limits, asked.taken_ids());
+        let pieces = Pieces::new(
+            Arc::clone(&asked.names),
+            settings.limits,
+            asked.taken_ids(),
+            asked.host.clone(),
+        );
         Ok((answer, ReplyReader { decoder, pieces, deadline }))
+    }
+
+    fn warn_about_sampling(&self, request: &ChatRequest) {
+        let settings = self.endpoint.settings();
+        let options = &request.options;
+        let samples = options.temperature.is_some() || options.top_p.is_some();
+        if samples && !settings.sampling {
+            self.sampling_warning.call_once(|| {
+                tracing::warn!(
+                    provider = %settings.provider,
+                    model = settings.model.as_str(),
+                    "sampling parameters are not sent, because current models of this provider \
+                     refuse them; set `sampling` for a model that accepts them"
+                );
+            });
+        }
     }
 
     async fn send(
@@ -190,13 +250,6 @@ impl ProviderClient {
         };
         self.endpoint.send(&sending).await
     }
-}
-
-/// Returns whether a request failed because it asked for reasoning of a model that does not reason.
-fn is_about_reasoning(refused: &Fault, asked: &PreparedRequest<'_>) -> bool {
-    !asked.is_plain
-        && asked.settings.provider == Provider::OpenAiResponses
-        && refused.parameter.as_deref().is_some_and(|parameter| parameter.starts_with(INCLUDE))
 }
 
 impl ReplyReader {
@@ -239,6 +292,10 @@ impl ChatClient for ProviderClient {
     fn keeps_conversation(&self) -> bool {
         let settings = self.endpoint.settings();
         settings.store && settings.provider == Provider::OpenAiResponses
+    }
+
+    fn supports_response_format(&self) -> bool {
+        true
     }
 
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {

@@ -4,4 +4,4 @@ mod reply;
 mod request;
 
 pub(super) use reply::ChatDecoder;
-pub(super) use request::{fields, tool};
+pub(super) use request::{attachment, fields, tool};

@@ -19,6 +19,7 @@ pub(super) fn read(usage: &Fields<'_>, input: &str, output: &str) -> TokenUsage 
         output: written,
         total: usage.count("total_tokens").unwrap_or(read.saturating_add(written)),
         cached_input: detail(input, "cached_tokens"),
+        cache_write_input: detail(input, "cache_write_tokens"),
         reasoning: detail(output, "reasoning_tokens"),
     }
 }

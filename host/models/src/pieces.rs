@@ -7,13 +7,15 @@ use data_encoding::HEXLOWER;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fault::ReplyError;
-use super::fields;
 use super::names::NameMap;
 use super::settings::ReplyLimits;
+use super::wire_fields;
 
+/// Key of the API that a reasoning content came from.
+pub(super) const API: &str = "api";
 /// Maximum number of reasoning parts in a row. Usually there are one or two.
 const SEALED_MAX: usize = 256;
 
@@ -26,6 +28,10 @@ pub(super) struct Pieces {
     taken: HashSet<String>,
     bytes: usize,
     calls: Vec<OpenCall>,
+    /// Host of the server, for fields that go back to it.
+    host: String,
+    /// True if the latest content is text.
+    is_after_text: bool,
     /// Opaque parts of the latest reasoning, to be sent back to the provider. Consecutive parts of
     /// reasoning form one content.
     sealed: Vec<Value>,
@@ -40,17 +46,26 @@ struct OpenCall {
     has_id: bool,
     has_name: bool,
     argument_bytes: usize,
+    /// Fields that go back to the server.
+    wire_fields: Map<String, Value>,
 }
 
 impl Pieces {
     /// Creates the pieces of a reply to a conversation that uses these call ids.
-    pub(super) fn new(names: Arc<NameMap>, limits: ReplyLimits, taken: HashSet<String>) -> Self {
+    pub(super) fn new(
+        names: Arc<NameMap>,
+        limits: ReplyLimits,
+        taken: HashSet<String>,
+        host: String,
+    ) -> Self {
         Self {
             names,
             limits,
             taken,
             bytes: 0,
             calls: Vec::new(),
+            host,
+            is_after_text: false,
             sealed: Vec::new(),
             new: Vec::new(),
             usage: None,
@@ -69,6 +84,28 @@ impl Pieces {
         }
     }
 
+    /// Begins another text. Texts in a row stay separate contents, because a provider gets them
+    /// back in the same parts.
+    pub(super) fn begin_text(&mut self) {
+        if self.is_after_text {
+            self.end_text(Map::new());
+        }
+    }
+
+    /// Ends a text and adds fields to its record.
+    pub(super) fn cited(&mut self, fields: Map<String, Value>) -> Result<(), ReplyError> {
+        if self.is_after_text && !fields.is_empty() {
+            fields.values().try_for_each(|value| self.count(&value.to_string()))?;
+            self.end_text(fields);
+        }
+        Ok(())
+    }
+
+    fn end_text(&mut self, fields: Map<String, Value>) {
+        self.is_after_text = false;
+        self.new.push(Delta::TextEnd(fields));
+    }
+
     /// Adds text.
     pub(super) fn text(&mut self, text: String) -> Result<(), ReplyError> {
         if text.is_empty() {
@@ -76,6 +113,7 @@ impl Pieces {
         }
         self.count(&text)?;
         self.sealed.clear();
+        self.is_after_text = true;
         self.new.push(Delta::Text(text));
         Ok(())
     }
@@ -86,21 +124,22 @@ impl Pieces {
             return Ok(());
         }
         self.count(&text)?;
+        self.is_after_text = false;
         self.new.push(Delta::Reasoning(Reasoning { text, ..Reasoning::default() }));
         Ok(())
     }
 
-    /// Adds a part of the reasoning, in JSON, that goes back to the provider unchanged.
-    pub(super) fn sealed(&mut self, json: &str) -> Result<(), ReplyError> {
-        self.count(json)?;
+    /// Adds a part of the reply that goes back unchanged to the API that it came from.
+    pub(super) fn sealed(&mut self, part: Value, api: &str) -> Result<(), ReplyError> {
+        self.count(&part.to_string())?;
+        self.is_after_text = false;
         if self.sealed.len() >= SEALED_MAX {
             return Err(ReplyError::TooLarge("the number of parts of the reasoning is"));
         }
-        let part =
-            fields::value(json).ok_or(ReplyError::Malformed("reasoning that is not JSON"))?;
         self.sealed.push(part);
         let opaque = Some(Value::Array(self.sealed.clone()));
-        self.new.push(Delta::Reasoning(Reasoning { opaque, ..Reasoning::default() }));
+        let extra = Map::from_iter([(API.to_owned(), api.into())]);
+        self.new.push(Delta::Reasoning(Reasoning { opaque, extra, ..Reasoning::default() }));
         Ok(())
     }
 
@@ -112,6 +151,7 @@ impl Pieces {
         }
         self.calls.push(OpenCall::default());
         self.sealed.clear();
+        self.is_after_text = false;
         self.push_call(number, FunctionCall::default());
         self.label(number, id, name)?;
         Ok(number)
@@ -149,6 +189,23 @@ impl Pieces {
         Ok(())
     }
 
+    /// Adds fields of a call that go back to the server.
+    pub(super) fn wire_fields(
+        &mut self,
+        number: usize,
+        fields: Map<String, Value>,
+    ) -> Result<(), ReplyError> {
+        if fields.is_empty() {
+            return Ok(());
+        }
+        fields.values().try_for_each(|value| self.count(&value.to_string()))?;
+        let Some(call) = self.calls.get_mut(number) else { return Ok(()) };
+        call.wire_fields.extend(fields);
+        let extra = wire_fields::record(&self.host, &call.wire_fields);
+        self.push_call(number, FunctionCall { extra, ..FunctionCall::default() });
+        Ok(())
+    }
+
     /// Returns whether a call has any arguments yet.
     pub(super) fn has_arguments(&self, number: usize) -> bool {
         self.calls.get(number).is_some_and(|call| call.argument_bytes > 0)
@@ -167,6 +224,7 @@ impl Pieces {
             {
                 known.call_id.push_str(&call.call_id);
                 known.name.push_str(&call.name);
+                known.extra.extend(call.extra);
             }
             _ => self.new.push(Delta::Call { index, call }),
         }

@@ -4,13 +4,19 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use cofferdam_agent::{ChatRequest, Data, Message, MessageContent, Pairing, Position};
+use cofferdam_agent::{
+    ChatRequest, FunctionCall, Message, MessageContent, Pairing, Position, Role,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::ProviderSettings;
+use super::adaptation::Adaptation;
+use super::loaded_tools::DeferredTools;
 use super::names::NameMap;
+use super::response_format::WrittenFormat;
 use super::tools::WrittenTools;
+use super::wire_fields;
 
 /// Maximum length of a call id at the strictest provider.
 const ID_CHARS_MAX: usize = 40;
@@ -24,9 +30,18 @@ pub(super) struct PreparedRequest<'r> {
     pub(super) tools: &'r WrittenTools,
     pub(super) names: Arc<NameMap>,
     pub(super) ids: NameMap,
+    /// Host of the server.
+    pub(super) host: String,
     pub(super) streams: bool,
-    /// True if reasoning is not requested, because the provider rejected that before.
-    pub(super) is_plain: bool,
+    /// Response format of the request, written or described in the instructions.
+    pub(super) requested_format: Option<&'r WrittenFormat>,
+    /// Functions that the model sees from a result on.
+    pub(super) deferred: DeferredTools,
+    /// Mark of the ends of parts that the provider caches.
+    pub(super) cache_mark: Option<&'r Value>,
+    /// True if `tools` are listed only because earlier requests listed them.
+    pub(super) is_withheld: bool,
+    pub(super) adaptation: Adaptation,
 }
 
 impl<'r> PreparedRequest<'r> {
@@ -54,7 +69,58 @@ impl<'r> PreparedRequest<'r> {
                 ids.add(id);
             }
         }
-        Self { request, messages, settings, tools, names, ids, streams, is_plain: false }
+        let (host, adaptation) = (settings.host(), Adaptation::default());
+        Self {
+            request,
+            messages,
+            settings,
+            tools,
+            names,
+            ids,
+            host,
+            streams,
+            requested_format: None,
+            deferred: DeferredTools::default(),
+            cache_mark: None,
+            is_withheld: false,
+            adaptation,
+        }
+    }
+
+    /// Returns the fields of a call that this server sent and requires back.
+    pub(super) fn wire_fields<'c>(&self, call: &'c FunctionCall) -> Option<&'c Map<String, Value>> {
+        wire_fields::of(call, &self.host)
+    }
+
+    /// Returns the response format that the provider enforces.
+    pub(super) fn format(&self) -> Option<&'r WrittenFormat> {
+        let is_sent =
+            |written: &&WrittenFormat| written.has_native_form && !self.adaptation.without_format;
+        self.requested_format.filter(is_sent)
+    }
+
+    /// Returns the instructions, with the response format if it is not sent as a field.
+    pub(super) fn instructions(&self) -> Option<String> {
+        let own = self.request.options.instructions.clone().filter(|own| !own.is_empty());
+        let described = self.requested_format.filter(|_| self.format().is_none());
+        let described = described.map(|written| written.format.instructions());
+        let all: Vec<_> = own.into_iter().chain(described).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+
+    /// Returns the name of the model.
+    pub(super) fn model(&self) -> &str {
+        self.request.options.model.as_deref().unwrap_or(&self.settings.model)
+    }
+
+    /// Returns the sampling temperature to send.
+    pub(super) fn temperature(&self) -> Option<f64> {
+        self.request.options.temperature.filter(|_| self.settings.sampling)
+    }
+
+    /// Returns the share of the probability mass to send.
+    pub(super) fn top_p(&self) -> Option<f64> {
+        self.request.options.top_p.filter(|_| self.settings.sampling)
     }
 
     /// Returns the ids of all calls in the conversation.
@@ -81,8 +147,19 @@ impl<'r> PreparedRequest<'r> {
         mut fields: Map<String, Value>,
     ) -> Result<Vec<u8>, serde_json::Error> {
         for (key, value) in &self.request.options.additional {
-            if key != "tools" || self.tools.json.is_none() {
-                fields.entry(key.clone()).or_insert_with(|| value.clone());
+            if key == "tools" && self.tools.json.is_some() {
+                continue;
+            }
+            match (fields.get_mut(key), value) {
+                (None, value) => {
+                    fields.insert(key.clone(), value.clone());
+                }
+                (Some(Value::Object(known)), Value::Object(more)) => {
+                    for (key, value) in more {
+                        known.entry(key.clone()).or_insert_with(|| value.clone());
+                    }
+                }
+                (Some(_), _) => {}
             }
         }
         serde_json::to_vec(&WithTools { fields, tools: self.tools })
@@ -150,14 +227,9 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     Cow::Owned(messages)
 }
 
-/// Returns data as a `data:` URL.
-pub(super) fn data_url(data: &Data) -> String {
-    format!("data:{};base64,{}", data.media_type, data.data)
-}
-
-/// Returns the string that a model sees instead of data that its provider cannot show.
-pub(super) fn not_shown(data: &Data) -> String {
-    format!("[data of the type {} that cannot be shown here]", data.media_type)
+/// Returns whether a message is a turn of the assistant.
+pub(super) fn is_reply(message: &Message) -> bool {
+    message.role == Role::Assistant && !message.contents.is_empty()
 }
 
 /// Returns the arguments of a call as a JSON string for a provider. Empty arguments become an empty

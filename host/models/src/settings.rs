@@ -10,6 +10,7 @@ use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::schema::Dialect;
 use reqwest::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
 
 /// Maximum of every timeout: more is as good as no limit, and sums stay in range.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -71,6 +72,29 @@ pub struct ProviderSettings {
     /// Maximum number of tokens of a reply if the request sets none. Anthropic requires a number;
     /// the others choose one themselves if it is absent.
     pub max_output_tokens: Option<u64>,
+    /// True if the sampling parameters of requests are sent. Off by default for Anthropic, whose
+    /// current models refuse every request that sets one; the client logs a warning about a
+    /// parameter that it does not send.
+    pub sampling: bool,
+    /// Use of the provider's prompt cache.
+    pub caching: PromptCaching,
+}
+
+/// Use of a provider's prompt cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PromptCaching {
+    /// The client asks for no caching. OpenAI caches nevertheless.
+    Off,
+    /// The provider caches the functions, the instructions and the conversation so far. At
+    /// Anthropic, writing to the cache costs a quarter more than a request without it, and reading
+    /// costs a tenth.
+    #[default]
+    Auto,
+    /// Like [`Auto`](Self::Auto), and Anthropic keeps the cache for an hour instead of five
+    /// minutes, at twice the price of a request without it.
+    Hour,
 }
 
 /// Receives the retries of requests before they happen. Must not block.
@@ -197,7 +221,15 @@ impl ProviderSettings {
             retry_observer: None,
             store: false,
             max_output_tokens: None,
+            sampling: provider != Provider::Anthropic,
+            caching: PromptCaching::default(),
         }
+    }
+
+    /// Returns the host of the address; empty if the address is invalid.
+    pub(super) fn host(&self) -> String {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        url.as_ref().and_then(|url| url.host_str()).unwrap_or_default().to_owned()
     }
 
     /// Sets the key.
@@ -284,6 +316,8 @@ impl fmt::Debug for ProviderSettings {
             .field("retries", &self.retries)
             .field("store", &self.store)
             .field("max_output_tokens", &self.max_output_tokens)
+            .field("sampling", &self.sampling)
+            .field("caching", &self.caching)
             .finish_non_exhaustive()
     }
 }

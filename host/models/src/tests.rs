@@ -1,7 +1,13 @@
 //! Tests of the clients against a server that sends exactly the bytes of each test.
 
+mod adaptation;
+mod attachments;
+mod caching;
 mod conversations;
 mod failures;
+mod gemini;
+mod options;
+mod preserved;
 mod replies;
 mod requests;
 mod splits;
@@ -18,7 +24,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Provider, ProviderClient, ProviderSettings};
+use crate::{PromptCaching, Provider, ProviderClient, ProviderSettings};
 
 /// Key of every client here. No error and no `Debug` may show it.
 const KEY: &str = "sk-very-secret-0123456789";
@@ -76,6 +82,8 @@ impl Server {
             .with_base_url(&self.url)
             .with_key(SecretText::new(KEY));
         settings.retries.pause = Duration::from_millis(1);
+        // Its marks are in nearly every part of a body, and have tests of their own.
+        settings.caching = PromptCaching::Off;
         settings
     }
 

@@ -12,10 +12,13 @@ use cofferdam_tool::schema::Dialect;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::caching;
 use super::names::NameMap;
 
 /// Maximum length of a function name at every provider.
 const NAME_CHARS_MAX: usize = 64;
+/// Field of a deferred function.
+const DEFER: &str = "defer_loading";
 /// Maximum number of cached lists. An agent has one, and another when it runs out of iterations.
 const LISTS_MAX: usize = 4;
 
@@ -31,6 +34,10 @@ pub(super) struct WrittenTools {
     pub(super) names: Arc<NameMap>,
     definitions: Definitions,
     dialect: Dialect,
+    /// Names of functions that the model sees from a result on.
+    deferred: Vec<String>,
+    /// Mark on the last function for the provider's prompt cache.
+    mark: Option<Value>,
     schemas: Vec<Arc<WrittenSchema>>,
 }
 
@@ -55,14 +62,25 @@ impl ToolCache {
         write: WriteTool,
         dialect: Dialect,
         definitions: &Definitions,
+        deferred: &[String],
+        mark: Option<&Value>,
     ) -> Result<Arc<WrittenTools>, ChatError> {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |list: &Arc<WrittenTools>| {
-            Arc::ptr_eq(&list.definitions, definitions) && list.dialect == dialect
+            Arc::ptr_eq(&list.definitions, definitions)
+                && list.dialect == dialect
+                && list.mark.as_ref() == mark
+                && list.deferred == deferred
         };
         let written = match lists.iter().position(is_same) {
             Some(place) => lists.remove(place),
-            None => Arc::new(WrittenTools::write(write, dialect, definitions, &lists)?),
+            None => Arc::new(WrittenTools::write(
+                write,
+                dialect,
+                definitions,
+                (deferred, mark),
+                &lists,
+            )?),
         };
         if lists.len() >= LISTS_MAX {
             lists.remove(0);
@@ -77,10 +95,14 @@ impl WrittenTools {
         write: WriteTool,
         dialect: Dialect,
         definitions: &Definitions,
+        (deferred, mark): (&[String], Option<&Value>),
         before: &[Arc<Self>],
     ) -> Result<Self, ChatError> {
         let mut names = NameMap::new(NAME_CHARS_MAX);
         names.add_all(definitions.iter().map(|definition| definition.name.as_str()));
+        let is_deferred = |definition: &ToolDefinition| {
+            deferred.iter().any(|name| *name == *definition.name.as_str())
+        };
         let known = |definition: &Arc<ToolDefinition>| {
             before
                 .iter()
@@ -97,12 +119,20 @@ impl WrittenTools {
             .collect();
         let tool = |(definition, schema): (&Arc<ToolDefinition>, &Arc<WrittenSchema>)| {
             let name = names.wire(definition.name.as_str());
-            write(name, &definition.description, schema)
+            let mut tool = write(name, &definition.description, schema);
+            if let Some(tool) = tool.as_object_mut().filter(|_| is_deferred(definition)) {
+                tool.insert(DEFER.to_owned(), true.into());
+            }
+            tool
         };
-        let tools: Vec<Value> = definitions.iter().zip(&schemas).map(tool).collect();
+        let mut tools: Vec<Value> = definitions.iter().zip(&schemas).map(tool).collect();
+        // Deferred functions come after the part that is cached.
+        let last = tools.iter_mut().rfind(|tool| tool.get(DEFER).is_none());
+        caching::add_mark(last, mark);
         let json = if tools.is_empty() { None } else { Some(raw(&tools)?) };
         let definitions = Arc::clone(definitions);
-        Ok(Self { json, names: Arc::new(names), definitions, dialect, schemas })
+        let (deferred, mark) = (deferred.to_vec(), mark.cloned());
+        Ok(Self { json, names: Arc::new(names), definitions, dialect, deferred, mark, schemas })
     }
 
     fn schema_of(&self, definition: &Arc<ToolDefinition>) -> Option<Arc<WrittenSchema>> {
@@ -144,7 +174,7 @@ mod tests {
         let cache = ToolCache::default();
         let write = |list: &Definitions, is_strict| {
             let dialect = Provider::OpenAiChat.dialect(is_strict);
-            cache.written(crate::openai_chat::tool, dialect, list).unwrap()
+            cache.written(crate::openai_chat::tool, dialect, list, &[], None).unwrap()
         };
         let [first, second] = ["a", "b"].map(|name| tool(name, &json!({"type": "object"})));
         let list: Definitions = [Arc::clone(&first)].into();

@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 
 use cofferdam_agent::{FinishReason, TokenUsage};
-use serde_json::json;
 
 use super::super::decode::{DONE, Decode};
 use super::super::fault::{ReplyError, checked};
 use super::super::fields::Fields;
 use super::super::pieces::Pieces;
+use super::block::{Block, NO_INPUT};
 use cofferdam_sse::Event;
-
-/// Input of a call before any of it has arrived.
-const NO_INPUT: &str = "{}";
 
 /// Decoder of one reply.
 #[derive(Default)]
@@ -22,19 +19,6 @@ pub(in super::super) struct AnthropicDecoder {
     usage: Counts,
     has_stop_reason: bool,
     is_over: bool,
-}
-
-enum Block {
-    /// A call, with its initial input.
-    Call {
-        number: usize,
-        input: String,
-    },
-    Thinking {
-        text: String,
-        signature: String,
-    },
-    Other,
 }
 
 /// Token counts so far. Later counts are totals and replace earlier ones.
@@ -51,12 +35,7 @@ impl Decode for AnthropicDecoder {
         let blocks =
             body.list("content").ok_or(ReplyError::Malformed("a message without content"))?;
         for json in blocks {
-            let Some(block) = Fields::read(json) else { continue };
-            match self.begin(&block, json, pieces)? {
-                Block::Call { number, input } => pieces.arguments(number, input)?,
-                Block::Thinking { .. } => pieces.sealed(json)?,
-                Block::Other => {}
-            }
+            Block::begin(json, pieces)?.end(pieces)?;
         }
         self.stop(body, pieces);
         self.count(body, pieces);
@@ -74,11 +53,13 @@ impl Decode for AnthropicDecoder {
             "message_start" => self.count(&event.object("message").unwrap_or_default(), pieces),
             "content_block_start" => {
                 let json = event.raw("content_block").unwrap_or(NO_INPUT);
-                let block = self.begin(&Fields::read(json).unwrap_or_default(), json, pieces)?;
+                let block = Block::begin(json, pieces)?;
                 self.open.insert(place, block);
             }
             "content_block_delta" => {
-                self.delta(place, &event.object("delta").unwrap_or_default(), pieces)?
+                if let Some(block) = self.open.get_mut(&place) {
+                    block.add(event.raw("delta").unwrap_or(NO_INPUT), pieces)?;
+                }
             }
             "content_block_stop" => self.end(place, pieces)?,
             "message_delta" => {
@@ -106,72 +87,8 @@ impl Decode for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    /// Handles a block, complete or just begun.
-    fn begin(
-        &mut self,
-        block: &Fields<'_>,
-        json: &str,
-        pieces: &mut Pieces,
-    ) -> Result<Block, ReplyError> {
-        let text = |key| block.text(key).unwrap_or_default();
-        match text("type").as_str() {
-            "text" => {
-                pieces.text(text("text"))?;
-                Ok(Block::Other)
-            }
-            "thinking" => {
-                pieces.thought(text("thinking"))?;
-                Ok(Block::Thinking { text: text("thinking"), signature: text("signature") })
-            }
-            "redacted_thinking" => {
-                pieces.sealed(json)?;
-                Ok(Block::Other)
-            }
-            "tool_use" => {
-                let number = pieces.call(&text("id"), &text("name"))?;
-                Ok(Block::Call { number, input: block.raw("input").unwrap_or(NO_INPUT).to_owned() })
-            }
-            _ => Ok(Block::Other),
-        }
-    }
-
-    fn delta(
-        &mut self,
-        place: u64,
-        delta: &Fields<'_>,
-        pieces: &mut Pieces,
-    ) -> Result<(), ReplyError> {
-        let text = |key| delta.text(key).unwrap_or_default();
-        match (text("type").as_str(), self.open.get_mut(&place)) {
-            ("text_delta", _) => pieces.text(text("text")),
-            ("input_json_delta", Some(Block::Call { number, .. })) => {
-                pieces.arguments(*number, text("partial_json"))
-            }
-            ("thinking_delta", Some(Block::Thinking { text: thought, .. })) => {
-                thought.push_str(&text("thinking"));
-                pieces.thought(text("thinking"))
-            }
-            ("signature_delta", Some(Block::Thinking { signature, .. })) => {
-                let more = text("signature");
-                pieces.count(&more)?;
-                signature.push_str(&more);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn end(&mut self, place: u64, pieces: &mut Pieces) -> Result<(), ReplyError> {
-        match self.open.remove(&place) {
-            Some(Block::Call { number, input }) if !pieces.has_arguments(number) => {
-                pieces.arguments(number, input)
-            }
-            Some(Block::Thinking { text, signature }) => {
-                let block = json!({"type": "thinking", "thinking": text, "signature": signature});
-                pieces.sealed(&block.to_string())
-            }
-            _ => Ok(()),
-        }
+        self.open.remove(&place).map_or(Ok(()), |block| block.end(pieces))
     }
 
     fn stop(&mut self, fields: &Fields<'_>, pieces: &mut Pieces) {
@@ -181,7 +98,7 @@ impl AnthropicDecoder {
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-            "refusal" => FinishReason::ContentFilter,
+            "refusal" => FinishReason::Refusal,
             _ => FinishReason::Other(reason),
         });
     }
@@ -205,6 +122,7 @@ impl AnthropicDecoder {
             output: counts.output,
             total: input.saturating_add(counts.output),
             cached_input: counts.cached,
+            cache_write_input: counts.written_to_cache,
             reasoning: 0,
         });
     }

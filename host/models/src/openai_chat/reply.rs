@@ -7,19 +7,25 @@
 
 use cofferdam_agent::FinishReason;
 use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use super::super::decode::{DONE, Decode};
 use super::super::fault::{ReplyError, checked, text_or_json};
-use super::super::fields::Fields;
+use super::super::fields::{self, Fields};
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
+
+/// Fields of a call that the API defines.
+const OF_CALL: [&str; 4] = ["index", "id", "type", "function"];
 
 /// Decoder of one reply.
 #[derive(Default)]
 pub(in super::super) struct ChatDecoder {
     calls: Vec<CallKey>,
     has_choice: bool,
+    /// True if the model has refused to answer.
+    has_refused: bool,
     /// True if the model has given a finish reason.
     is_complete: bool,
     is_over: bool,
@@ -81,7 +87,7 @@ impl ChatDecoder {
         }
         if let Some(reason) = choice.some_text("finish_reason") {
             self.is_complete = true;
-            pieces.finish(finish(reason));
+            pieces.finish(finish(reason, self.has_refused));
         }
         Ok(())
     }
@@ -96,21 +102,27 @@ impl ChatDecoder {
             ["reasoning_content", "reasoning"].iter().find_map(|key| message.some_text(key));
         pieces.thought(thought.unwrap_or_default())?;
         pieces.text(content(message))?;
-        pieces.text(message.text("refusal").unwrap_or_default())?;
-        for (place, call) in message.objects("tool_calls").enumerate() {
-            self.call(&call, is_whole, place == 0, pieces)?;
+        let refusal = message.text("refusal").unwrap_or_default();
+        self.has_refused |= !refusal.is_empty();
+        pieces.text(refusal)?;
+        let calls = message.list("tool_calls").unwrap_or_default();
+        let count = calls.len();
+        for (place, json) in calls.into_iter().enumerate() {
+            let Some(call) = Fields::read(json) else { continue };
+            let number = self.call(&call, is_whole, Place { place, count }, pieces)?;
+            pieces.wire_fields(number, unknown_fields(json))?;
         }
         Ok(())
     }
 
-    /// Handles a call or a piece of one.
+    /// Handles a call or a piece of one, and returns the number of the call.
     fn call(
         &mut self,
         call: &Fields<'_>,
         is_whole: bool,
-        is_first: bool,
+        place: Place,
         pieces: &mut Pieces,
-    ) -> Result<(), ReplyError> {
+    ) -> Result<usize, ReplyError> {
         let function = call.object("function").unwrap_or_default();
         let piece = Piece {
             index: call.count("index"),
@@ -118,25 +130,27 @@ impl ChatDecoder {
             name: function.text("name").unwrap_or_default(),
         };
         let arguments = function.raw("arguments").map(text_or_json).unwrap_or_default();
-        let known = if is_whole { None } else { self.known(&piece, is_first) };
+        let known = if is_whole { None } else { self.known(&piece, place) };
         match known.and_then(|place| self.calls.get_mut(place)) {
             Some(known) => {
                 pieces.label(known.number, &piece.id, &piece.name)?;
                 known.take(piece, &arguments);
-                pieces.arguments(known.number, arguments)
+                pieces.arguments(known.number, arguments)?;
+                Ok(known.number)
             }
             None => {
                 let number = pieces.call(&piece.id, &piece.name)?;
                 let mut new = CallKey { number, index: piece.index, ..CallKey::default() };
                 new.take(piece, &arguments);
                 self.calls.push(new);
-                pieces.arguments(number, arguments)
+                pieces.arguments(number, arguments)?;
+                Ok(number)
             }
         }
     }
 
     /// Returns the position of the call that a piece belongs to, if there is one already.
-    fn known(&self, piece: &Piece, is_first: bool) -> Option<usize> {
+    fn known(&self, piece: &Piece, place: Place) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         if piece.index.is_some() {
             // Servers that give every call the same index can still be told apart by ids.
@@ -149,13 +163,22 @@ impl ChatDecoder {
             return self.calls.iter().rposition(|call| call.id == piece.id);
         }
         if piece.name.is_empty() {
-            return last;
+            // Several pieces at once are in the order of their calls.
+            return if place.count > 1 { Some(place.place).min(last) } else { last };
         }
         // With only a name, the piece continues the last call if the name is the same and the
         // arguments so far are incomplete.
-        let goes_on = |call: &&CallKey| is_first && call.name == piece.name && !call.is_whole();
+        let goes_on =
+            |call: &&CallKey| place.place == 0 && call.name == piece.name && !call.is_whole();
         self.calls.last().filter(goes_on).and(last)
     }
+}
+
+/// Position of a piece among those that arrived together.
+#[derive(Clone, Copy)]
+struct Place {
+    place: usize,
+    count: usize,
 }
 
 /// Identifiers of a call in one piece of it.
@@ -182,14 +205,22 @@ impl CallKey {
     }
 }
 
+/// Returns the fields of a call that the API does not define. Gemini requires its own back.
+fn unknown_fields(json: &str) -> Map<String, Value> {
+    let Some(Value::Object(mut fields)) = fields::value(json) else { return Map::new() };
+    fields.retain(|key, value| !OF_CALL.contains(&key.as_str()) && !value.is_null());
+    fields
+}
+
 /// Returns the text of a message, which is a string or a list of parts with strings.
 fn content(message: &Fields<'_>) -> String {
     let parts = message.objects("content").filter_map(|part| part.text("text"));
     message.text("content").unwrap_or_else(|| parts.collect())
 }
 
-fn finish(reason: String) -> FinishReason {
+fn finish(reason: String, has_refused: bool) -> FinishReason {
     match reason.as_str() {
+        "stop" if has_refused => FinishReason::Refusal,
         "stop" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolCalls,
         "length" => FinishReason::Length,

@@ -4,12 +4,13 @@
 //! user message after the last result. There is no error flag; the text of a result says what went
 //! wrong. Reasoning is not sent back, because the API has no field for it.
 
-use cofferdam_agent::{
-    Data, FunctionCall, FunctionResult, Message, MessageContent, Role, ToolMode,
-};
+use cofferdam_agent::{FunctionCall, FunctionResult, Message, MessageContent, Role, ToolMode};
 use serde_json::{Map, Value, json};
 
-use super::super::prepared::{PreparedRequest, arguments_text, data_url, not_shown};
+use super::super::attachment::Attachment;
+use super::super::caching;
+use super::super::prepared::{PreparedRequest, arguments_text};
+use super::super::response_format::WrittenFormat;
 use super::super::tools::WrittenSchema;
 
 /// Serializes a function.
@@ -30,7 +31,7 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     let options = &asked.request.options;
     let mut fields = Map::new();
     let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-    set("model", asked.settings.model.as_str().into());
+    set("model", asked.model().into());
     set("messages", messages(asked).into());
     if asked.streams {
         set("stream", true.into());
@@ -39,19 +40,34 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     if let Some(tokens) = asked.max_tokens() {
         // OpenAI's newer models reject `max_tokens`, and other servers do not know its replacement.
         set(
-            if is_openai(&asked.settings.base_url) {
-                "max_completion_tokens"
-            } else {
-                "max_tokens"
-            },
+            if is_openai(&asked.host) { "max_completion_tokens" } else { "max_tokens" },
             tokens.into(),
         );
     }
-    if let Some(temperature) = options.temperature {
+    if let Some(temperature) = asked.temperature() {
         set("temperature", temperature.into());
     }
+    // Other servers may not know the field.
+    if let Some(key) = caching::key(asked).filter(|_| is_openai(&asked.host)) {
+        set(caching::KEY, key.into());
+    }
+    if let Some(share) = asked.top_p() {
+        set("top_p", share.into());
+    }
+    if !options.stop.is_empty() {
+        set("stop", options.stop.clone().into());
+    }
+    if let Some(seed) = options.seed {
+        set("seed", seed.into());
+    }
+    if let Some(effort) = options.effort {
+        set("reasoning_effort", effort.name().into());
+    }
+    if let Some(format) = asked.format() {
+        set("response_format", response_format(format));
+    }
     if asked.has_tools() {
-        if let Some(mode) = &options.tool_choice {
+        if let Some(mode) = asked.tool_choice() {
             set("tool_choice", tool_choice(mode, asked));
         }
         if let Some(allow) = options.allow_parallel_calls {
@@ -61,10 +77,17 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     fields
 }
 
-/// Returns whether a server is OpenAI's own or Azure's.
-fn is_openai(base_url: &str) -> bool {
-    let url = reqwest::Url::parse(base_url).ok();
-    let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
+fn response_format(written: &WrittenFormat) -> Value {
+    let (format, schema, strict) = (&written.format, &written.schema, written.is_strict);
+    let mut inner = json!({"name": format.name(), "schema": schema, "strict": strict});
+    if let (Some(description), Some(inner)) = (format.description(), inner.as_object_mut()) {
+        inner.insert("description".to_owned(), description.into());
+    }
+    json!({"type": "json_schema", "json_schema": inner})
+}
+
+/// Returns whether a host is OpenAI's own or Azure's.
+fn is_openai(host: &str) -> bool {
     host == "api.openai.com"
         || [".api.openai.com", ".openai.azure.com"].iter().any(|end| host.ends_with(end))
 }
@@ -82,9 +105,7 @@ fn tool_choice(mode: &ToolMode, asked: &PreparedRequest<'_>) -> Value {
 
 fn messages(asked: &PreparedRequest<'_>) -> Vec<Value> {
     let mut writer = ChatWriter { asked, messages: Vec::new(), images: Vec::new() };
-    if let Some(instructions) =
-        asked.request.options.instructions.as_deref().filter(|text| !text.is_empty())
-    {
+    if let Some(instructions) = asked.instructions() {
         writer.messages.push(json!({"role": "system", "content": instructions}));
     }
     asked.messages.iter().for_each(|message| writer.add(message));
@@ -135,7 +156,14 @@ impl ChatWriter<'_> {
 
     fn call(&self, call: &FunctionCall) -> Value {
         let function = json!({"name": self.asked.names.wire(&call.name), "arguments": arguments_text(&call.arguments)});
-        json!({"id": self.asked.ids.wire(&call.call_id), "type": "function", "function": function})
+        let mut call_fields = Map::new();
+        call_fields.insert("id".to_owned(), self.asked.ids.wire(&call.call_id).into());
+        call_fields.insert("type".to_owned(), "function".into());
+        call_fields.insert("function".to_owned(), function);
+        for (key, value) in self.asked.wire_fields(call).into_iter().flatten() {
+            call_fields.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        Value::Object(call_fields)
     }
 
     fn add_result(&mut self, result: &FunctionResult) {
@@ -145,7 +173,7 @@ impl ChatWriter<'_> {
             self.images.push(
                 json!({"type": "text", "text": format!("Part of the result of the call {id}:")}),
             );
-            self.images.extend(result.items.iter().map(part));
+            self.images.extend(result.items.iter().map(Attachment::Data).map(part));
         }
     }
 
@@ -157,37 +185,40 @@ impl ChatWriter<'_> {
     }
 
     fn add_question(&mut self, message: &Message) {
-        if !message.contents.iter().any(|content| matches!(content, MessageContent::Data(_))) {
+        if !message.contents.iter().any(|content| Attachment::of(content).is_some()) {
             return self.add_text("user", &message.text());
         }
         let parts = message.contents.iter().filter_map(|content| match content {
             MessageContent::Text(text) if !text.text.is_empty() => {
                 Some(json!({"type": "text", "text": text.text}))
             }
-            MessageContent::Data(data) => Some(part(data)),
-            _ => None,
+            content => Attachment::of(content).map(part),
         });
         let parts: Vec<_> = parts.collect();
         self.messages.push(json!({"role": "user", "content": parts}));
     }
 }
 
-fn part(data: &Data) -> Value {
-    match data.media_type.as_str() {
-        kind if kind.starts_with("image/") => {
-            json!({"type": "image_url", "image_url": {"url": data_url(data)}})
-        }
-        "application/pdf" => {
-            json!({"type": "file", "file": {"filename": "document.pdf", "file_data": data_url(data)}})
-        }
-        "audio/wav" | "audio/x-wav" => {
-            json!({"type": "input_audio", "input_audio": {"data": data.data, "format": "wav"}})
-        }
-        "audio/mpeg" | "audio/mp3" => {
-            json!({"type": "input_audio", "input_audio": {"data": data.data, "format": "mp3"}})
-        }
-        _ => json!({"type": "text", "text": not_shown(data)}),
+/// Writes a file as a part of a message. The API has no links to other files than images.
+pub(in super::super) fn attachment(file: Attachment<'_>) -> Option<Value> {
+    if file.is_image() {
+        return Some(json!({"type": "image_url", "image_url": {"url": file.url()}}));
     }
+    let Attachment::Data(data) = file else { return None };
+    let audio = |format| json!({"type": "input_audio", "input_audio": {"data": data.data, "format": format}});
+    match data.media_type.as_str() {
+        "application/pdf" => {
+            let content = json!({"filename": "document.pdf", "file_data": file.url()});
+            Some(json!({"type": "file", "file": content}))
+        }
+        "audio/wav" | "audio/x-wav" => Some(audio("wav")),
+        "audio/mpeg" | "audio/mp3" => Some(audio("mp3")),
+        _ => None,
+    }
+}
+
+fn part(file: Attachment<'_>) -> Value {
+    attachment(file).unwrap_or_else(|| json!({"type": "text", "text": file.not_shown()}))
 }
 
 #[cfg(test)]
@@ -196,20 +227,11 @@ mod tests {
 
     #[test]
     fn openai_is_known_by_its_host() {
-        for base in [
-            "https://api.openai.com/v1/",
-            "https://eu.api.openai.com/v1",
-            "https://x.openai.azure.com/openai/v1",
-        ] {
-            assert!(is_openai(base), "{base}");
+        for host in ["api.openai.com", "eu.api.openai.com", "x.openai.azure.com"] {
+            assert!(is_openai(host), "{host}");
         }
-        for base in [
-            "http://127.0.0.1/v1",
-            "https://notapi.openai.com.example",
-            "https://api.openai.com.example",
-            "",
-        ] {
-            assert!(!is_openai(base), "{base}");
+        for host in ["127.0.0.1", "notapi.openai.com.example", "api.openai.com.example", ""] {
+            assert!(!is_openai(host), "{host}");
         }
     }
 }

@@ -6,14 +6,18 @@
 use std::collections::HashMap;
 
 use cofferdam_agent::FinishReason;
+use serde_json::{Map, Value};
 
+use super::super::Provider;
 use super::super::decode::{DONE, Decode};
 use super::super::fault::{ProviderMessage, ReplyError, checked, text_or_json};
-use super::super::fields::Fields;
+use super::super::fields::{self, Fields};
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
 
+/// Field of a part with the sources that it cites, also in the record of a text.
+const ANNOTATIONS: &str = "annotations";
 /// Separator between the parts of a summary.
 const PARAGRAPH: &str = "\n\n";
 
@@ -23,6 +27,8 @@ pub(in super::super) struct ResponsesDecoder {
     keeps_conversation: bool,
     /// Items seen so far, by index.
     items: HashMap<u64, Item>,
+    /// True if the model has refused to answer.
+    has_refused: bool,
     is_complete: bool,
 }
 
@@ -61,7 +67,8 @@ impl Decode for ResponsesDecoder {
             "response.output_item.done" => {
                 self.item(place, event.raw("item").unwrap_or("{}"), pieces)
             }
-            "response.output_text.delta" | "response.refusal.delta" => {
+            kind @ ("response.output_text.delta" | "response.refusal.delta") => {
+                self.has_refused |= kind == "response.refusal.delta";
                 self.items.entry(place).or_default().has_text = true;
                 pieces.text(delta())
             }
@@ -98,7 +105,7 @@ impl Decode for ResponsesDecoder {
 
 impl ResponsesDecoder {
     pub(in super::super) fn new(keeps_conversation: bool) -> Self {
-        Self { keeps_conversation, items: HashMap::new(), is_complete: false }
+        Self { keeps_conversation, items: HashMap::new(), has_refused: false, is_complete: false }
     }
 
     fn known_call(&self, place: u64) -> Option<usize> {
@@ -132,10 +139,16 @@ impl ResponsesDecoder {
         }
         let has_text = known.has_text;
         match item.text("type").unwrap_or_default().as_str() {
-            "message" if !has_text => item
-                .objects("content")
-                .filter_map(|part| part.text("text").or_else(|| part.text("refusal")))
-                .try_for_each(|text| pieces.text(text)),
+            "message" => {
+                self.has_refused |=
+                    item.objects("content").any(|part| part.some_text("refusal").is_some());
+                if !has_text {
+                    item.objects("content")
+                        .filter_map(|part| part.text("text").or_else(|| part.text("refusal")))
+                        .try_for_each(|text| pieces.text(text))?;
+                }
+                pieces.cited(annotations(&item))
+            }
             "function_call" => {
                 let call = self.call(place, &item, pieces)?;
                 missing_arguments(call, &item, pieces)
@@ -155,7 +168,12 @@ impl ResponsesDecoder {
     fn seal(&self, item: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
         let is_all_there = item.some_text("encrypted_content").is_some()
             || item.objects("content").next().is_some();
-        if is_all_there && !self.keeps_conversation { pieces.sealed(json) } else { Ok(()) }
+        if !is_all_there || self.keeps_conversation {
+            return Ok(());
+        }
+        let part =
+            fields::value(json).ok_or(ReplyError::Malformed("reasoning that is not JSON"))?;
+        pieces.sealed(part, Provider::OpenAiResponses.name())
     }
 
     /// Handles the whole response, which is the body of a response or the end of a stream.
@@ -181,7 +199,9 @@ impl ResponsesDecoder {
         }
         let reason =
             response.object("incomplete_details").and_then(|details| details.some_text("reason"));
-        pieces.finish(finish(reason, pieces.has_calls()));
+        let finish = finish(reason, pieces.has_calls());
+        let is_refusal = self.has_refused && finish == FinishReason::Stop;
+        pieces.finish(if is_refusal { FinishReason::Refusal } else { finish });
         self.is_complete = true;
         Ok(())
     }
@@ -197,6 +217,32 @@ fn missing_arguments(
         return Ok(());
     }
     pieces.arguments(call, fields.raw("arguments").map(text_or_json).unwrap_or_default())
+}
+
+/// Returns the sources that a message cites. Its parts are one text here, so positions in a part
+/// become positions in that text.
+fn annotations(item: &Fields<'_>) -> Map<String, Value> {
+    let mut all = Vec::new();
+    let mut before = 0_u64;
+    for part in item.objects("content") {
+        let of_part = part.raw(ANNOTATIONS).and_then(fields::value);
+        for mut annotation in of_part.iter().filter_map(Value::as_array).flatten().cloned() {
+            for key in ["start_index", "end_index"] {
+                if let Some(position) = annotation.get_mut(key)
+                    && let Some(in_part) = position.as_u64()
+                {
+                    *position = in_part.saturating_add(before).into();
+                }
+            }
+            all.push(annotation);
+        }
+        let text = part.text("text").or_else(|| part.text("refusal")).unwrap_or_default();
+        before = before.saturating_add(text.chars().count() as u64);
+    }
+    if all.is_empty() {
+        return Map::new();
+    }
+    Map::from_iter([(ANNOTATIONS.to_owned(), all.into())])
 }
 
 /// Returns the reasoning that may be shown: its summary, or the reasoning itself from servers that

@@ -5,12 +5,15 @@
 //! would look them up.
 
 use cofferdam_agent::{
-    Data, FunctionCall, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
+    FunctionCall, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
 };
 use serde_json::{Map, Value, json};
 
-use super::super::INCLUDE;
-use super::super::prepared::{PreparedRequest, arguments_text, data_url, not_shown};
+use super::super::adaptation::INCLUDE;
+use super::super::attachment::Attachment;
+use super::super::caching;
+use super::super::prepared::{PreparedRequest, arguments_text};
+use super::super::response_format::WrittenFormat;
 use super::super::tools::WrittenSchema;
 
 /// Serializes a function.
@@ -25,8 +28,8 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     let (options, settings) = (&asked.request.options, asked.settings);
     let mut fields = Map::new();
     let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-    set("model", settings.model.as_str().into());
-    if let Some(instructions) = options.instructions.as_deref().filter(|text| !text.is_empty()) {
+    set("model", asked.model().into());
+    if let Some(instructions) = asked.instructions() {
         set("instructions", instructions.into());
     }
     set("input", input(asked).into());
@@ -34,7 +37,7 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     if let Some(id) = &asked.request.conversation_id {
         set("previous_response_id", id.as_str().into());
     }
-    if !settings.store && !asked.is_plain {
+    if asked.requests_reasoning() {
         set(INCLUDE, json!(["reasoning.encrypted_content"]));
     }
     if asked.streams {
@@ -43,16 +46,38 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     if let Some(tokens) = asked.max_tokens() {
         set("max_output_tokens", tokens.into());
     }
-    if let Some(temperature) = options.temperature {
+    if let Some(temperature) = asked.temperature() {
         set("temperature", temperature.into());
     }
+    if let Some(key) = caching::key(asked) {
+        set(caching::KEY, key.into());
+    }
+    if let Some(share) = asked.top_p() {
+        set("top_p", share.into());
+    }
+    if let Some(effort) = options.effort {
+        set("reasoning", json!({"effort": effort.name()}));
+    }
+    if let Some(format) = asked.format() {
+        set("text", json!({"format": response_format(format)}));
+    }
     if asked.has_tools() {
-        if let Some(mode) = &options.tool_choice {
+        if let Some(mode) = asked.tool_choice() {
             set("tool_choice", tool_choice(mode, asked));
         }
         if let Some(allow) = options.allow_parallel_calls {
             set("parallel_tool_calls", allow.into());
         }
+    }
+    fields
+}
+
+fn response_format(written: &WrittenFormat) -> Value {
+    let (format, schema, strict) = (&written.format, &written.schema, written.is_strict);
+    let mut fields =
+        json!({"type": "json_schema", "name": format.name(), "schema": schema, "strict": strict});
+    if let (Some(description), Some(fields)) = (format.description(), fields.as_object_mut()) {
+        fields.insert("description".to_owned(), description.into());
     }
     fields
 }
@@ -86,8 +111,10 @@ fn add(items: &mut Vec<Value>, asked: &PreparedRequest<'_>, message: &Message) {
             MessageContent::Text(text) => {
                 parts.push(json!({"type": "input_text", "text": text.text}))
             }
-            MessageContent::Data(data) if matches!(message.role, Role::User | Role::Tool) => {
-                parts.push(part(data))
+            MessageContent::Data(_) | MessageContent::Uri(_)
+                if matches!(message.role, Role::User | Role::Tool) =>
+            {
+                parts.extend(Attachment::of(content).map(part))
             }
             MessageContent::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
             MessageContent::FunctionCall(call) => items.push(call_item(asked, call)),
@@ -130,19 +157,27 @@ fn result_item(asked: &PreparedRequest<'_>, result: &FunctionResult) -> Value {
     } else {
         let text = (!result.result.is_empty())
             .then(|| json!({"type": "input_text", "text": result.result}));
-        Value::Array(text.into_iter().chain(result.items.iter().map(part)).collect())
+        Value::Array(
+            text.into_iter().chain(result.items.iter().map(Attachment::Data).map(part)).collect(),
+        )
     };
     json!({"type": "function_call_output", "call_id": asked.ids.wire(&result.call_id), "output": output})
 }
 
-fn part(data: &Data) -> Value {
-    match data.media_type.as_str() {
-        kind if kind.starts_with("image/") => {
-            json!({"type": "input_image", "detail": "auto", "image_url": data_url(data)})
+/// Writes a file as a part of a message. The API reads every type of file by its address.
+pub(in super::super) fn attachment(file: Attachment<'_>) -> Option<Value> {
+    match file {
+        file if file.is_image() => {
+            Some(json!({"type": "input_image", "detail": "auto", "image_url": file.url()}))
         }
-        "application/pdf" => {
-            json!({"type": "input_file", "filename": "document.pdf", "file_data": data_url(data)})
+        Attachment::Uri(uri) => Some(json!({"type": "input_file", "file_url": uri.uri})),
+        file if file.media_type() == "application/pdf" => {
+            Some(json!({"type": "input_file", "filename": "document.pdf", "file_data": file.url()}))
         }
-        _ => json!({"type": "input_text", "text": not_shown(data)}),
+        Attachment::Data(_) => None,
     }
+}
+
+fn part(file: Attachment<'_>) -> Value {
+    attachment(file).unwrap_or_else(|| json!({"type": "input_text", "text": file.not_shown()}))
 }

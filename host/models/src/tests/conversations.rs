@@ -19,7 +19,7 @@ pub(super) fn whole(provider: Provider) -> Value {
                 ],
             }}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
-                "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 2}},
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 2}},
         }),
         Provider::OpenAiResponses => response(),
         Provider::Anthropic => json!({
@@ -47,7 +47,7 @@ fn response() -> Value {
             {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "echo", "arguments": "{\"t\": \"é\"}"},
             {"type": "function_call", "id": "fc_2", "call_id": "b", "name": "broken", "arguments": "{\"a\": "},
         ],
-        "usage": {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 5,
+        "usage": {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}, "output_tokens": 5,
             "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 15},
     })
 }
@@ -174,17 +174,25 @@ pub(super) fn expected(provider: Provider) -> Reply {
     let contents = vec![
         MessageContent::Reasoning(Reasoning {
             text: "Hm.".to_owned(),
+            extra: opaque.iter().map(|_| ("api".to_owned(), json!(provider.name()))).collect(),
             opaque,
-            ..Reasoning::default()
         }),
         MessageContent::text("Both."),
         MessageContent::call("a", "echo", arguments),
         MessageContent::call("b", second.0, second.1),
     ];
-    let reasoning = if provider == Provider::Anthropic { 0 } else { 2 };
+    let (cache_write_input, reasoning) =
+        if provider == Provider::Anthropic { (1, 0) } else { (3, 2) };
     Reply {
         messages: vec![Message::new(Role::Assistant, contents)],
-        usage: Some(TokenUsage { input: 10, output: 5, total: 15, cached_input: 4, reasoning }),
+        usage: Some(TokenUsage {
+            input: 10,
+            output: 5,
+            total: 15,
+            cached_input: 4,
+            cache_write_input,
+            reasoning,
+        }),
         conversation_id: None,
         finish: Some(FinishReason::ToolCalls),
     }

@@ -179,6 +179,28 @@ async fn a_response_that_comes_in_one_event_is_read() {
 }
 
 #[tokio::test]
+async fn sources_that_a_response_cites_are_kept_with_the_text() {
+    let cite = |start: u64| json!({"type": "url_citation", "url": "https://a.example", "start_index": start, "end_index": start + 1});
+    let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": [cite(0)]});
+    let item = json!({"type": "message", "content": [part("h\u{e9}!"), part("b")]});
+    let response = json!({"status": "completed", "output": [item.clone()]});
+    let text = |delta: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": delta});
+    let stream = named(&[
+        text("h\u{e9}"),
+        text("!b"),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": response.clone()}),
+    ]);
+    let provider = Provider::OpenAiResponses;
+    for reply in [reply_to(provider, &response).await, reply_to_events(provider, &stream).await] {
+        let contents = reply.unwrap().messages.remove(0).contents;
+        let [MessageContent::Text(text)] = contents.as_slice() else { panic!("{contents:?}") };
+        assert_eq!(text.text, "h\u{e9}!b");
+        assert_eq!(text.extra["annotations"], json!([cite(0), cite(3)]));
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_that_the_service_keeps_goes_on_by_its_id() {
     let answers = vec![
         ok(&conversations::whole(Provider::OpenAiResponses)),
@@ -201,5 +223,40 @@ async fn a_conversation_that_the_service_keeps_goes_on_by_its_id() {
         let asked = ChatRequest { conversation_id: Some("x".to_owned()), ..user("more") };
         let error = server.client(provider).reply(asked).await.unwrap_err();
         assert_eq!(error.kind, ChatErrorKind::Configuration);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_text_with_its_own_finish_reason() {
+    let message = json!({"role": "assistant", "content": null, "refusal": "No."});
+    let chat = json!({"choices": [{"message": message, "finish_reason": "stop"}]});
+    let chunks = [
+        json!({"choices": [{"delta": {"refusal": "N"}}]}),
+        json!({"choices": [{"delta": {"refusal": "o."}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+    ];
+    let part = json!({"type": "refusal", "refusal": "No."});
+    let item = json!({"type": "message", "role": "assistant", "content": [part]});
+    let response = json!({"id": "r", "status": "completed", "output": [item]});
+    let of_responses = [
+        json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": response}),
+    ];
+    let messages = json!({"type": "message", "role": "assistant", "stop_reason": "refusal",
+        "content": [{"type": "text", "text": "No."}]});
+    let replies = [
+        reply_to(Provider::OpenAiChat, &chat).await,
+        reply_to_events(Provider::OpenAiChat, &data(&chunks)).await,
+        reply_to(Provider::OpenAiResponses, &response).await,
+        reply_to_events(Provider::OpenAiResponses, &named(&of_responses)).await,
+        reply_to(Provider::Anthropic, &messages).await,
+    ];
+    for reply in replies {
+        let reply = reply.unwrap();
+        assert_eq!(
+            (reply.messages[0].text().as_str(), &reply.finish),
+            ("No.", &Some(FinishReason::Refusal))
+        );
     }
 }

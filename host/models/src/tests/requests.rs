@@ -13,7 +13,7 @@ async fn sent(provider: Provider, request: ChatRequest) -> Value {
     sent_with(provider, request, |_| ()).await
 }
 
-async fn sent_with(
+pub(super) async fn sent_with(
     provider: Provider,
     request: ChatRequest,
     set: impl Fn(&mut ProviderSettings),
@@ -141,7 +141,7 @@ async fn a_conversation_for_messages() {
             {"role": "assistant", "content": [
                 text("Both."),
                 call("a", "files_read", json!({"p": 1})),
-                call("b", "plain", json!({"malformed_arguments": "{oops"})),
+                call("b", "plain", json!({"INVALID_JSON": "{oops"})),
                 call("c", "plain", json!({})),
             ]},
             {"role": "user", "content": [
@@ -241,10 +241,7 @@ async fn tools_and_options_are_written_as_each_interface_wants_them() {
     assert_eq!(body["max_tokens"], json!(7));
     for provider in Provider::ALL {
         let body = sent(provider, with_tools(options())).await;
-        assert_eq!(
-            (&body["model"], &body["temperature"], &body["seed"]),
-            (&json!("m"), &json!(0.5), &json!(1))
-        );
+        assert_eq!((&body["model"], &body["seed"]), (&json!("m"), &json!(1)));
         // Without tools there is nothing to choose from.
         let body = sent(provider, ChatRequest { tools: [].into(), ..with_tools(options()) }).await;
         assert_eq!(
@@ -408,17 +405,18 @@ async fn ids_that_a_provider_refuses_are_replaced_in_pairs() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_reason_is_not_asked_for_its_reasoning_twice() {
-    let refusal = json!({"error": {"message": "Encrypted content is not supported with this \
-        model.", "param": "include"}});
-    let fine = ok(&conversations::whole(Provider::OpenAiResponses));
-    let server = Server::start(vec![json_answer(400, "", &refusal.to_string()), fine]).await;
-    let client = server.client(Provider::OpenAiResponses);
-    client.reply(user("hi")).await.unwrap();
-    client.reply(user("hi")).await.unwrap();
-    let asked: Vec<_> =
-        server.seen().iter().map(|seen| seen.body.get("include").is_some()).collect();
-    assert_eq!(asked, [true, false, false]);
+async fn sampling_parameters_are_sent_if_the_settings_say_so() {
+    for provider in Provider::ALL {
+        let asked = || with_tools(options());
+        let body = sent(provider, asked()).await;
+        let expected = if provider == Provider::Anthropic { Value::Null } else { json!(0.5) };
+        assert_eq!(body["temperature"], expected, "{provider}");
+        for sampling in [true, false] {
+            let body = sent_with(provider, asked(), |settings| settings.sampling = sampling).await;
+            let expected = if sampling { json!(0.5) } else { Value::Null };
+            assert_eq!(body["temperature"], expected, "{provider}");
+        }
+    }
 }
 
 #[tokio::test]

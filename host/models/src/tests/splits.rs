@@ -25,6 +25,7 @@ fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, ReplyErro
         NameMap::new(64).into(),
         ReplyLimits::default(),
         std::collections::HashSet::new(),
+        String::new(),
     );
     let mut builder = ReplyBuilder::default();
     for piece in pieces {
@@ -99,7 +100,7 @@ proptest! {
     #[test]
     fn a_body_may_be_anything(text in "[\\[\\]{}\",:a-z0-9 ]{0,60}|\\PC{0,60}") {
         for provider in Provider::ALL {
-            let mut into = Pieces::new(NameMap::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
+            let mut into = Pieces::new(NameMap::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new(), String::new());
             if let Ok(fields) = super::super::fault::checked(&text) {
                 let _any = decoder(provider).whole(&fields, &mut into);
             }
