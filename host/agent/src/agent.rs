@@ -5,13 +5,15 @@ use std::sync::Arc;
 use cofferdam_tool::declaration::DeclarationError;
 use cofferdam_tool::{DuplicateTool, ToolDefinition, ToolSource, Toolset};
 
-use crate::approvals::Approvals;
+use crate::approvals::{Approvals, InvalidApprovalRule};
+use crate::compaction::Compaction;
 use crate::guard::{Guard, NoGuard};
 use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
 use crate::run::{IntoMessages, Run};
+use crate::tool_search::{self, ToolSearch};
 use crate::{
-    ChatClient, ChatOptions, ChoiceBehavior, Clock, ContextProvider, InvalidSetting, LoopSettings,
-    SystemClock, TokenBudget,
+    AgentRequest, ChatClient, ChatOptions, ChoiceBehavior, Clock, ContextProvider, InvalidSetting,
+    LoopSettings, ResponseFormat, SystemClock, TokenBudget,
 };
 
 /// Model, its tools, and the configuration of their runs. Cloning is cheap; clones share
@@ -31,16 +33,21 @@ pub(crate) struct AgentParts {
     pub(crate) declared: Arc<[Arc<ToolDefinition>]>,
     pub(crate) settings: LoopSettings,
     pub(crate) options: ChatOptions,
+    pub(crate) response_format: Option<ResponseFormat>,
     pub(crate) choice: Option<ChoiceBehavior>,
     pub(crate) approvals: Approvals,
     pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) client_layers: Vec<Layer>,
     pub(crate) budget: Option<TokenBudget>,
+    pub(crate) compaction: Option<Compaction>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) guard: Arc<dyn Guard>,
     /// Definitions of the tools that the guard adds to each run.
     pub(crate) guard_tools: Arc<[Arc<ToolDefinition>]>,
+    pub(crate) tool_search: Option<ToolSearch>,
+    /// Definitions of the tools that search and load tools.
+    pub(crate) search_tools: Arc<[Arc<ToolDefinition>]>,
 }
 
 /// Builder for [`Agent`].
@@ -60,6 +67,9 @@ pub enum InvalidAgent {
     /// Middleware cannot work in the order in which it is registered.
     #[error(transparent)]
     Middleware(#[from] MiddlewareRefused),
+    /// A rule about approvals cannot work.
+    #[error(transparent)]
+    ApprovalRule(#[from] InvalidApprovalRule),
     /// Two context providers share a source id, and with it a part of the session's state.
     #[error("two context providers have the source id `{source_id}`; give one of them another")]
     DuplicateProvider {
@@ -88,15 +98,19 @@ impl Agent {
             declared: Arc::from([]),
             settings: LoopSettings::default(),
             options: ChatOptions::default(),
+            response_format: None,
             choice: None,
             approvals: Approvals::default(),
             providers: Vec::new(),
             layers: Vec::new(),
             client_layers: Vec::new(),
             budget: None,
+            compaction: None,
             clock: Arc::new(SystemClock),
             guard: Arc::new(NoGuard),
             guard_tools: Arc::from([]),
+            tool_search: Some(ToolSearch::default()),
+            search_tools: Arc::from([]),
         };
         AgentBuilder { parts, converts_failures: true }
     }
@@ -115,6 +129,16 @@ impl Agent {
         let mut parts = AgentParts::clone(&self.parts);
         parts.toolset.add(source)?;
         Ok(Self { parts: Arc::new(parts) })
+    }
+
+    /// Creates the run that a caller requests by [`AgentRun`](crate::AgentRun).
+    pub(crate) fn requested(&self, request: AgentRequest) -> Run {
+        let AgentRequest { messages, session, context } = request;
+        let run = self.run(messages).context(context);
+        match session {
+            Some(session) => run.session(&session),
+            None => run,
+        }
     }
 
     /// Creates a run that leads from new messages to an answer. The run starts when it is awaited
@@ -161,6 +185,12 @@ impl AgentBuilder {
     /// Sets the options of model requests.
     pub fn options(mut self, options: ChatOptions) -> Self {
         self.parts.options = options;
+        self
+    }
+
+    /// Sets the form of answers (`LOOP-65`). A run can set another one.
+    pub fn response_format(mut self, format: ResponseFormat) -> Self {
+        self.parts.response_format = Some(format);
         self
     }
 
@@ -214,6 +244,19 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets how conversations that become too long are shortened.
+    pub fn compaction(mut self, compaction: Compaction) -> Self {
+        self.parts.compaction = Some(compaction);
+        self
+    }
+
+    /// Sets when the model searches for tools instead of seeing all of them (`LOOP-68`). `None`
+    /// always advertises all; the default is [`ToolSearch::default`].
+    pub fn tool_search(mut self, search: impl Into<Option<ToolSearch>>) -> Self {
+        self.parts.tool_search = search.into();
+        self
+    }
+
     /// Sets the clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.parts.clock = Arc::new(clock);
@@ -226,6 +269,7 @@ impl AgentBuilder {
     /// If the configuration cannot work; it is checked here and not at the first run.
     pub fn build(mut self) -> Result<Agent, InvalidAgent> {
         self.parts.settings.check()?;
+        self.parts.approvals.check(&self.parts.toolset)?;
         let mut ids: Vec<_> =
             self.parts.providers.iter().map(|provider| provider.source_id()).collect();
         ids.sort_unstable();
@@ -247,6 +291,7 @@ impl AgentBuilder {
         if let Some(name) = of_guard.find(is_taken) {
             return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
         }
+        self.parts.search_tools = tool_search::definitions()?;
         if self.converts_failures {
             // Outermost, so that retries are inside of it wherever they are registered (`MW-19`).
             self.parts.client_layers.insert(0, Layer::function(FailureConversion));

@@ -1,14 +1,21 @@
 //! Approval of calls by the user (`LOOP-35` to `LOOP-47`).
 
 mod batch;
+mod path;
+mod rules;
 mod standing;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use batch::{BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, settle};
+pub use rules::{ApprovalEffect, ApprovalRule, ArgumentPattern, InvalidApprovalRule};
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 
@@ -21,11 +28,36 @@ use crate::{FunctionCall, Session};
 /// its tool does. A call that the user has always allowed in the session needs no further approval,
 /// unless the mode of the tool itself is [`ApprovalMode::Always`].
 ///
+/// [Rules](ApprovalRule) about arguments come before all of this: a call that one denies does not
+/// run, the user is asked about a call that one asks about, and a call that one allows needs no
+/// approval (`LOOP-51`).
+///
 /// [`ToolSource::needs_approval`]: cofferdam_tool::ToolSource::needs_approval
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approvals {
     default: ApprovalMode,
     tools: BTreeMap<String, ApprovalMode>,
+    rules: Vec<ApprovalRule>,
+    runs_others: bool,
+    callback: Option<ApprovalCallback>,
+}
+
+/// Function of the program that decides about calls.
+#[derive(Clone)]
+struct ApprovalCallback(Arc<DecideCall>);
+
+type DecideCall = dyn Fn(&FunctionCall, &ToolDefinition) -> Option<ApprovalEffect> + Send + Sync;
+
+impl PartialEq for ApprovalCallback {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for ApprovalCallback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApprovalCallback").finish_non_exhaustive()
+    }
 }
 
 /// Condition under which a call needs approval.
@@ -46,7 +78,7 @@ impl Approvals {
     /// Sets the mode of all tools that have none of their own.
     #[must_use]
     pub fn by_default(mode: ApprovalMode) -> Self {
-        Self { default: mode, tools: BTreeMap::new() }
+        Self { default: mode, ..Self::default() }
     }
 
     /// Sets the mode of one tool.
@@ -54,6 +86,77 @@ impl Approvals {
     pub fn with(mut self, tool: impl Into<String>, mode: ApprovalMode) -> Self {
         self.tools.insert(tool.into(), mode);
         self
+    }
+
+    /// Adds rules about arguments.
+    ///
+    /// # Errors
+    /// If a rule can match nothing, or there are too many. [`AgentBuilder::build`] checks that the
+    /// tools have the arguments.
+    ///
+    /// [`AgentBuilder::build`]: crate::AgentBuilder::build
+    pub fn rules(
+        mut self,
+        rules: impl IntoIterator<Item = ApprovalRule>,
+    ) -> Result<Self, InvalidApprovalRule> {
+        self.rules.extend(rules);
+        rules::check(&self.rules)?;
+        Ok(self)
+    }
+
+    /// Sets a function that decides about calls like a rule. `None` leaves the decision to the
+    /// rules and modes. It must not block.
+    #[must_use]
+    pub fn decide(
+        mut self,
+        decide: impl Fn(&FunctionCall, &ToolDefinition) -> Option<ApprovalEffect>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.callback = Some(ApprovalCallback(Arc::new(decide)));
+        self
+    }
+
+    /// Sets whether the calls of a reply that need no approval run at once, while the user is asked
+    /// about the others (`LOOP-55`). By default none of the reply's calls run until then
+    /// (`LOOP-35`).
+    #[must_use]
+    pub fn run_others_at_once(mut self, runs_others: bool) -> Self {
+        self.runs_others = runs_others;
+        self
+    }
+
+    /// Returns whether calls that need no approval run while the user is asked about others.
+    pub(crate) fn runs_others(&self) -> bool {
+        self.runs_others
+    }
+
+    /// Checks that rules name only arguments that the tools have.
+    pub(crate) fn check(&self, toolset: &Toolset) -> Result<(), InvalidApprovalRule> {
+        let known = |rule: &ApprovalRule| match toolset.definition(&rule.tool) {
+            Ok(tool) => rule.check_tool(tool),
+            // A context provider or middleware may add the tool later.
+            Err(_) => Ok(()),
+        };
+        self.rules.iter().try_for_each(known)
+    }
+
+    fn effect(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        toolset: &Toolset,
+    ) -> Option<ApprovalEffect> {
+        let origin = toolset.origin(&call.name);
+        let by_rule = rules::effect(&self.rules, call, tool, origin.as_ref());
+        let by_callback = self.callback.as_ref().and_then(|callback| callback.0(call, tool));
+        by_rule.max(by_callback)
+    }
+
+    /// Returns whether a rule denies this call.
+    pub(crate) fn deny(&self, call: &FunctionCall, tool: &ToolDefinition, set: &Toolset) -> bool {
+        self.effect(call, tool, set) == Some(ApprovalEffect::Deny)
     }
 
     /// Returns whether this call has to be approved.
@@ -64,8 +167,14 @@ impl Approvals {
         toolset: &Toolset,
         session: Option<&Session>,
     ) -> bool {
-        if self.tools.get(&call.name) == Some(&ApprovalMode::Always) {
-            return true;
+        let effect = self.effect(call, tool, toolset);
+        match effect {
+            // The call does not run, so there is nothing to approve.
+            Some(ApprovalEffect::Deny) => return false,
+            Some(ApprovalEffect::Ask) => return true,
+            _ if self.tools.get(&call.name) == Some(&ApprovalMode::Always) => return true,
+            Some(ApprovalEffect::Allow) => return false,
+            None => {}
         }
         let arguments = (!call.arguments.is_empty()).then_some(call.arguments.as_bytes());
         let is_needed =
@@ -79,7 +188,14 @@ impl Approvals {
 
     /// Returns whether any call of this tool may have to be approved.
     pub(crate) fn may_be_needed(&self, tool: &ToolDefinition, toolset: &Toolset) -> bool {
-        self.is_by_mode(tool) || toolset.needs_approval(tool.name.as_str())
+        let name = tool.name.as_str();
+        let may_ask = |rule: &ApprovalRule| {
+            rule.effect == ApprovalEffect::Ask && (rule.tool == "*" || rule.tool == name)
+        };
+        self.is_by_mode(tool)
+            || self.callback.is_some()
+            || self.rules.iter().any(may_ask)
+            || toolset.needs_approval(name)
     }
 
     /// Returns whether the mode requires approval for every call of this tool, whatever its source

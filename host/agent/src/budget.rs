@@ -69,8 +69,18 @@ impl TokenBudget {
 
     /// Adds usage to this budget and all outer ones.
     pub fn count(&self, usage: TokenUsage) {
-        for budget in self.ancestors() {
-            *budget.inner.used.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+        Self::count_each(std::slice::from_ref(self), usage);
+    }
+
+    /// Adds usage to several budgets and all outer ones of them, once to each: an agent and its
+    /// caller may share a budget.
+    pub fn count_each(budgets: &[Self], usage: TokenUsage) {
+        let mut counted: Vec<&Self> = Vec::new();
+        for budget in budgets.iter().flat_map(Self::ancestors) {
+            if !counted.iter().any(|other| Arc::ptr_eq(&other.inner, &budget.inner)) {
+                *budget.inner.used.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+                counted.push(budget);
+            }
         }
     }
 
@@ -107,6 +117,18 @@ mod tests {
 
     fn total(limit: u64) -> BudgetLimits {
         BudgetLimits { total: Some(limit), ..BudgetLimits::default() }
+    }
+
+    #[test]
+    fn a_budget_that_several_share_counts_once() {
+        let outer = TokenBudget::new(total(10));
+        let (first, second) = (outer.inner(total(8)), outer.inner(total(8)));
+        let used = TokenUsage { total: 3, ..TokenUsage::default() };
+        TokenBudget::count_each(
+            &[first.clone(), outer.clone(), second.clone(), first.clone()],
+            used,
+        );
+        assert_eq!([&outer, &first, &second].map(|budget| budget.used().total), [3, 3, 3]);
     }
 
     #[test]

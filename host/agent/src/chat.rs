@@ -1,6 +1,7 @@
 //! Interface to chat models, independent of the provider.
 
 mod error;
+mod format;
 mod reply;
 mod request;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use error::{ChatError, ChatErrorKind};
+pub use format::{Effort, ResponseFormat, UnknownEffort};
 pub use reply::{Delta, FinishReason, Reply, ReplyBuilder, ReplyStream, Update};
 pub use request::{ChatOptions, ChatRequest, ToolMode};
 
@@ -25,6 +27,12 @@ pub trait ChatClient: Send + Sync {
 
     /// Returns whether the service stores the conversation, so that no history is needed (`SES-4`).
     fn keeps_conversation(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a request can carry [`ChatOptions::response_format`]. If not, the loop
+    /// describes the format in the instructions (`LOOP-67`), and the client ignores the option.
+    fn supports_response_format(&self) -> bool {
         false
     }
 
@@ -50,6 +58,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn keeps_conversation(&self) -> bool {
         (**self).keeps_conversation()
+    }
+
+    fn supports_response_format(&self) -> bool {
+        (**self).supports_response_format()
     }
 
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {

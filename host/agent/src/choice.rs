@@ -1,10 +1,12 @@
 //! Choice of the functions that a model sees, and whether it may or must call them (`CHOICE-1` to
-//! `CHOICE-15`).
+//! `CHOICE-17`).
 //!
 //! A [`ChoiceBehavior`] returns a [`ChoiceConfiguration`] before every request of a run. It is
-//! built in code or read from JSON or YAML, by itself or in a prompt file ([`PromptSettings`]). It
-//! only decides: the loop advertises, calls and rejects.
+//! built in code or read from JSON or YAML, by itself or in a prompt file ([`PromptSettings`]), or
+//! a program implements it ([`FunctionChoice`]). It only decides: the loop advertises, calls and
+//! rejects.
 
+mod custom;
 mod depth;
 mod error;
 mod name;
@@ -17,6 +19,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use custom::SharedChoice;
+
+pub use custom::FunctionChoice;
 pub use depth::{depth, nested};
 pub use error::{ChoiceError, InvalidChoice};
 pub use name::FunctionName;
@@ -31,8 +36,8 @@ pub const AUTO_INVOKED_REQUESTS_MAX: usize = 128;
 /// Nesting depth of auto-invoked calls from which nothing is invoked automatically (`CHOICE-13`).
 pub const AUTO_INVOKED_NESTING_MAX: usize = 128;
 
-/// Choice of the functions that a model sees, and whether it may or must call them. A behavior that
-/// was parsed is cheap to clone.
+/// Choice of the functions that a model sees, and whether it may or must call them: one of three
+/// built-in behaviors, or a [custom](Self::custom) one. A behavior that was parsed is cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceBehavior {
     kind: ChoiceKind,
@@ -40,6 +45,7 @@ pub struct ChoiceBehavior {
     instances: Option<Vec<RegisteredFunction>>,
     auto_invoke: bool,
     options: ChoiceOptions,
+    custom: Option<SharedChoice>,
 }
 
 /// Kind of a behavior (`CHOICE-1`).
@@ -99,6 +105,7 @@ impl ChoiceBehavior {
             instances: None,
             auto_invoke: true,
             options: ChoiceOptions::default(),
+            custom: None,
         }
     }
 
@@ -119,6 +126,14 @@ impl ChoiceBehavior {
     #[must_use]
     pub fn none() -> Self {
         Self::new(ChoiceKind::None)
+    }
+
+    /// Creates a behavior that a program implements (`CHOICE-17`). Functions, instances and options
+    /// have no effect on it, because each of its configurations has its own;
+    /// [`auto_invoke`](Self::auto_invoke) does.
+    #[must_use]
+    pub fn custom(choice: Arc<dyn FunctionChoice>) -> Self {
+        Self { custom: Some(SharedChoice(choice)), ..Self::new(ChoiceKind::Auto) }
     }
 
     /// Advertises exactly these functions, in this order; none for an empty list (`CHOICE-2`).
@@ -151,12 +166,22 @@ impl ChoiceBehavior {
         self
     }
 
-    /// Applies the options of the behavior to a run (`CHOICE-8`).
+    /// Applies the options of the behavior to a run (`CHOICE-8`). A custom behavior has none before
+    /// its first request.
     pub(crate) fn apply(&self, settings: &mut LoopSettings, options: &mut ChatOptions) {
-        self.options.apply(settings, options);
+        if self.custom.is_none() {
+            self.options.apply(settings, options);
+        }
     }
 
-    /// Returns the kind of the behavior.
+    /// Returns whether the behavior is a [custom](Self::custom) one.
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// Returns the kind of the behavior. A custom behavior counts as [`ChoiceKind::Auto`]; the kind
+    /// of a request is that of its configuration.
     #[must_use]
     pub fn kind(&self) -> ChoiceKind {
         self.kind
@@ -166,22 +191,47 @@ impl ChoiceBehavior {
     ///
     /// # Errors
     /// [`ChoiceError`] if a listed function is missing, or if calls should be invoked and there is
-    /// no registry (`CHOICE-5`).
+    /// no registry (`CHOICE-5`); and the errors of a custom behavior.
     pub fn configure(
         &self,
         context: &ChoiceContext<'_>,
     ) -> Result<ChoiceConfiguration, ChoiceError> {
+        let is_within_limits = context.request_index < AUTO_INVOKED_REQUESTS_MAX
+            && context.depth < AUTO_INVOKED_NESTING_MAX;
+        if let Some(SharedChoice(custom)) = &self.custom {
+            let mut chosen = self.checked(custom.configure(context)?, context.registry)?;
+            chosen.auto_invoke &= is_within_limits;
+            return Ok(chosen);
+        }
         let is_called_already = self.kind == ChoiceKind::Required && context.request_index > 0;
         let functions =
             if is_called_already { Vec::new() } else { self.advertised(context.registry)? };
-        let is_within_limits = context.request_index < AUTO_INVOKED_REQUESTS_MAX
-            && context.depth < AUTO_INVOKED_NESTING_MAX;
         Ok(ChoiceConfiguration {
             choice: self.kind,
             functions: Some(functions).filter(|functions| !functions.is_empty()),
             auto_invoke: self.auto_invokes() && is_within_limits,
             options: self.options,
         })
+    }
+
+    /// Applies to the configuration of a custom behavior what always applies (`CHOICE-17`).
+    fn checked(
+        &self,
+        mut chosen: ChoiceConfiguration,
+        registry: Option<&FunctionRegistry>,
+    ) -> Result<ChoiceConfiguration, ChoiceError> {
+        chosen.auto_invoke &= self.auto_invoke && chosen.choice != ChoiceKind::None;
+        let functions = unique(chosen.functions.unwrap_or_default());
+        if chosen.auto_invoke {
+            let registry = registry.ok_or(ChoiceError::NoRegistry)?;
+            let is_missing =
+                |function: &&RegisteredFunction| registry.find(&function.function_name()).is_none();
+            if let Some(function) = functions.iter().find(is_missing) {
+                return Err(ChoiceError::NotAvailable { name: function.to_string() });
+            }
+        }
+        chosen.functions = Some(functions).filter(|functions| !functions.is_empty());
+        Ok(chosen)
     }
 
     fn auto_invokes(&self) -> bool {
@@ -195,32 +245,20 @@ impl ChoiceBehavior {
         if self.auto_invokes() && registry.is_none() {
             return Err(ChoiceError::NoRegistry);
         }
-        let mut advertised = Vec::new();
-        let mut add = |function: &RegisteredFunction| {
-            // A function that is listed twice is advertised once: providers reject two functions of
-            // one name.
-            if !advertised.contains(function) {
-                advertised.push(function.clone());
-            }
-        };
-        match (&self.functions, &self.instances) {
-            (Some(names), _) => {
-                for name in names {
-                    add(self.find(name, registry)?);
-                }
-            }
+        let find = |name: &FunctionName| self.find(name, registry).cloned();
+        let listed: Vec<_> = match (&self.functions, &self.instances) {
+            (Some(names), _) => names.iter().map(find).collect::<Result<_, _>>()?,
             (None, Some(instances)) => {
-                for instance in instances {
-                    add(self.find(&instance.function_name(), registry)?);
-                }
+                let names = instances.iter().map(RegisteredFunction::function_name);
+                names.map(|name| find(&name)).collect::<Result<_, _>>()?
             }
             (None, None) => {
                 return Ok(registry
                     .map(|registry| registry.functions().to_vec())
                     .unwrap_or_default());
             }
-        }
-        Ok(advertised)
+        };
+        Ok(unique(listed))
     }
 
     fn find<'a>(
@@ -240,6 +278,17 @@ impl ChoiceBehavior {
     }
 }
 
+/// Removes repetitions: providers reject two functions of one name.
+fn unique(functions: Vec<RegisteredFunction>) -> Vec<RegisteredFunction> {
+    let mut advertised = Vec::with_capacity(functions.len());
+    for function in functions {
+        if !advertised.contains(&function) {
+            advertised.push(function);
+        }
+    }
+    advertised
+}
+
 impl ChoiceConfiguration {
     /// Returns whether a tool was advertised, so that the model may call it (`CHOICE-14`).
     #[must_use]
@@ -249,6 +298,28 @@ impl ChoiceConfiguration {
 }
 
 impl ChoiceOptions {
+    /// Returns the options that a run has without a choice.
+    pub(crate) fn of(settings: &LoopSettings, options: &ChatOptions) -> Self {
+        Self {
+            allow_concurrent_invocation: settings.allow_concurrent_invocation,
+            allow_parallel_calls: options.allow_parallel_calls,
+            allow_strict_schema_adherence: options.strict_schemas,
+        }
+    }
+
+    /// Applies the options to a run that has the options `base` without a choice: those that an
+    /// earlier request of the run set no longer count.
+    pub(crate) fn apply_to(
+        &self,
+        base: Self,
+        settings: &mut LoopSettings,
+        options: &mut ChatOptions,
+    ) {
+        options.allow_parallel_calls = base.allow_parallel_calls;
+        options.strict_schemas = base.allow_strict_schema_adherence;
+        self.apply(settings, options);
+    }
+
     /// Applies the options to a run (`CHOICE-8`).
     pub fn apply(&self, settings: &mut LoopSettings, options: &mut ChatOptions) {
         settings.allow_concurrent_invocation = self.allow_concurrent_invocation;

@@ -1,14 +1,28 @@
 //! Context providers, which add instructions, messages, tools and middleware to runs (`SES-2`,
 //! `SES-3`).
 
+mod announcement;
+mod memory;
+mod mode;
+mod todos;
+mod tools;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::ToolSource;
+use cofferdam_tool::{ToolDefinition, ToolSource};
 use serde_json::Value;
 
+use crate::compaction::CompactionSnapshot;
 use crate::middleware::{Layer, MiddlewareRefused};
 use crate::{Message, Response, RunError, Session};
+
+pub use self::memory::MemoryFiles;
+pub use self::mode::{InvalidMode, Mode, PlanMode};
+pub use self::todos::{TodoItem, TodoList};
 
 /// An error of third-party code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -67,7 +81,8 @@ pub struct AfterRun<'a> {
     pub state: &'a mut Value,
     /// Like [`BeforeRun::session`].
     pub session: Option<&'a Session>,
-    /// New messages of the caller, without answers to approval requests.
+    /// New messages of the caller, without answers to approval requests, after the announcements of
+    /// providers.
     pub input: &'a [Arc<Message>],
     /// Messages that all providers added, in order and marked with their source.
     pub context: &'a [Arc<Message>],
@@ -75,15 +90,39 @@ pub struct AfterRun<'a> {
     pub response: &'a Response,
     /// Error that cut the run short, if any.
     pub error: Option<&'a RunError>,
+    /// Number of messages that each history has loaded, by source id.
+    pub(crate) loaded: &'a [(String, usize)],
+    /// Last compaction of the run.
+    pub(crate) compaction: Option<&'a CompactionSnapshot>,
 }
+
+impl AfterRun<'_> {
+    /// Returns whether the conversation was shortened during the run, so that the model may no
+    /// longer see what was announced earlier.
+    #[must_use]
+    pub fn is_compacted(&self) -> bool {
+        self.compaction.is_some()
+    }
+}
+
+/// Decision about a tool that may not be called: the message for the model.
+pub(crate) type Denial = Arc<dyn Fn(&ToolDefinition) -> Option<String> + Send + Sync>;
 
 /// Additions of all providers to one run.
 #[derive(Default)]
 pub(crate) struct ContextAdditions {
     pub(crate) instructions: Vec<String>,
     pub(crate) messages: Vec<Arc<Message>>,
+    /// Messages that become part of the conversation, before the input.
+    pub(crate) announced: Vec<Arc<Message>>,
+    /// Decisions about tools that may not be called.
+    pub(crate) denials: Vec<Denial>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) middleware: Vec<Layer>,
+    /// Number of lines that each history has loaded, by source id.
+    pub(crate) loaded: Vec<(String, usize)>,
+    /// Messages of the history that an earlier compaction has replaced.
+    pub(crate) replaced: Vec<Arc<Message>>,
 }
 
 impl BeforeRun<'_> {
@@ -96,6 +135,26 @@ impl BeforeRun<'_> {
     pub fn add_messages(&mut self, messages: impl IntoIterator<Item = Message>) {
         let marked = messages.into_iter().map(|message| Arc::new(message.from_source(self.source)));
         self.added.messages.extend(marked);
+    }
+
+    /// Adds a user message that becomes part of the conversation, directly before the input: a
+    /// history stores it, and later runs see it where it was said (`SES-23`). Use it for what has
+    /// changed since the model was last told. A message that [`add_messages`](Self::add_messages)
+    /// adds with other words in each run changes what earlier replies have followed, which makes
+    /// caches useless and some providers reject the conversation.
+    pub fn announce(&mut self, text: impl Into<String>) {
+        let message = Message::user(text).from_source(self.source);
+        self.added.announced.push(Arc::new(message));
+    }
+
+    /// Denies calls of the tools for which `denial` returns a message for the model (`LOOP-60`).
+    /// It is called before the user would be asked for approval and again before each call, so it
+    /// may depend on state that changes, and it must not block.
+    pub fn deny_tools(
+        &mut self,
+        denial: impl Fn(&ToolDefinition) -> Option<String> + Send + Sync + 'static,
+    ) {
+        self.added.denials.push(Arc::new(denial));
     }
 
     /// Adds the tools of a source to those of the run.

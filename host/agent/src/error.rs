@@ -1,7 +1,7 @@
 //! Errors of runs.
 
 use crate::middleware::FunctionError;
-use crate::{BoxError, BudgetExceeded, ChatError};
+use crate::{BoxError, BudgetExceeded, ChatError, InvalidAnswer};
 
 /// Error of a run. The messages are for the operator; the model does not see them.
 #[derive(Debug, thiserror::Error)]
@@ -16,10 +16,23 @@ pub enum RunError {
     /// A token budget is used up (`LOOP-49`).
     #[error(transparent)]
     BudgetExceeded(#[from] BudgetExceeded),
+    /// The answer does not have the form that the run asks for (`LOOP-66`).
+    #[error(transparent)]
+    Answer(#[from] InvalidAnswer),
     /// Too many consecutive calls failed (`LOOP-18`). Contains the failures of the last iteration,
     /// in call order.
     #[error("{}", joined(.0))]
     Calls(Vec<CallFailure>),
+    /// Too many agents would be nested (`LOOP-57`).
+    #[error("agents are nested deeper than {depth_max}")]
+    TooDeep {
+        /// Maximum number of nested agents, the outermost included.
+        depth_max: u32,
+    },
+    /// The run needs input that its caller cannot give. The string says for what, and may be shown
+    /// to a model.
+    #[error("{0}")]
+    NeedsInput(String),
     /// Function middleware ended the run (`MW-13`).
     #[error(transparent)]
     FailClosed(BoxError),

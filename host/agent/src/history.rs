@@ -23,6 +23,7 @@ use crate::{BoxError, Message, Session};
 pub use error::HistoryError;
 pub use file::{FileHistory, FileHistoryOptions};
 pub use provider::{History, HistoryFlags, IN_SESSION};
+pub(crate) use provider::{is_loaded, unmarked};
 
 /// Storage for the messages of sessions.
 ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use crate::{BoxError, Message, Reply, TokenUsage};
 
@@ -32,6 +33,9 @@ pub struct IterationContext<'a> {
     pub messages: &'a mut Vec<Arc<Message>>,
     /// The model's latest reply.
     pub response: &'a Reply,
+    /// Token that is canceled with the run. A hook that waits for something stops when it is, and
+    /// passes it to the runs that it makes.
+    pub cancellation: CancellationToken,
     /// True if the caller streams the run.
     pub is_streaming: bool,
     /// Set to end the run after this iteration without another model call (`LOOP-32`).

@@ -41,12 +41,16 @@
 //! budgets), `CHOICE-3`, `MW-12` (middleware) and `SES-6` (sessions and history).
 
 mod agent;
+mod agent_run;
+mod agent_tool;
+mod answer;
 mod approvals;
+mod bounded;
 mod budget;
 mod chat;
 pub mod choice;
 mod clock;
-mod compaction;
+pub mod compaction;
 mod context;
 mod error;
 pub mod guard;
@@ -63,25 +67,36 @@ mod script;
 mod session;
 mod settings;
 mod stream;
+mod tool_search;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
-pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};
+pub use agent_run::{AGENT_DEPTH_MAX, AgentRequest, AgentRun, RunContext, UsageMeter};
+pub use agent_tool::{AgentTool, AgentToolOptions, InvalidAgentTool};
+pub use answer::{InvalidAnswer, InvalidAnswerKind};
+pub use approvals::{
+    ApprovalEffect, ApprovalMode, ApprovalRule, Approvals, ArgumentPattern, InvalidApprovalRule,
+    Scope, allow_always, forbid_again, standing_rules,
+};
+pub use bounded::{BoundedLoop, LoopCondition, LoopDecision};
 pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};
 pub use chat::{
-    ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply,
-    ReplyBuilder, ReplyStream, ToolMode, Update,
+    ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, Effort, FinishReason,
+    Reply, ReplyBuilder, ReplyStream, ResponseFormat, ToolMode, UnknownEffort, Update,
 };
 pub use choice::ChoiceBehavior;
 pub use clock::{Clock, SystemClock};
 pub use compaction::Compaction;
-pub use context::{AfterRun, BeforeRun, BoxError, ContextProvider};
+pub use context::{
+    AfterRun, BeforeRun, BoxError, ContextProvider, InvalidMode, MemoryFiles, Mode, PlanMode,
+    TodoItem, TodoList,
+};
 pub use error::{CallFailure, RunError};
 pub use history::History;
 pub use hook::{IterationContext, IterationHook};
 pub use live::LiveTools;
 pub use message::{
     ApprovalAnswer, ApprovalRequest, Data, FunctionCall, FunctionResult, Message, MessageContent,
-    Reasoning, Role, TextContent, TokenUsage,
+    Reasoning, Role, TextContent, TokenUsage, UriContent,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
 pub use pairing::{Pairing, Position};
@@ -91,3 +106,4 @@ pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, Scr
 pub use session::Session;
 pub use settings::{ErrorLimitAction, InvalidSetting, LimitObserver, LoopSettings, ReachedLimit};
 pub use stream::RunStream;
+pub use tool_search::{LOAD_TOOL, ToolSearch};

@@ -1,15 +1,30 @@
 //! Tools of a run, which can change while it is running (`LOOP-7`, `MW-16`).
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cofferdam_tool::invoke::{LiveRun, ToolChangeError};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
+
+use crate::{TokenBudget, TokenUsage, UsageMeter};
 
 /// Handle to the tools of a run. Changes take effect in the next iteration; after the run they fail
 /// (`MW-17`).
 #[derive(Clone)]
 pub struct LiveTools {
     inner: Arc<Mutex<Live>>,
+    nested: Arc<NestedRuns>,
+}
+
+/// Context of the agents that tools of a run run.
+#[derive(Debug, Default)]
+pub(crate) struct NestedRuns {
+    /// Number of agents that they are nested in.
+    pub(crate) depth: u32,
+    /// Budgets that they count to.
+    pub(crate) budgets: Vec<TokenBudget>,
+    /// Tokens that they have used.
+    pub(crate) usage: UsageMeter,
 }
 
 struct Live {
@@ -78,11 +93,28 @@ impl RunTools {
 }
 
 impl LiveTools {
-    pub(crate) fn new(tools: RunTools) -> Self {
-        Self { inner: Arc::new(Mutex::new(Live { tools: Some(tools), is_terminated: false })) }
+    pub(crate) fn new(tools: RunTools, nested: NestedRuns) -> Self {
+        let live = Live { tools: Some(tools), is_terminated: false };
+        Self { inner: Arc::new(Mutex::new(live)), nested: Arc::new(nested) }
     }
 
-    /// Returns the definitions that are currently advertised; none after the run.
+    /// Returns the tools of a run of this crate.
+    pub(crate) fn of_run(run: &dyn LiveRun) -> Option<&Self> {
+        let run: &dyn Any = run;
+        run.downcast_ref()
+    }
+
+    /// Returns the context of the agents that tools of the run run.
+    pub(crate) fn nested(&self) -> &NestedRuns {
+        &self.nested
+    }
+
+    /// Returns the tokens that nested runs have used since the last call.
+    pub(crate) fn take_usage(&self) -> Option<TokenUsage> {
+        self.nested.usage.take()
+    }
+
+    /// Returns the definitions of all tools of the run; none after the run.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
         self.live().tools.iter().flat_map(|tools| tools.definitions().iter()).cloned().collect()

@@ -10,13 +10,15 @@ use serde_json::{Map, Value};
 pub(crate) use content::OBJECTIONS;
 pub use content::{
     ApprovalAnswer, ApprovalRequest, Data, FunctionCall, FunctionResult, MessageContent, Reasoning,
-    TextContent,
+    TextContent, UriContent,
 };
 pub use usage::TokenUsage;
 
 /// Key in [`Message::additional_properties`] of the id of the context provider that added the
 /// message (`SES-3`).
 const SOURCE: &str = "source_id";
+/// Key in [`Message::additional_properties`] that marks pinned messages (`SES-17`).
+const PINNED: &str = "pinned";
 
 /// One message. Unknown fields are preserved (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,14 @@ impl Message {
         self.contents.iter().filter_map(MessageContent::as_text).collect()
     }
 
+    /// Removes the reasoning. Providers accept reasoning only behind the messages that it came
+    /// after, so a message that is kept while those before it are rewritten has to lose it.
+    #[must_use]
+    pub fn without_reasoning(mut self) -> Self {
+        self.contents.retain(|content| !matches!(content, MessageContent::Reasoning(_)));
+        self
+    }
+
     /// Returns the function calls in order.
     pub fn calls(&self) -> impl Iterator<Item = &FunctionCall> {
         self.contents.iter().filter_map(MessageContent::as_call)
@@ -116,6 +126,25 @@ impl Message {
     pub fn from_source(mut self, source: &str) -> Self {
         self.additional_properties.insert(SOURCE.to_owned(), source.into());
         self
+    }
+
+    /// Removes the mark of a context provider.
+    pub(crate) fn without_source(mut self) -> Self {
+        self.additional_properties.remove(SOURCE);
+        self
+    }
+
+    /// Pins the message: a [compaction](crate::Compaction) keeps it (`SES-17`).
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.additional_properties.insert(PINNED.to_owned(), true.into());
+        self
+    }
+
+    /// Returns whether the message is pinned.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.additional_properties.get(PINNED) == Some(&Value::Bool(true))
     }
 }
 
@@ -147,13 +176,27 @@ mod tests {
                 {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{\"a\":1}", "item_id": "fc_1"},
                 {"type": "function_result", "call_id": "c1", "result": "3"},
                 {"type": "hosted_file", "file_id": "f"},
+                {"type": "uri", "uri": "https://a.example/b.png", "media_type": "image/png", "n": 1},
             ],
             "additional_properties": {"k": {"n": 1}},
             "author_name": "A",
         });
         let message: Message = serde_json::from_value(record.clone()).unwrap();
         assert_eq!(message.calls().next().unwrap().name, "add");
+        assert!(matches!(message.contents.last(), Some(MessageContent::Uri(_))));
         assert_eq!(serde_json::to_value(&message).unwrap(), record);
+    }
+
+    #[test]
+    fn reasoning_is_removed_and_nothing_else() {
+        let thought = Reasoning { text: "Hm.".to_owned(), ..Reasoning::default() };
+        let others = vec![MessageContent::text("a"), MessageContent::call("c", "f", "{}")];
+        let mut contents = vec![MessageContent::Reasoning(thought)];
+        contents.extend(others.clone());
+        contents.insert(2, contents[0].clone());
+        let message = Message::new(Role::Assistant, contents).from_source("s");
+        let expected = Message::new(Role::Assistant, others).from_source("s");
+        assert_eq!(message.without_reasoning(), expected);
     }
 
     #[test]

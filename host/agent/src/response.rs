@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::{ApprovalRequest, FinishReason, FunctionCall, Message, MessageContent, TokenUsage};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    ApprovalRequest, FinishReason, FunctionCall, Message, MessageContent, Role, TokenUsage,
+};
 
 /// Result of a run (`LOOP-2`).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,6 +20,8 @@ pub struct Response {
     pub conversation_id: Option<String>,
     /// Reason why the model stopped in its last reply.
     pub finish: Option<FinishReason>,
+    /// Decoded answer, if the run has a response format and the model has answered (`LOOP-65`).
+    pub answer: Option<Value>,
 }
 
 impl Response {
@@ -27,8 +34,26 @@ impl Response {
     /// Returns the last text of the model.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts = self.messages.iter().rev().map(|message| message.text());
-        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+        let replies = self.messages.iter().rev();
+        let replies = replies.filter(|message| message.role == Role::Assistant);
+        let mut texts = replies.map(|message| message.text());
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the decoded answer: an object that is valid by the schema of the response format.
+    /// `None` if the run has no format, or if it ended before the model answered, for example with
+    /// approval requests.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        self.answer.as_ref()
+    }
+
+    /// Returns the decoded answer as a Rust type; `None` in the cases of [`value`](Self::value).
+    ///
+    /// # Errors
+    /// If the type does not accept a value that is valid by the schema of the response format.
+    pub fn value_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        self.answer.as_ref().map(T::deserialize).transpose()
     }
 
     /// Returns the requests that the user has to answer before the run can continue (`LOOP-35`).

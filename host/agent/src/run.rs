@@ -1,7 +1,10 @@
 //! Runs of an agent, from new messages to an answer.
 
+mod answer;
 mod calls;
+mod compact;
 mod cycle;
+mod denied;
 mod model;
 mod plan;
 mod transcript;
@@ -19,10 +22,13 @@ use cofferdam_tool::ask::{Asker, LogSink};
 use cofferdam_tool::invoke::{FileEffects, HostValues, ProgressSink};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::AgentParts;
+use crate::choice::{InvalidChoice, ServiceSettings};
 use crate::middleware::{AgentContext, AgentResult, Innermost, Layer, Next, Signal};
 use crate::{
     Agent, ChatOptions, ChoiceBehavior, LoopSettings, Message, MessageContent, MiddlewareRefused,
-    Response, Role, RunError, RunStream, Session, TokenBudget, ToolMode,
+    Response, ResponseFormat, Role, RunContext, RunError, RunStream, Session, TokenBudget,
+    ToolMode,
 };
 
 /// A run that has not started. Await it for the whole response, or read its
@@ -39,16 +45,12 @@ pub struct Run {
 pub(crate) struct RunInput {
     pub(crate) session: Option<Session>,
     pub(crate) options: ChatOptions,
+    pub(crate) response_format: Option<ResponseFormat>,
     pub(crate) settings: Option<LoopSettings>,
     pub(crate) choice: Option<ChoiceBehavior>,
-    pub(crate) cancellation: CancellationToken,
     pub(crate) layers: Vec<Layer>,
     pub(crate) budget: Option<TokenBudget>,
-    pub(crate) host: Option<Arc<HostValues>>,
-    pub(crate) asker: Option<Arc<dyn Asker>>,
-    pub(crate) log: Option<Arc<dyn LogSink>>,
-    pub(crate) progress: Option<Arc<dyn ProgressSink>>,
-    pub(crate) file_effects: FileEffects,
+    pub(crate) context: RunContext,
 }
 
 /// Input that a run can begin with: a string, a message, or several.
@@ -82,6 +84,14 @@ impl IntoMessages for Vec<MessageContent> {
     }
 }
 
+impl RunInput {
+    /// Returns the budgets that a run of an agent with these parts counts to.
+    pub(crate) fn budgets(&self, parts: &AgentParts) -> Vec<TokenBudget> {
+        let own = [&self.budget, &parts.budget].into_iter().flatten();
+        own.chain(&self.context.budgets).cloned().collect()
+    }
+}
+
 impl Run {
     pub(crate) fn new(agent: Agent, messages: Vec<Arc<Message>>) -> Self {
         let options = agent.parts.options.clone();
@@ -97,6 +107,13 @@ impl Run {
     /// Sets the options of model requests, replacing the agent's.
     pub fn options(mut self, options: ChatOptions) -> Self {
         self.given.options = options;
+        self
+    }
+
+    /// Sets the form of the answer, instead of the one of the options or the agent (`LOOP-65`).
+    /// [`Response::value`] then returns the decoded answer.
+    pub fn response_format(mut self, format: ResponseFormat) -> Self {
+        self.given.response_format = Some(format);
         self
     }
 
@@ -119,9 +136,20 @@ impl Run {
         self
     }
 
+    /// Applies the settings of a prompt file: the behavior, unless the run has one, and the options
+    /// that neither the agent nor the run has set so far (`CHOICE-12`, `CHOICE-16`).
+    ///
+    /// # Errors
+    /// [`InvalidChoice::Form`] if an option of the file has the wrong form.
+    pub fn prompt_settings(mut self, settings: &ServiceSettings) -> Result<Self, InvalidChoice> {
+        self.given.options = settings.complete(std::mem::take(&mut self.given.options))?;
+        self.given.choice = settings.behavior_or(self.given.choice.take());
+        Ok(self)
+    }
+
     /// Sets a token that cancels the run, including the model call and tools (`LOOP-15`).
     pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
-        self.given.cancellation = cancellation;
+        self.given.context.cancellation = cancellation;
         self
     }
 
@@ -139,31 +167,38 @@ impl Run {
 
     /// Sets values of the host, for middleware and for tools of remote servers (`MCP-2`).
     pub fn host_values(mut self, values: HostValues) -> Self {
-        self.given.host = Some(Arc::new(values));
+        self.given.context.host = Some(Arc::new(values));
         self
     }
 
     /// Sets the handler that answers questions of running tools.
     pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
-        self.given.asker = Some(asker);
+        self.given.context.asker = Some(asker);
         self
     }
 
     /// Sets the receiver of log lines from tools.
     pub fn log(mut self, log: Arc<dyn LogSink>) -> Self {
-        self.given.log = Some(log);
+        self.given.context.log = Some(log);
         self
     }
 
     /// Sets the receiver of progress from tools.
     pub fn progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
-        self.given.progress = Some(progress);
+        self.given.context.progress = Some(progress);
         self
     }
 
     /// Sets how changes by tools to files are handled.
     pub fn file_effects(mut self, effects: FileEffects) -> Self {
-        self.given.file_effects = effects;
+        self.given.context.file_effects = effects;
+        self
+    }
+
+    /// Sets the services and limits that the run gets from an outer run or a workflow, replacing
+    /// those that were set one by one.
+    pub fn context(mut self, context: RunContext) -> Self {
+        self.given.context = context;
         self
     }
 
@@ -182,13 +217,16 @@ impl Run {
         let Self { agent, messages, given } = self;
         let chains = agent.parts.chains(&[], &given.layers);
         chains.check().map_err(refused)?;
+        let mut options = given.options.clone();
+        let format = given.response_format.clone().or(options.response_format.take());
+        options.response_format = format.or_else(|| agent.parts.response_format.clone());
         let mut context = AgentContext {
             messages,
-            options: given.options.clone(),
+            options,
             session: given.session.clone(),
-            host: given.host.clone(),
+            host: given.context.host.clone(),
             is_streaming,
-            cancellation: given.cancellation.clone(),
+            cancellation: given.context.cancellation.clone(),
             result: None,
         };
         let inside = RunBody { agent, given };
@@ -219,7 +257,7 @@ impl Innermost<AgentContext> for RunBody {
         let mut given = self.given.clone();
         given.options = context.options.clone();
         given.session = context.session.clone();
-        given.host = context.host.clone();
+        given.context.host = context.host.clone();
         let turn =
             turn::RunTurn { agent: self.agent.clone(), given, input: context.messages.clone() };
         context.result = Some(if context.is_streaming {

@@ -96,13 +96,18 @@ impl Session {
         }
     }
 
+    /// Changes a source's part of the state in one step.
+    pub(crate) fn update_part<T>(&self, source: &str, update: impl FnOnce(&mut Value) -> T) -> T {
+        update(self.memory().state.entry(source).or_insert(Value::Null))
+    }
+
     /// Waits until no other run uses the session.
     pub(crate) async fn take_turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
         Arc::clone(&self.inner.turn).lock_owned().await
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Every change is one assignment, so a panicking thread cannot leave this inconsistent.
+        // Every part is valid at all times, so a panicking thread cannot leave this inconsistent.
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

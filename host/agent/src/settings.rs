@@ -166,12 +166,19 @@ impl LoopSettings {
     /// # Errors
     /// The first setting that is unknown or out of range.
     pub fn from_json(settings: &Map<String, Value>) -> Result<Self, InvalidSetting> {
-        let mut read = Self::default();
+        Self::default().with_json(settings)
+    }
+
+    /// Replaces the settings that JSON names. Null means the default.
+    ///
+    /// # Errors
+    /// Like [`from_json`](Self::from_json).
+    pub fn with_json(mut self, settings: &Map<String, Value>) -> Result<Self, InvalidSetting> {
         for (name, value) in settings {
-            read.set(name, value)?;
+            self.set(name, value)?;
         }
-        read.check()?;
-        Ok(read)
+        self.check()?;
+        Ok(self)
     }
 
     fn set(&mut self, name: &str, value: &Value) -> Result<(), InvalidSetting> {

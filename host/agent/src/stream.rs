@@ -36,12 +36,13 @@ enum StreamState {
     /// The loop is running.
     Going { run: RunFuture<Response>, updates: mpsc::Receiver<Update> },
     /// The loop is done; some updates may still be unread.
-    Left { updates: VecDeque<Update>, ended: Option<Result<Response, RunError>> },
+    Left { updates: VecDeque<Update>, ended: Option<Box<Result<Response, RunError>>> },
 }
 
 impl RunStream {
-    /// Creates a stream of a run that sends its updates to the given sender.
-    pub(crate) fn of<F>(run: impl FnOnce(mpsc::Sender<Update>) -> F) -> Self
+    /// Creates a stream of a run that sends its updates to the given sender, for implementations of
+    /// [`AgentRun`](crate::AgentRun).
+    pub fn of<F>(run: impl FnOnce(mpsc::Sender<Update>) -> F) -> Self
     where
         F: Future<Output = Result<Response, RunError>> + Send + 'static,
     {
@@ -98,11 +99,11 @@ impl RunStream {
     /// Returns the response, if there is one to take.
     fn take_response(&mut self) -> Option<Result<Response, RunError>> {
         let ended = match &mut self.state {
-            StreamState::Inner(inner) => inner.take_response(),
+            StreamState::Inner(inner) => inner.take_response().map(Box::new),
             StreamState::Left { ended, .. } => ended.take(),
             StreamState::Beginning(_) | StreamState::Going { .. } => None,
         };
-        ended.map(|response| response.map(|response| self.hooks.whole(response)))
+        ended.map(|response| (*response).map(|response| self.hooks.whole(response)))
     }
 
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Update, RunError>>> {
@@ -134,15 +135,15 @@ impl RunStream {
                     while let Ok(update) = updates.try_recv() {
                         left.push_back(update);
                     }
-                    self.state = StreamState::Left { updates: left, ended: Some(ended) };
+                    self.state = StreamState::Left { updates: left, ended: Some(Box::new(ended)) };
                 }
                 StreamState::Left { updates, ended } => {
                     if let Some(update) = updates.pop_front() {
                         return Poll::Ready(Some(Ok(update)));
                     }
                     return Poll::Ready(match ended.take_if(|ended| ended.is_err()) {
-                        Some(Err(error)) => Some(Err(error)),
-                        _ => None,
+                        Some(ended) => ended.err().map(Err),
+                        None => None,
                     });
                 }
             }
@@ -170,7 +171,10 @@ impl From<Response> for RunStream {
             let reply = crate::Reply { messages: vec![message], ..crate::Reply::default() };
             reply.into_updates().into_iter().filter(|update| !update.deltas.is_empty())
         });
-        Self::in_state(StreamState::Left { updates: updates.collect(), ended: Some(Ok(response)) })
+        Self::in_state(StreamState::Left {
+            updates: updates.collect(),
+            ended: Some(Box::new(Ok(response))),
+        })
     }
 }
 

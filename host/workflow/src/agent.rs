@@ -11,11 +11,12 @@
 //!   therefore in checkpoints.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ApprovalRequest, BoxError, IntoMessages, Message, MessageContent, Pairing, Response,
-    RunError, Session,
+    AgentRequest, AgentRun, ApprovalRequest, BoxError, IntoMessages, Message, MessageContent,
+    Pairing, Response, RunError, Session,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ use super::step::Step;
 /// Executor that runs an agent.
 pub struct AgentExecutor {
     id: String,
-    agent: Agent,
+    agent: Arc<dyn AgentRun>,
     passes: ForwardMode,
     remembers: bool,
     names_speakers: bool,
@@ -42,7 +43,7 @@ pub struct AgentExecutor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForwardMode {
-    /// Its answer as a string.
+    /// Its answer as a string; a structured answer as JSON.
     Text,
     /// Its answer as a message.
     Answer,
@@ -87,11 +88,11 @@ enum UnsupportedFeature {
 impl AgentExecutor {
     /// Creates an executor that takes strings and messages, remembers its turns, and sends and
     /// yields its answers as strings.
-    pub fn new(id: impl Into<String>, agent: Agent) -> Self {
+    pub fn new(id: impl Into<String>, agent: impl Into<Arc<dyn AgentRun>>) -> Self {
         let passes = ForwardMode::Text;
         Self {
             id: id.into(),
-            agent,
+            agent: agent.into(),
             passes,
             remembers: true,
             names_speakers: false,
@@ -148,7 +149,7 @@ impl AgentExecutor {
         step: &Step,
     ) -> Result<(), BoxError> {
         let session = own.session.get_or_insert_default().clone();
-        let response = turn_of(&self.agent, messages, &session, step).await?;
+        let response = turn_of(&*self.agent, messages, &session, step).await?;
         if let Some(call) = response.caller_requests().next() {
             return Err(UnsupportedFeature::CallerRequest(call.name.clone()).into());
         }
@@ -171,7 +172,9 @@ impl AgentExecutor {
         step: &Step,
     ) -> Result<(), BoxError> {
         let answer = conversation::answer(response, &self.id);
-        let text = Payload::text(answer.text());
+        // Receivers and conditions get the JSON without what the model wrote around it.
+        let text = response.value().map_or_else(|| answer.text(), Value::to_string);
+        let text = Payload::text(text);
         let message = Payload::messages(std::slice::from_ref(&answer));
         let is_said = !answer.contents.is_empty();
         let mut conversation = open.conversation;
@@ -221,21 +224,21 @@ impl AgentExecutor {
 /// Runs a turn of an agent. The session starts with the label of the run, and its label is added to
 /// the run afterwards.
 async fn turn_of(
-    agent: &Agent,
+    agent: &dyn AgentRun,
     messages: impl IntoMessages,
     session: &Session,
     step: &Step,
 ) -> Result<Response, RunError> {
     cofferdam_labels::taint(session, &step.label());
-    let response =
-        agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
+    let request = AgentRequest::new(messages).session(session).context(step.context().clone());
+    let response = agent.run(request).await?;
     step.taint(&cofferdam_labels::context_of(session));
     Ok(response)
 }
 
 /// Runs a turn of an agent in a session of its own, which is dropped.
 pub(super) async fn separate_turn(
-    agent: &Agent,
+    agent: &dyn AgentRun,
     messages: impl IntoMessages,
     step: &Step,
 ) -> Result<Response, RunError> {

@@ -52,7 +52,7 @@ pub(super) fn answer(response: &Response, author: &str) -> Message {
 fn is_said(content: &&MessageContent) -> bool {
     match content {
         MessageContent::Text(text) => !text.text.is_empty(),
-        MessageContent::Data(_) => true,
+        MessageContent::Data(_) | MessageContent::Uri(_) => true,
         _ => false,
     }
 }

@@ -1,12 +1,15 @@
 //! Workflows in YAML: the form of the file, and the positions of mistakes in it.
 
 mod condition;
+mod output;
 
 use std::fmt;
 
+use cofferdam_agent::{ApprovalRule, ChatOptions, Effort};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 pub use serde_saphyr::{Location, Spanned};
 
 /// Maximum number of parser events that aliases may repeat.
@@ -18,9 +21,8 @@ const REPEATED_EVENTS_MAX: usize = 10_000;
 pub struct WorkflowDefinition {
     /// Name of the workflow. The default is the name of the file.
     pub name: Option<String>,
-    /// Description for readers of the file; the host ignores it.
-    #[serde(rename = "description")]
-    _description: Option<String>,
+    /// Description for readers of the file, and for clients to which the workflow is a tool.
+    pub description: Option<String>,
     /// Agents by id.
     #[serde(default)]
     pub agents: OrderedMap<AgentDefinition>,
@@ -42,10 +44,14 @@ pub struct WorkflowDefinition {
     pub max_iterations: Option<Spanned<u64>>,
 }
 
-/// Agent of a workflow file.
+/// Agent of a workflow file, or of a file of its own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AgentDefinition {
+    /// Name of an agent that has a file of its own. The default is the name of the file.
+    pub name: Option<String>,
+    /// File that defines the agent, relative to the workflow file. No other key can be set then.
+    pub file: Option<Spanned<String>>,
     /// Model, in the form of `--model`. The path of a script is relative to the workflow file.
     pub model: Option<Spanned<String>>,
     /// Instructions as a string, or `@FILE` relative to the workflow file.
@@ -54,8 +60,64 @@ pub struct AgentDefinition {
     pub description: Option<String>,
     /// Names of its tools. `all` means all tools that the command line provides.
     pub tools: Option<Spanned<NameList>>,
+    /// Names of its skills, of those that the command line and the configuration provide. By
+    /// default it has all of them if it has their tools.
+    pub skills: Option<Spanned<NameList>>,
+    /// Form of its answers.
+    pub output: Option<Spanned<OutputDefinition>>,
     /// Maximum number of rounds of tool calls in one turn.
     pub max_tool_rounds: Option<std::num::NonZeroU32>,
+    /// Settings of the loop, by the names of `LOOP-9` with `-` for `_`.
+    #[serde(rename = "loop")]
+    pub loop_settings: Option<Spanned<Map<String, Value>>>,
+    /// Choice of functions, in the form of `CHOICE-1`.
+    pub choice: Option<Spanned<Value>>,
+    /// Options of requests to the model.
+    pub settings: Option<RequestSettings>,
+    /// Rules that allow, ask about or deny calls.
+    #[serde(default)]
+    pub approvals: Vec<Spanned<ApprovalRule>>,
+}
+
+/// Options of an agent's requests. They override those of its model.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct RequestSettings {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Share of the probability mass from which tokens are sampled.
+    pub top_p: Option<f64>,
+    /// Maximum number of tokens of one reply.
+    pub max_output_tokens: Option<u64>,
+    /// Strings that end a reply.
+    pub stop: Vec<String>,
+    /// Seed of the sampling.
+    pub seed: Option<i64>,
+    /// Effort in reasoning.
+    pub effort: Option<Effort>,
+}
+
+impl RequestSettings {
+    /// Overrides the options that are set here.
+    pub fn apply_to(&self, options: &mut ChatOptions) {
+        options.temperature = self.temperature.or(options.temperature);
+        options.top_p = self.top_p.or(options.top_p);
+        options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
+        options.seed = self.seed.or(options.seed);
+        options.effort = self.effort.or(options.effort);
+        if !self.stop.is_empty() {
+            options.stop.clone_from(&self.stop);
+        }
+    }
+}
+
+/// Form of an agent's answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OutputDefinition {
+    /// JSON Schema of an object.
+    Schema(Value),
+    /// Path of a JSON file with the schema, relative to the workflow file. Written as `@FILE`.
+    File(String),
 }
 
 /// Node that asks the user a question.
@@ -160,13 +222,17 @@ pub struct SwitchCase {
     pub otherwise: Option<String>,
 }
 
-/// Condition on a string.
+/// Condition on a string, or on a field of a structured answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TextCondition {
+    /// Name of the field that is tested instead of the whole message; names of fields within
+    /// fields are separated by dots. The condition does not hold for a message without the field.
+    pub field: Option<String>,
     /// Substring that the string contains.
     pub contains: Option<String>,
-    /// String that equals the tested one, apart from white space at both ends.
+    /// String that equals the tested one, apart from white space at both ends. A field that is not
+    /// a string is tested as JSON, and numbers are equal by value.
     pub equals: Option<String>,
     /// Regular expression that matches the string.
     pub matches: Option<String>,
@@ -207,17 +273,53 @@ impl WorkflowDefinition {
     /// # Errors
     /// The first position at which `text` is invalid.
     pub fn parse(text: &str) -> Result<Self, InvalidDefinition> {
-        let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_documents: 1 },
-            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_EVENTS_MAX },
-            strict_booleans: true,
-            with_snippet: false,
-        };
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidDefinition {
-            at: error.location(),
-            message: without_position(&error.to_string()),
-        })
+        parse(text)
     }
+}
+
+impl AgentDefinition {
+    /// Returns whether the agent is defined here only by the name of a file.
+    #[must_use]
+    pub fn is_only_a_file(&self) -> bool {
+        let Self { name, file, model, instructions, description, tools, max_tool_rounds, .. } =
+            self;
+        let Self { skills, output, loop_settings, choice, settings, approvals, .. } = self;
+        file.is_some()
+            && name.is_none()
+            && model.is_none()
+            && instructions.is_none()
+            && description.is_none()
+            && tools.is_none()
+            && skills.is_none()
+            && output.is_none()
+            && max_tool_rounds.is_none()
+            && loop_settings.is_none()
+            && choice.is_none()
+            && settings.is_none()
+            && approvals.is_empty()
+    }
+
+    /// Parses YAML and checks its form. Names that it refers to are checked when the agent is
+    /// built.
+    ///
+    /// # Errors
+    /// The first position at which `text` is invalid.
+    pub fn parse(text: &str) -> Result<Self, InvalidDefinition> {
+        parse(text)
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, InvalidDefinition> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_documents: 1 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_EVENTS_MAX },
+        strict_booleans: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidDefinition {
+        at: error.location(),
+        message: without_position(&error.to_string()),
+    })
 }
 
 /// Returns the first line of a message without the position at its end.

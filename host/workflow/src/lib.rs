@@ -36,6 +36,7 @@
 //! ```
 
 mod agent;
+mod as_agent;
 mod builder;
 mod check;
 mod checkpoint;

@@ -12,8 +12,9 @@ mod magentic;
 mod sequential;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use cofferdam_agent::Agent;
+use cofferdam_agent::AgentRun;
 use cofferdam_tool::DuplicateTool;
 use cofferdam_tool::declaration::DeclarationError;
 
@@ -32,7 +33,7 @@ pub use sequential::Sequential;
 #[must_use = "nothing is built yet"]
 pub struct Orchestration<P> {
     name: String,
-    agents: Vec<Agent>,
+    agents: Vec<Arc<dyn AgentRun>>,
     /// Selects the participants whose answers are intermediate output.
     others: Option<ParticipantFilter>,
     max_iterations: Option<u64>,
@@ -64,7 +65,11 @@ pub trait Pattern {
     ///
     /// # Errors
     /// The agent cannot take part.
-    fn executor(&self, agent: Agent, names: &[String]) -> OrchestrationResult<AgentExecutor> {
+    fn executor(
+        &self,
+        agent: Arc<dyn AgentRun>,
+        names: &[String],
+    ) -> OrchestrationResult<AgentExecutor> {
         let _ = names;
         Ok(participant(agent, ForwardMode::Answer, Self::NAMES_SPEAKERS))
     }
@@ -79,8 +84,8 @@ pub trait Intermediate: Pattern {
 }
 
 impl<P: Pattern> Orchestration<P> {
-    fn of(agents: impl IntoIterator<Item = Agent>, pattern: P) -> Self {
-        let (name, agents) = (P::NAME.to_owned(), agents.into_iter().collect());
+    fn of(agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>, pattern: P) -> Self {
+        let (name, agents) = (P::NAME.to_owned(), agents.into_iter().map(Into::into).collect());
         Self { name, agents, others: None, max_iterations: None, pattern }
     }
 
@@ -165,6 +170,12 @@ pub enum InvalidOrchestration {
         /// Cause.
         source: Box<DuplicateTool>,
     },
+    /// A participant that can hand off takes no tools of its caller.
+    #[error("`{name}` takes no tools of its caller, so it cannot hand off; give it no route")]
+    HandoffTools {
+        /// Name of the participant.
+        name: String,
+    },
     /// A limit is 0.
     #[error("`{limit}` is 0, so no agent could speak; pass at least 1")]
     ZeroLimit {
@@ -177,13 +188,17 @@ pub enum InvalidOrchestration {
 }
 
 /// Creates an executor of an agent that forgets each turn.
-fn participant(agent: Agent, passes: ForwardMode, names_speakers: bool) -> AgentExecutor {
+fn participant(
+    agent: Arc<dyn AgentRun>,
+    passes: ForwardMode,
+    names_speakers: bool,
+) -> AgentExecutor {
     let executor = AgentExecutor::new(agent.name().to_owned(), agent).passing(passes).forgetting();
     if names_speakers { executor.with_speaker_names() } else { executor }
 }
 
 /// Returns the names of the participants and checks that they are unique (`WF-13`).
-fn names(agents: &[Agent]) -> Result<Vec<String>, InvalidOrchestration> {
+fn names(agents: &[Arc<dyn AgentRun>]) -> Result<Vec<String>, InvalidOrchestration> {
     if agents.is_empty() {
         return Err(InvalidOrchestration::Empty);
     }

@@ -4,6 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use cofferdam_agent::RunContext;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,7 @@ pub struct WorkflowRun {
     workflow: Workflow,
     from: StartPoint,
     answers: Vec<(String, Payload)>,
-    cancellation: CancellationToken,
+    context: RunContext,
     checkpoints: Option<Checkpoints>,
 }
 
@@ -70,7 +71,7 @@ impl WorkflowRun {
             workflow,
             from,
             answers: Vec::new(),
-            cancellation: CancellationToken::new(),
+            context: RunContext::default(),
             checkpoints: None,
         }
     }
@@ -84,7 +85,14 @@ impl WorkflowRun {
     /// Sets a token that cancels the run. The executors of the current superstep have a few seconds
     /// to end by themselves; if they do not, the superstep has no effect.
     pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
-        self.cancellation = cancellation;
+        self.context.cancellation = cancellation;
+        self
+    }
+
+    /// Sets the services and limits that the agents of the workflow get, the token that cancels
+    /// the run among them.
+    pub fn context(mut self, context: RunContext) -> Self {
+        self.context = context;
         self
     }
 
@@ -104,7 +112,7 @@ impl WorkflowRun {
 
     /// Checks the input and the answers before anything runs.
     fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
-        let Self { workflow, from, answers, cancellation, checkpoints } = self;
+        let Self { workflow, from, answers, context, checkpoints } = self;
         let mut snapshot = match from {
             StartPoint::Input(input) => beginning(&workflow, input)?,
             StartPoint::Snapshot(snapshot) => *snapshot,
@@ -113,7 +121,7 @@ impl WorkflowRun {
             snapshot.answer(&id, answer)?;
         }
         let keeper = checkpoints.map(CheckpointWriter::new).transpose()?;
-        Ok(RunState { workflow, snapshot, cancellation, keeper, events })
+        Ok(RunState { workflow, snapshot, context, keeper, events })
     }
 }
 

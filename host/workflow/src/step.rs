@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofferdam_agent::BoxError;
+use cofferdam_agent::{BoxError, RunContext};
 use cofferdam_tool::label::Label;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,7 +37,7 @@ struct StepContext {
     targets: Vec<String>,
     shown: YieldUse,
     limits: WorkflowLimits,
-    cancellation: CancellationToken,
+    context: RunContext,
     /// Shared state at the start of the superstep.
     state: Arc<Map<String, Value>>,
     /// Label of the run at the start of the superstep.
@@ -78,7 +78,7 @@ pub(super) struct StepStart {
     pub(super) targets: Vec<String>,
     pub(super) shown: YieldUse,
     pub(super) limits: WorkflowLimits,
-    pub(super) cancellation: CancellationToken,
+    pub(super) context: RunContext,
     pub(super) state: Arc<Map<String, Value>>,
     pub(super) label: Label,
     pub(super) own: Value,
@@ -154,7 +154,7 @@ impl Step {
                 targets: beginning.targets,
                 shown: beginning.shown,
                 limits: beginning.limits,
-                cancellation: beginning.cancellation,
+                context: beginning.context,
                 state: beginning.state,
                 label: beginning.label,
                 work: Mutex::new(work),
@@ -189,7 +189,13 @@ impl Step {
     /// Returns the token that is canceled with the run.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.inner.cancellation
+        &self.inner.context.cancellation
+    }
+
+    /// Returns the services and limits of the run's caller, for agents that the executor runs.
+    #[must_use]
+    pub fn context(&self) -> &RunContext {
+        &self.inner.context
     }
 
     /// Sends a message along the executor's edges. It arrives in the next superstep.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_agent::RunContext;
 use futures_util::future::try_join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(super) struct RunState {
     pub(super) workflow: Workflow,
     pub(super) snapshot: Snapshot,
-    pub(super) cancellation: CancellationToken,
+    pub(super) context: RunContext,
     pub(super) keeper: Option<CheckpointWriter>,
     pub(super) events: mpsc::Sender<WorkflowEvent>,
 }
@@ -41,7 +42,7 @@ impl RunState {
     pub(super) async fn run(mut self) -> Result<Snapshot, WorkflowError> {
         let max_iterations = self.workflow.graph.limits.max_iterations;
         while !self.snapshot.queue.is_empty() {
-            if self.cancellation.is_cancelled() {
+            if self.context.cancellation.is_cancelled() {
                 return Err(WorkflowError::Cancelled);
             }
             if self.snapshot.superstep.saturating_sub(self.snapshot.counted_from) >= max_iterations
@@ -63,7 +64,7 @@ impl RunState {
             let worked = tokio::select! {
                 biased;
                 worked = try_join_all(turns.into_iter().map(ExecutorTurn::take)) => worked.map(drop),
-                () = long_cancelled(&self.cancellation) => Err(WorkflowError::Cancelled),
+                () = long_cancelled(&self.context.cancellation) => Err(WorkflowError::Cancelled),
             };
             // Clones of a step that outlive the superstep have no effect any more.
             let effects: Vec<_> =
@@ -72,7 +73,9 @@ impl RunState {
         };
         let (worked, ()) = tokio::join!(work, forward(events, &self.events));
         let effects = match worked {
-            Err(_) if self.cancellation.is_cancelled() => return Err(WorkflowError::Cancelled),
+            Err(_) if self.context.cancellation.is_cancelled() => {
+                return Err(WorkflowError::Cancelled);
+            }
             worked => worked?,
         };
         publish(&graph, &mut self.snapshot, effects)?;
@@ -111,7 +114,7 @@ impl RunState {
                 targets: targets(graph, &delivery.to),
                 shown: graph.designated.of(&delivery.to),
                 limits: graph.limits,
-                cancellation: self.cancellation.clone(),
+                context: self.context.clone(),
                 state: Arc::clone(&state),
                 label: self.snapshot.label.clone(),
                 own: self.snapshot.own.get(&delivery.to).cloned().unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! Tests of workflows through the public interface. `graphs` contains random graphs,
 //! `orchestrations` contains agents.
 
+mod agents;
 mod graphs;
 mod orchestrations;
 

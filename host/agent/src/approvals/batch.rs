@@ -193,7 +193,7 @@ pub(super) fn same_arguments(left: &str, right: &str) -> bool {
 
 /// Returns whether two JSON values are equal, ignoring the order of members and treating `1` and
 /// `1.0` as equal.
-fn same_value(left: &Value, right: &Value) -> bool {
+pub(super) fn same_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             // Compared as floats only if one of them is written as a float, because large integers

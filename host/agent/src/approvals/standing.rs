@@ -1,10 +1,14 @@
 //! Rules for calls that the user has always allowed in a session.
 
+use std::collections::BTreeMap;
+
 use cofferdam_tool::origin::ToolOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::batch::same_arguments;
+use super::path::same_folder;
+use super::rules::{ArgumentPattern, allows_arguments, parsed_arguments};
 use crate::{ApprovalRequest, FunctionCall, Session};
 
 /// Part of a session's state that holds the rules.
@@ -34,6 +38,16 @@ pub enum Scope {
         /// Arguments as JSON, compared as JSON values.
         arguments: String,
     },
+    /// Calls of a tool whose arguments match patterns, and that have no other arguments. Earlier
+    /// versions ignore such a rule. Without patterns it covers nothing.
+    Matching {
+        /// Name of the tool.
+        name: String,
+        /// Origin of the tool.
+        origin: ToolOrigin,
+        /// Patterns by the name of the argument.
+        arguments: BTreeMap<String, ArgumentPattern>,
+    },
 }
 
 impl Scope {
@@ -55,11 +69,38 @@ impl Scope {
         Some(Self::Exactly { name, origin: request.origin.clone()?, arguments })
     }
 
+    /// Returns the scope of calls like the one in `request` whose argument `path` names something
+    /// in or below the same folder. The arguments in `free` may have any value, all others have to
+    /// be equal. Returns `None` if the request does not give the tool's origin, or the argument is
+    /// not the plain path of something in a folder (`LOOP-53`). Only for arguments that the tool
+    /// reads as paths; the caller should show the user what is free.
+    #[must_use]
+    pub fn same_folder(request: &ApprovalRequest, path: &str, free: &[&str]) -> Option<Self> {
+        let call = &request.function_call;
+        let given = parsed_arguments(call)?;
+        let folder = same_folder(given.get(path)?.as_str()?)?;
+        let others = given.into_iter().filter(|(name, _)| name != path);
+        let mut arguments: BTreeMap<_, _> = others
+            .map(|(name, value)| match free.contains(&name.as_str()) {
+                true => (name, ArgumentPattern::Any),
+                false => (name, ArgumentPattern::Equals(value)),
+            })
+            .collect();
+        arguments.insert(path.to_owned(), ArgumentPattern::Path(folder));
+        Some(Self::Matching { name: call.name.clone(), origin: request.origin.clone()?, arguments })
+    }
+
     fn covers(&self, call: &FunctionCall, of: &ToolOrigin) -> bool {
         match self {
             Self::Tool { name, origin } => *name == call.name && origin == of,
             Self::Exactly { name, origin, arguments } => {
                 *name == call.name && origin == of && same_arguments(arguments, &call.arguments)
+            }
+            Self::Matching { name, origin, arguments } => {
+                *name == call.name
+                    && origin == of
+                    && !arguments.is_empty()
+                    && allows_arguments(arguments, parsed_arguments(call).as_ref())
             }
         }
     }

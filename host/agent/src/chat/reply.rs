@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
+use serde_json::{Map, Value};
 
 use crate::hooks::Hooks;
 use crate::{
@@ -23,7 +24,8 @@ pub struct Reply {
     pub finish: Option<FinishReason>,
 }
 
-/// Reason why a model stopped. It is only for display, because some providers report a wrong one.
+/// Reason why a model stopped. The loop relies on it only where it needs a structured answer and
+/// has none (`LOOP-66`), because some providers report a wrong one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
@@ -35,6 +37,8 @@ pub enum FinishReason {
     Length,
     /// The provider withheld something.
     ContentFilter,
+    /// The model refused to answer; its text says why.
+    Refusal,
     /// A reason specific to the provider.
     Other(String),
 }
@@ -60,6 +64,9 @@ pub struct Update {
 pub enum Delta {
     /// Text to append.
     Text(String),
+    /// End of the current text, so that text after it is another content. The fields join the
+    /// record of the text, for example its citations.
+    TextEnd(Map<String, Value>),
     /// Reasoning to append; `opaque` replaces the earlier value.
     Reasoning(Reasoning),
     /// A piece of a function call.
@@ -80,6 +87,8 @@ pub enum Delta {
 pub struct ReplyBuilder {
     role: Option<Role>,
     contents: Vec<MessageContent>,
+    /// True if the last content is a text to which nothing is appended.
+    is_text_ended: bool,
     /// Number of each call, and its index in `contents`.
     calls: Vec<(usize, usize)>,
     messages: Vec<Message>,
@@ -110,9 +119,20 @@ impl ReplyBuilder {
     fn add_delta(&mut self, delta: Delta) {
         match delta {
             Delta::Text(more) => match self.contents.last_mut() {
-                Some(MessageContent::Text(TextContent { text, .. })) => text.push_str(&more),
-                _ => self.contents.push(MessageContent::text(more)),
+                Some(MessageContent::Text(TextContent { text, .. })) if !self.is_text_ended => {
+                    text.push_str(&more)
+                }
+                _ => {
+                    self.is_text_ended = false;
+                    self.contents.push(MessageContent::text(more));
+                }
             },
+            Delta::TextEnd(fields) => {
+                if let Some(MessageContent::Text(text)) = self.contents.last_mut() {
+                    text.extra.extend(fields);
+                    self.is_text_ended = true;
+                }
+            }
             Delta::Reasoning(more) => match self.contents.last_mut() {
                 Some(MessageContent::Reasoning(reasoning)) => {
                     reasoning.text.push_str(&more.text);
@@ -142,7 +162,10 @@ impl ReplyBuilder {
                     }
                 }
             }
-            Delta::Content(content) => self.contents.push(content),
+            Delta::Content(content) => {
+                self.is_text_ended = false;
+                self.contents.push(content);
+            }
         }
     }
 
@@ -303,6 +326,33 @@ mod tests {
         ];
         assert_eq!(reply.messages, [Message::new(Role::Assistant, expected)]);
         assert_eq!(reply.usage.map(|usage| usage.total), Some(3));
+    }
+
+    #[test]
+    fn text_after_the_end_of_a_text_is_another_content() {
+        let mut builder = ReplyBuilder::default();
+        let fields = Map::from_iter([("citations".to_owned(), serde_json::json!([1]))]);
+        let text = |text: &str| Delta::Text(text.to_owned());
+        let deltas = vec![
+            text("a"),
+            text("b"),
+            Delta::TextEnd(fields.clone()),
+            text("c"),
+            text("d"),
+            Delta::TextEnd(Map::new()),
+            call(0, "x", "f", "{}"),
+            text("e"),
+            text("f"),
+        ];
+        builder.add(Update { deltas, ..Update::default() });
+        let cited = TextContent { text: "ab".to_owned(), extra: fields };
+        let expected = vec![
+            MessageContent::Text(cited),
+            MessageContent::text("cd"),
+            MessageContent::call("x", "f", "{}"),
+            MessageContent::text("ef"),
+        ];
+        assert_eq!(builder.build().messages, [Message::new(Role::Assistant, expected)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::BoxError;
 
 /// Error returned by [`ChoiceBehavior::configure`](super::ChoiceBehavior::configure) (`CHOICE-5`).
-/// The messages say "kernel", the name that other hosts use for the registry of functions.
+/// Fixed messages say "kernel", the name that other hosts use for the registry of functions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
@@ -15,6 +15,12 @@ pub enum ChoiceError {
     NotAvailable {
         /// Name of the function as listed.
         name: String,
+    },
+    /// A custom behavior has failed (`CHOICE-17`).
+    #[error("{message}")]
+    Custom {
+        /// Message of the program for its operator.
+        message: String,
     },
     /// A listed function is neither registered nor supplied.
     #[error("The specified function {name} was not found.")]

@@ -47,14 +47,15 @@ impl ChoiceBehavior {
     }
 
     /// Returns the form that [`from_value`](Self::from_value) reads, with every part present.
-    /// Leaves out what only code can set.
+    /// Leaves out what only code can set. The type of a custom behavior is `custom`, which
+    /// `from_value` rejects (`CHOICE-11`).
     #[must_use]
     pub fn to_value(&self) -> Value {
         let names = |names: &Vec<FunctionName>| -> Vec<String> {
             names.iter().map(ToString::to_string).collect()
         };
         json!({
-            "type": self.kind.as_str(),
+            "type": if self.is_custom() { "custom" } else { self.kind.as_str() },
             "functions": self.functions.as_ref().map(names),
             "options": {
                 "allow_concurrent_invocation": self.options.allow_concurrent_invocation,

@@ -4,6 +4,7 @@ use cofferdam_tool::{Annotations, InputSchema, ToolDefinition, ToolName};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{Agent, Effort, Reply, ScriptedClient};
 
 fn function(plugin: Option<&str>, name: &str) -> RegisteredFunction {
     let input = Arc::new(InputSchema::compile(name, r#"{"type":"object"}"#).unwrap());
@@ -14,6 +15,7 @@ fn function(plugin: Option<&str>, name: &str) -> RegisteredFunction {
         input,
         output: None,
         annotations: Annotations::default(),
+        group: None,
     };
     RegisteredFunction::new(plugin, Arc::new(definition))
 }
@@ -335,4 +337,66 @@ fn options_are_set_for_the_run() {
     ChoiceOptions::default().apply(&mut settings, &mut options);
     assert!(!settings.allow_concurrent_invocation);
     assert_eq!(options.allow_parallel_calls, Some(true));
+}
+
+#[test]
+fn options_of_a_prompt_file_complete_those_of_the_caller() {
+    let entry = json!({"temperature": 0.5, "top_p": 1, "max_tokens": 100, "model_id": "m",
+        "stop_sequences": ["END"], "seed": 7, "reasoning_effort": "low", "other": {"a": 1}});
+    let read = |entry: &Value| {
+        let prompt = json!({"execution_settings": {"default": entry}});
+        PromptSettings::from_value(&prompt).unwrap().service("default").unwrap().clone()
+    };
+    let settings = read(&entry);
+    let own = ChatOptions { temperature: Some(0.0), seed: Some(1), ..ChatOptions::default() };
+    let expected = ChatOptions {
+        temperature: Some(0.0),
+        top_p: Some(1.0),
+        max_output_tokens: Some(100),
+        model: Some("m".to_owned()),
+        stop: vec!["END".to_owned()],
+        seed: Some(1),
+        effort: Some(Effort::Low),
+        ..ChatOptions::default()
+    };
+    assert_eq!(settings.complete(own).unwrap(), expected);
+    let own = ChatOptions { stop: vec!["x".to_owned()], ..ChatOptions::default() };
+    assert_eq!(settings.complete(own).unwrap().stop, ["x"]);
+    assert_eq!(settings.extension_data["other"], json!({"a": 1}));
+    for (entry, message) in [
+        (json!({"temperature": "warm"}), "`temperature` must be a number"),
+        (json!({"max_tokens": 0}), "`max_tokens` must be a positive integer"),
+        (json!({"stop": [1]}), "`stop` must be a list of strings"),
+        (json!({"seed": 1.5}), "`seed` must be an integer"),
+        (
+            json!({"effort": "most"}),
+            "`effort` must be one of none, minimal, low, medium, high, xhigh, max",
+        ),
+    ] {
+        let error = read(&entry).complete(ChatOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    let unset = read(&json!({"temperature": null, "stop": "one"}));
+    let options = unset.complete(ChatOptions::default()).unwrap();
+    assert_eq!((options.temperature, options.stop), (None, vec!["one".to_owned()]));
+}
+
+#[tokio::test]
+async fn settings_of_a_prompt_file_take_effect_in_a_run() {
+    let prompt = PromptSettings::from_json(
+        r#"{"execution_settings": {"default": {"temperature": 0.5,
+            "function_choice_behavior": {"type": "none"}}}}"#,
+    );
+    let prompt = prompt.unwrap();
+    let settings = prompt.service("any").unwrap();
+    let model = ScriptedClient::new([Reply::text("a"), Reply::text("b")]).recording();
+    let agent = Agent::builder(model.clone()).build().unwrap();
+    agent.run("go").prompt_settings(settings).unwrap().await.unwrap();
+    let run = agent.run("go").choice(ChoiceBehavior::auto());
+    run.prompt_settings(settings).unwrap().await.unwrap();
+    let options: Vec<_> = model.requests().into_iter().map(|request| request.options).collect();
+    assert_eq!(options[0].temperature, Some(0.5));
+    let choices = options.iter().map(|options| options.tool_choice.clone());
+    let expected = [Some(ToolMode::None), Some(ToolMode::Auto)];
+    assert!(choices.eq(expected));
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::in_session::InSession;
 use super::{FileHistory, HistoryStore};
+use crate::compaction::{RestoredHistory, is_compaction_record, restore};
 use crate::{AfterRun, BeforeRun, BoxError, ContextProvider, Message};
 
 /// Source id of a history in the session.
@@ -91,22 +92,51 @@ impl History {
     }
 
     /// Returns the messages of a run to store: those of other providers, then the caller's, then
-    /// those of the model and the tools.
+    /// those of the model and the tools. A compaction of the run is recorded where it happened.
     fn to_store(&self, run: &AfterRun<'_>) -> Vec<Arc<Message>> {
         let HistoryFlags { store_inputs, store_outputs, store_context_messages, .. } = self.flags;
+        let responses = run.response.messages.as_slice();
+        let (before, after) = match run.compaction {
+            Some(compaction) => responses.split_at(compaction.responses.min(responses.len())),
+            None => (responses, &[][..]),
+        };
         let parts = [
             (store_context_messages, run.context),
             (store_inputs, run.input),
-            (store_outputs, run.response.messages.as_slice()),
+            (store_outputs, before),
         ];
         let stored =
             parts.into_iter().filter(|(is_stored, _)| *is_stored).flat_map(|(_, part)| part);
-        stored.filter(|message| !is_loaded(message)).cloned().collect()
+        let mut stored: Vec<_> = stored.filter(|message| !is_loaded(message)).cloned().collect();
+        stored.extend(self.compaction_record(run, stored.len()));
+        stored.extend(after.iter().filter(|_| store_outputs).cloned());
+        stored
+    }
+
+    /// Returns the record of the run's compaction (`SES-21`). There is none if the history does not
+    /// have the whole conversation.
+    fn compaction_record(&self, run: &AfterRun<'_>, stored: usize) -> Option<Arc<Message>> {
+        let HistoryFlags { load_messages, store_inputs, store_outputs, .. } = self.flags;
+        if !(load_messages && store_inputs && store_outputs) {
+            return None;
+        }
+        let mut loaded = run.loaded.iter();
+        let (_, loaded) = loaded.find(|(source_id, _)| *source_id == self.source_id)?;
+        let record = run.compaction?.record(&self.source_id, loaded.saturating_add(stored))?;
+        Some(Arc::new(record))
     }
 }
 
-fn is_loaded(message: &Message) -> bool {
+/// Returns whether a history has loaded this message.
+pub(crate) fn is_loaded(message: &Message) -> bool {
     message.additional_properties.contains_key(LOADED)
+}
+
+/// Returns a loaded message as it was stored.
+pub(crate) fn unmarked(message: &Message) -> Message {
+    let mut message = message.clone();
+    message.additional_properties.remove(LOADED);
+    message.without_source()
 }
 
 #[async_trait]
@@ -121,7 +151,10 @@ impl ContextProvider for History {
 
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         let Some(session) = run.session.filter(|_| self.flags.load_messages) else { return Ok(()) };
-        let messages = self.store.load(session, run.state).await?;
+        let lines = self.store.load(session, run.state).await?;
+        run.added.loaded.push((self.source_id.clone(), lines.len()));
+        let RestoredHistory { messages, replaced } = restore(lines);
+        run.added.replaced.extend(replaced.into_iter().map(Arc::new));
         run.add_messages(messages.into_iter().map(|mut message| {
             message.additional_properties.insert(LOADED.to_owned(), true.into());
             message
@@ -135,7 +168,17 @@ impl ContextProvider for History {
         if messages.is_empty() {
             return Ok(());
         }
-        self.store.append(session, run.state, &messages).await
+        let is_record = |message: &Arc<Message>| is_compaction_record(message);
+        match self.store.append(session, run.state, &messages).await {
+            // The record of a compaction may be too large for the store. The messages matter more.
+            Err(error) if messages.iter().any(is_record) => {
+                tracing::warn!(%error, "the compaction of a run was not stored");
+                let messages: Vec<_> =
+                    messages.into_iter().filter(|message| !is_record(message)).collect();
+                self.store.append(session, run.state, &messages).await
+            }
+            appended => appended,
+        }
     }
 }
 

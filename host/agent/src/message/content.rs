@@ -20,6 +20,8 @@ pub enum MessageContent {
     Reasoning(Reasoning),
     /// Bytes with a media type.
     Data(Data),
+    /// A file at an address that the provider reads.
+    Uri(UriContent),
     /// A function call by the model.
     FunctionCall(FunctionCall),
     /// Result of a function call.
@@ -67,6 +69,19 @@ pub struct Data {
     pub media_type: String,
     /// The bytes in base64.
     pub data: String,
+    /// Unknown fields.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A file at an address that the provider reads. What is there may change between requests, so
+/// prefer [`Data`] in a conversation that goes on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UriContent {
+    /// Address of the file.
+    pub uri: String,
+    /// Media type, for example `image/png`.
+    pub media_type: String,
     /// Unknown fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -17,6 +17,10 @@ pub struct TokenUsage {
     /// Tokens of requests that the provider found in its cache; part of `input`.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_input: u64,
+    /// Tokens of requests that the provider wrote to its cache, which may cost more; part of
+    /// `input`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_input: u64,
     /// Tokens of replies spent on reasoning, which is not shown; part of `output`.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning: u64,
@@ -33,6 +37,7 @@ impl AddAssign for TokenUsage {
         self.output = self.output.saturating_add(other.output);
         self.total = self.total.saturating_add(other.total);
         self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.cache_write_input = self.cache_write_input.saturating_add(other.cache_write_input);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }

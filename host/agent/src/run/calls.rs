@@ -23,6 +23,7 @@ use crate::middleware::{
     CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Innermost,
     Middleware, Next,
 };
+use crate::run::denied::DeniedCalls;
 use crate::{CallFailure, Data, FunctionCall, FunctionResult, MessageContent, RunError};
 
 /// Time for tools to end by themselves when a run is canceled, so that what they did is recorded.
@@ -35,6 +36,12 @@ const DEFERRED: &str =
 /// Result of a call that was approved when the tool of this name had another origin.
 const ANOTHER_ORIGIN: &str =
     "Error: The tool has changed since the call was approved. Call it again if it is still needed.";
+
+/// Result of a call that a rule denies (`LOOP-52`).
+const DENIED: &str = "Error: A rule does not allow this call.";
+
+/// Result of a call that needs approval although the user was not asked about it (`LOOP-60`).
+const UNASKED: &str = "Error: The call needs approval. Call it again to ask for it.";
 
 /// Result of a batch.
 #[derive(Default)]
@@ -107,6 +114,19 @@ impl Cycle<'_> {
         toolsets.into_iter().find_map(|toolset| Some((toolset, toolset.definition(name).ok()?)))
     }
 
+    /// Returns the message for the model about a call that may not run (`LOOP-52`, `LOOP-60`).
+    pub(super) fn denial(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        toolset: &Toolset,
+    ) -> Option<String> {
+        if self.parts.approvals.deny(call, tool, toolset) {
+            return Some(DENIED.to_owned());
+        }
+        self.denials.iter().find_map(|denial| denial(tool))
+    }
+
     /// Runs one call. The guard receives its result, whatever produced it.
     async fn run_call(
         &self,
@@ -152,19 +172,29 @@ impl Cycle<'_> {
         if !plan.allows(&call.name) {
             return Ok(CallOutcome::failed(&call, CallFailure::NotAdvertised, false));
         }
+        if let Some(denial) = self.denial(&call, definition, toolset) {
+            return Ok(CallOutcome::new(&call, denial));
+        }
+        let session = self.given.session.as_ref();
+        let needs_approval =
+            || self.parts.approvals.are_needed(&call, definition, toolset, session);
+        if decision.is_none() && needs_approval() {
+            // The call was denied or not advertised when the user would have been asked.
+            return Ok(CallOutcome::new(&call, UNASKED));
+        }
         let mut context = FunctionContext {
             tool: Arc::clone(definition),
             arguments: CallArguments::Text(call.arguments.clone()),
             call_id: call.call_id.clone(),
             session: self.given.session.clone(),
-            host: self.given.host.clone(),
+            host: self.given.context.host.clone(),
             tools: self.live.clone(),
-            cancellation: self.given.cancellation.clone(),
+            cancellation: self.given.context.cancellation.clone(),
             record: None,
             result: None,
         };
-        let call_context =
-            CallContext { inner_calls: guard.inner_calls(), ..self.call_context(&call) };
+        let inner_calls = DeniedCalls::checking(&self.denials, guard.inner_calls());
+        let call_context = CallContext { inner_calls, ..self.call_context(&call) };
         let tool = CallableTool { toolset, context: call_context };
         let guarded = GuardedInvoker { guard, invoker: self.settings.invoker.as_slice(), tool };
         let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;
@@ -185,9 +215,9 @@ impl Cycle<'_> {
     }
 
     fn call_context(&self, call: &FunctionCall) -> CallContext {
-        let given = &self.given;
+        let given = &self.given.context;
         CallContext {
-            session: given.session.as_ref().map(|session| session.id().to_owned()),
+            session: self.given.session.as_ref().map(|session| session.id().to_owned()),
             cancellation: given.cancellation.clone(),
             file_effects: given.file_effects,
             progress: given.progress.clone(),

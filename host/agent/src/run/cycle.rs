@@ -3,18 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use cofferdam_tool::ToolDefinition;
 use tokio::sync::mpsc;
 
 use super::RunInput;
 use super::calls::Batch;
+use super::compact::KnownSize;
 use super::model::ModelOutcome;
 use super::plan::FunctionPlan;
 use super::transcript::arranged;
 use crate::agent::AgentParts;
 use crate::approvals::{DecidableCall, GatedCall, OpenBatch};
+use crate::choice::ChoiceOptions;
+use crate::compaction::CompactionSnapshot;
+use crate::context::Denial;
 use crate::guard::RunGuard;
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
+use crate::tool_search::{AdvertisedTools, SearchableTools};
 use crate::{
     CallFailure, ErrorLimitAction, FunctionCall, IterationContext, LoopSettings, Message,
     MessageContent, Pairing, ReachedLimit, Reply, Response, Role, RunError, Session, ToolMode,
@@ -29,11 +35,16 @@ const NO_ANSWER: &str =
 pub(super) struct Start {
     /// Messages for the model, context first.
     pub(super) messages: Vec<Arc<Message>>,
+    /// Messages of the history that an earlier compaction has replaced.
+    pub(super) replaced: Vec<Arc<Message>>,
     /// A batch that the user has decided about.
     pub(super) resumed: Vec<DecidableCall>,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
     pub(super) guard: Arc<dyn RunGuard>,
+    /// Decisions of context providers about tools.
+    pub(super) denials: Vec<Denial>,
+    pub(super) search: Option<Arc<SearchableTools>>,
 }
 
 /// One loop, from its first request to its last.
@@ -44,6 +55,9 @@ pub(super) struct Cycle<'r> {
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
     pub(super) guard: Arc<dyn RunGuard>,
+    pub(super) denials: Arc<[Denial]>,
+    pub(super) search: Option<Arc<SearchableTools>>,
+    pub(super) latest_tools: AdvertisedTools,
     pub(super) updates: Option<mpsc::Sender<Update>>,
     /// Messages for the model.
     pub(super) messages: Vec<Arc<Message>>,
@@ -51,10 +65,21 @@ pub(super) struct Cycle<'r> {
     pub(super) kept: usize,
     pub(super) response: Response,
     pub(super) tool_choice: Option<ToolMode>,
+    /// Options that the run has without a choice behavior.
+    pub(super) unchosen_options: ChoiceOptions,
     /// True if the next reply is the last and may not contain calls (`LOOP-19`).
     pub(super) is_withdrawn: bool,
+    /// Functions of the latest request that advertised any.
+    pub(super) listed: Arc<[Arc<ToolDefinition>]>,
+    /// True if the model has been told what is wrong with its answer (`LOOP-66`).
+    pub(super) is_repaired: bool,
     /// Number of requests so far.
     pub(super) requests: usize,
+    /// Tokens of the beginning of `messages`, as known from an earlier request.
+    pub(super) known_size: Option<KnownSize>,
+    /// Last compaction.
+    pub(super) compaction: Option<CompactionSnapshot>,
+    replaced: Vec<Arc<Message>>,
     started: Instant,
     resumed: Vec<DecidableCall>,
     iteration: u32,
@@ -64,7 +89,7 @@ pub(super) struct Cycle<'r> {
 
 /// Next step of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NextStep {
+pub(super) enum NextStep {
     GoOn,
     End,
 }
@@ -78,23 +103,33 @@ impl<'r> Cycle<'r> {
     ) -> Self {
         let service_id = given.session.as_ref().and_then(Session::service_id);
         let mut settings = given.settings.clone().unwrap_or_else(|| parts.settings.clone());
+        let unchosen_options = ChoiceOptions::of(&settings, &given.options);
         if let Some(choice) = given.choice.as_ref().or(parts.choice.as_ref()) {
             choice.apply(&mut settings, &mut given.options);
         }
         Self {
             settings,
             tool_choice: given.options.tool_choice.clone(),
+            unchosen_options,
             parts,
             given,
             chains: start.chains,
             live: start.live,
             guard: start.guard,
+            denials: start.denials.into(),
+            search: start.search,
+            latest_tools: AdvertisedTools::default(),
             updates,
             messages: start.messages,
             kept: 0,
             response: Response { conversation_id: service_id, ..Response::default() },
             is_withdrawn: false,
+            listed: Arc::default(),
+            is_repaired: false,
             requests: 0,
+            known_size: None,
+            compaction: None,
+            replaced: start.replaced,
             started: parts.clock.now(),
             resumed: start.resumed,
             iteration: 0,
@@ -103,14 +138,19 @@ impl<'r> Cycle<'r> {
         }
     }
 
-    /// Returns the response so far.
-    pub(super) fn into_response(self) -> Response {
-        self.response
+    /// Returns the response so far, and the last compaction.
+    pub(super) fn into_parts(self) -> (Response, Option<CompactionSnapshot>) {
+        (self.response, self.compaction)
     }
 
     /// Runs the loop.
     pub(super) async fn run(&mut self) -> Result<(), RunError> {
         self.settings.check().map_err(|error| RunError::Other(error.into()))?;
+        let replaced = std::mem::take(&mut self.replaced);
+        if !replaced.is_empty() {
+            // What the model once knew still counts, although it sees only a summary.
+            self.guard.begins_with(&replaced);
+        }
         self.guard.begins_with(&self.messages);
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
@@ -146,13 +186,13 @@ impl<'r> Cycle<'r> {
     async fn iterate(&mut self) -> Result<NextStep, RunError> {
         let tools = self.live.snapshot();
         let plan = self.plan(&tools)?;
+        self.compact(&plan).await?;
         let ModelOutcome { mut reply, is_terminated, budget } = self.ask(&plan).await?;
         self.requests += 1;
         if let Some(usage) = reply.usage {
             *self.response.usage.get_or_insert_default() += usage;
         }
         self.response.finish = reply.finish.clone().or(self.response.finish.take());
-        let has_conversation = reply.conversation_id.is_some();
         self.response.conversation_id =
             reply.conversation_id.clone().or(self.response.conversation_id.take());
         self.guard.replied(&reply);
@@ -168,18 +208,24 @@ impl<'r> Cycle<'r> {
         let is_over = self.is_withdrawn || is_terminated || calls.is_empty() || !plan.runs_calls;
         if is_over || self.settings.terminate_on_unknown && self.has_unknown(&calls, &tools) {
             self.append_reply(&reply);
-            return Ok(NextStep::End);
+            self.note_reply(&reply);
+            return match calls.is_empty() && !is_terminated {
+                true => self.answered(&reply).await,
+                false => Ok(NextStep::End),
+            };
         }
         let gated = self.gated(&calls, &tools, &plan);
         if !gated.is_empty() {
+            let (calls, gated, others) = self.separated(calls, gated, &tools);
             self.request_approval(&mut reply, calls, &gated).await?;
+            if !others.is_empty() {
+                self.run_batch(others, &tools, &plan, &reply).await?;
+            }
             return Ok(NextStep::End);
         }
         self.mark_caller_requests(&mut reply, &tools);
         self.append_reply(&reply);
-        if has_conversation {
-            self.kept = self.messages.len();
-        }
+        self.note_reply(&reply);
         let batch = calls.into_iter().map(DecidableCall::unasked).collect();
         self.run_batch(batch, &tools, &plan, &reply).await
     }
@@ -207,12 +253,42 @@ impl<'r> Cycle<'r> {
             // The user is not asked about a call that will not run anyway (`CHOICE-14`).
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
             let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
+            if self.denial(call, tool, toolset).is_some() {
+                return None;
+            }
             let objections = self.guard.objections(call, tool, toolset);
             let is_gated = !objections.is_empty()
                 || self.parts.approvals.are_needed(call, tool, toolset, session);
             is_gated.then(|| GatedCall { place, origin: toolset.origin(&call.name), objections })
         };
         calls.iter().enumerate().filter_map(gated).collect()
+    }
+
+    /// Separates the calls that run at once from the batch that waits for approval. Usually there
+    /// are none (`LOOP-55`).
+    fn separated(
+        &self,
+        calls: Vec<FunctionCall>,
+        gated: Vec<GatedCall>,
+        tools: &RunTools,
+    ) -> (Vec<FunctionCall>, Vec<GatedCall>, Vec<DecidableCall>) {
+        // A service expects all results at once, and so does the caller who executes a call.
+        let waits = !self.parts.approvals.runs_others()
+            || self.response.conversation_id.is_some()
+            || calls.iter().any(|call| self.is_for_caller(call, tools));
+        if waits {
+            return (calls, gated, Vec::new());
+        }
+        let (mut asked, mut others) = (Vec::new(), Vec::new());
+        for (place, call) in calls.into_iter().enumerate() {
+            match gated.iter().any(|gated| gated.place == place) {
+                true => asked.push(call),
+                false => others.push(DecidableCall::unasked(call)),
+            }
+        }
+        let gated = gated.into_iter().enumerate();
+        let gated = gated.map(|(place, gated)| GatedCall { place, ..gated }).collect();
+        (asked, gated, others)
     }
 
     /// Requests approval of some calls of a batch; none of its calls run (`LOOP-35`).
@@ -271,7 +347,16 @@ impl<'r> Cycle<'r> {
         shown.for_each(|message| self.append(Arc::new(message.clone())));
     }
 
-    fn append(&mut self, message: Arc<Message>) {
+    /// Remembers the tokens of a reply that was appended, and that the service has the messages up
+    /// to it if it keeps the conversation.
+    fn note_reply(&mut self, reply: &Reply) {
+        self.note_size(reply);
+        if reply.conversation_id.is_some() {
+            self.kept = self.messages.len();
+        }
+    }
+
+    pub(super) fn append(&mut self, message: Arc<Message>) {
         self.messages.push(Arc::clone(&message));
         self.response.messages.push(message);
     }
@@ -288,7 +373,7 @@ impl<'r> Cycle<'r> {
             decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
         let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
-        if let Some(used) = self.guard.take_usage() {
+        for used in [self.guard.take_usage(), self.live.take_usage()].into_iter().flatten() {
             *self.response.usage.get_or_insert_default() += used;
         }
         let has_results = !results.is_empty();
@@ -304,36 +389,51 @@ impl<'r> Cycle<'r> {
             return Ok(NextStep::End);
         }
         let is_stopped = self.completed(reply).await?;
-        self.iteration = self.iteration.saturating_add(1);
         self.calls = self.calls.saturating_add(started);
         if is_stopped || is_terminated || has_caller_requests {
             return Ok(NextStep::End);
         }
         self.apply_error_policy(failures)?;
         let reached = is_out_of_time.then_some(ReachedLimit::Duration);
+        Ok(self.next_iteration(reached))
+    }
+
+    /// Applies the limits before another request.
+    pub(super) fn next_iteration(&mut self, reached: Option<ReachedLimit>) -> NextStep {
         if let Some(reached) = reached.or_else(|| self.reached_limit()) {
             self.withdraw_tools(reached);
         }
         if matches!(self.tool_choice, Some(ToolMode::Required(_))) {
             self.tool_choice = None;
         }
-        Ok(NextStep::GoOn)
+        NextStep::GoOn
     }
 
-    /// Calls the hook. Returns whether it ends the run (`LOOP-32`).
-    async fn completed(&mut self, reply: &Reply) -> Result<bool, RunError> {
+    /// Counts an iteration and calls the hook. Returns whether it ends the run (`LOOP-32`).
+    pub(super) async fn completed(&mut self, reply: &Reply) -> Result<bool, RunError> {
+        let iteration = self.iteration;
+        self.iteration = iteration.saturating_add(1);
         let Some(hook) = self.settings.iteration_completed.clone() else { return Ok(false) };
+        let before = self.messages.len();
         let mut context = IterationContext {
-            iteration: self.iteration,
+            iteration,
             total_usage: self.response.usage,
             messages: &mut self.messages,
             response: reply,
+            cancellation: self.given.context.cancellation.clone(),
             is_streaming: self.updates.is_some(),
             terminate: false,
         };
         hook.completed(&mut context).await.map_err(RunError::Other)?;
         let is_stopped = context.terminate;
+        if is_stopped {
+            let agent = &self.parts.name;
+            tracing::info!(agent, iteration, "the iteration hook ended the run");
+        }
         self.kept = self.kept.min(self.messages.len());
+        if self.messages.len() != before {
+            self.known_size = None;
+        }
         Ok(is_stopped)
     }
 

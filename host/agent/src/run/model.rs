@@ -25,14 +25,13 @@ pub(super) struct ModelOutcome {
 impl Cycle<'_> {
     /// Calls the model.
     pub(super) async fn ask(&mut self, plan: &FunctionPlan) -> Result<ModelOutcome, RunError> {
-        let budgets =
-            [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
-        let model = Model { client: Arc::clone(&self.parts.client), budgets };
+        let model = Model { client: Arc::clone(&self.parts.client), budgets: self.budgets() };
         model.check()?;
+        let request = self.request(plan);
         let mut context = ChatContext {
-            request: self.request(plan),
+            request,
             session: self.given.session.clone(),
-            host: self.given.host.clone(),
+            host: self.given.context.host.clone(),
             is_streaming: self.updates.is_some(),
             result: None,
         };
@@ -51,14 +50,28 @@ impl Cycle<'_> {
         Ok(ModelOutcome { reply, is_terminated, budget: model.check() })
     }
 
-    fn request(&self, plan: &FunctionPlan) -> ChatRequest {
+    /// Returns the budgets that the run counts to.
+    pub(super) fn budgets(&self) -> Vec<TokenBudget> {
+        self.given.budgets(self.parts)
+    }
+
+    fn request(&mut self, plan: &FunctionPlan) -> ChatRequest {
         let tool_choice = plan.tool_choice.clone();
+        let withheld_tools = if plan.advertised.is_empty() {
+            Arc::clone(&self.listed)
+        } else {
+            self.listed = Arc::clone(&plan.advertised);
+            Arc::default()
+        };
         ChatRequest {
             messages: self.messages.get(self.kept..).unwrap_or_default().to_vec(),
             tools: Arc::clone(&plan.advertised),
+            loaded_tools: plan.loaded,
+            withheld_tools,
             options: ChatOptions { tool_choice, ..self.given.options.clone() },
             conversation_id: self.response.conversation_id.clone(),
-            cancellation: self.given.cancellation.clone(),
+            session_id: self.given.session.as_ref().map(|session| session.id().to_owned()),
+            cancellation: self.given.context.cancellation.clone(),
         }
     }
 
@@ -101,7 +114,7 @@ fn holds_call(delta: &Delta) -> bool {
     match delta {
         Delta::Call { .. } => true,
         Delta::Content(content) => content.as_call().is_some(),
-        Delta::Text(_) | Delta::Reasoning(_) => false,
+        Delta::Text(_) | Delta::TextEnd(_) | Delta::Reasoning(_) => false,
     }
 }
 
@@ -131,7 +144,7 @@ impl Innermost<ChatContext> for Model {
             } else {
                 let reply = self.client.reply(request).await?;
                 if let Some(usage) = reply.usage {
-                    self.budgets.iter().for_each(|budget| budget.count(usage));
+                    TokenBudget::count_each(&self.budgets, usage);
                 }
                 ChatResult::Reply(reply)
             })
@@ -152,7 +165,7 @@ impl Model {
         let budgets = self.budgets.clone();
         ReplyStream::new(stream.inspect(move |update| {
             if let Ok(Update { usage: Some(usage), .. }) = update {
-                budgets.iter().for_each(|budget| budget.count(*usage));
+                TokenBudget::count_each(&budgets, *usage);
             }
         }))
     }

@@ -15,6 +15,8 @@ use crate::{RunError, ToolMode};
 /// Functions that one request advertises, and the handling of calls in its reply.
 pub(super) struct FunctionPlan {
     pub(super) advertised: Arc<[Arc<ToolDefinition>]>,
+    /// Number of functions at the end of `advertised` that the model has loaded.
+    pub(super) loaded: usize,
     pub(super) tool_choice: Option<ToolMode>,
     /// True if any call may need approval by the user.
     pub(super) may_ask: bool,
@@ -35,6 +37,7 @@ impl FunctionPlan {
     pub(super) fn of_resumed() -> Self {
         Self {
             advertised: Arc::from([]),
+            loaded: 0,
             tool_choice: None,
             may_ask: false,
             runs_calls: true,
@@ -45,10 +48,21 @@ impl FunctionPlan {
 
 impl Cycle<'_> {
     /// Creates the plan for the next request.
-    pub(super) fn plan(&self, tools: &RunTools) -> Result<FunctionPlan, RunError> {
+    pub(super) fn plan(&mut self, tools: &RunTools) -> Result<FunctionPlan, RunError> {
         let chosen = self.chosen(tools)?;
+        if let Some(chosen) = &chosen {
+            let base = self.unchosen_options;
+            chosen.options.apply_to(base, &mut self.settings, &mut self.given.options);
+        }
+        let mut loaded = 0;
         let (advertised, mut tool_choice): (Arc<[_]>, _) = match &chosen {
-            None => (Arc::clone(tools.definitions()), self.tool_choice.clone()),
+            None => {
+                let mut advertised = Arc::clone(tools.definitions());
+                if let Some(search) = &self.search {
+                    (advertised, loaded) = search.advertised(&advertised, &mut self.latest_tools);
+                }
+                (advertised, self.tool_choice.clone())
+            }
             Some(chosen) => {
                 let functions = chosen.functions.iter().flatten();
                 let advertised: Arc<[_]> =
@@ -67,6 +81,7 @@ impl Cycle<'_> {
         let runs_calls = runs_calls && self.runs_calls(tools);
         Ok(FunctionPlan {
             advertised,
+            loaded,
             tool_choice,
             may_ask: self.may_ask(tools),
             runs_calls,

@@ -1,11 +1,14 @@
 //! End-to-end tests of runs, with scripted models and functions of the host.
 
+mod answers;
 mod call_ids;
 mod cancellation;
+mod hooks;
 mod layers;
 mod requests;
 
 mod streams;
+mod tool_search;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

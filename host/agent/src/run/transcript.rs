@@ -76,10 +76,13 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
             }
         }
         if !shown.contents.is_empty() {
-            arranged.push(Arc::new(shown));
+            arranged.push(Arc::new(shown.clone()));
         }
         if !results.is_empty() {
-            arranged.push(Arc::new(Message::new(Role::Tool, results)));
+            // The results belong to the same provider as their calls.
+            let mut message = Message::new(Role::Tool, results);
+            message.additional_properties = shown.additional_properties;
+            arranged.push(Arc::new(message));
         }
     }
     arranged
@@ -90,22 +93,30 @@ fn is_plain(message: &Message) -> bool {
     message.contents.iter().all(|content| {
         matches!(
             content,
-            MessageContent::Text(_) | MessageContent::Data(_) | MessageContent::Reasoning(_)
+            MessageContent::Text(_)
+                | MessageContent::Data(_)
+                | MessageContent::Uri(_)
+                | MessageContent::Reasoning(_)
         )
     }) && !message.contents.is_empty()
 }
 
-/// Returns whether a message requests approvals but none of the calls in question was ever decided.
+/// Returns whether a message requests approvals but none of its calls was ever decided or run.
 fn is_abandoned(messages: &[Arc<Message>], index: usize, pairing: &Pairing) -> bool {
     let contents = messages.get(index).into_iter().flat_map(|message| &message.contents);
-    let mut asked = contents.filter_map(|content| match content {
-        MessageContent::ApprovalRequest(request) => Some(&request.function_call.call_id),
+    let mut asks = false;
+    let call_ids = contents.filter_map(|content| match content {
+        MessageContent::ApprovalRequest(request) => {
+            asks = true;
+            Some(&request.function_call.call_id)
+        }
+        // Calls that needed no approval may have run at once (`LOOP-55`).
+        MessageContent::FunctionCall(call) => Some(&call.call_id),
         _ => None,
     });
-    let Some(first) = asked.next() else { return false };
-    !std::iter::once(first)
-        .chain(asked)
-        .any(|call_id| pairing.is_answered(messages, index, call_id))
+    let is_answered =
+        call_ids.filter(|call_id| pairing.is_answered(messages, index, call_id)).count() > 0;
+    asks && !is_answered
 }
 
 #[cfg(test)]
@@ -211,6 +222,15 @@ mod tests {
             Message::user("r"),
         ];
         assert_eq!(shown(messages), ["User q", "User r"]);
+    }
+
+    #[test]
+    fn a_message_without_contents_is_not_shown() {
+        let empty = Message::new(Role::System, Vec::new());
+        assert_eq!(
+            shown(vec![Message::user("q"), empty, Message::user("r")]),
+            ["User q", "User r"]
+        );
     }
 
     #[test]

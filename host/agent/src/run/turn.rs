@@ -10,13 +10,15 @@ use super::RunInput;
 use super::cycle::{Cycle, Start};
 use super::transcript::NewMessages;
 use crate::approvals::{BatchOutcome, DecidableCall, settle};
+use crate::compaction::CompactionSnapshot;
 use crate::context::ContextAdditions;
 use crate::guard::{GuardedRun, RunGuard};
 use crate::history::History;
-use crate::live::{LiveTools, RunTools};
+use crate::live::{LiveTools, NestedRuns, RunTools};
+use crate::tool_search::SearchableTools;
 use crate::{
-    AfterRun, Agent, BeforeRun, BoxError, ContextProvider, Message, MessageContent, Response, Role,
-    RunError, Session, Update,
+    AfterRun, Agent, BeforeRun, BoxError, ContextProvider, Message, MessageContent, Response,
+    ResponseFormat, Role, RunError, Session, ToolMode, Update, UsageMeter,
 };
 
 /// One run inside the agent middleware.
@@ -32,7 +34,7 @@ impl RunTurn {
         self,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
-        let cancellation = self.given.cancellation.clone();
+        let cancellation = self.given.context.cancellation.clone();
         // Code of this crate stops by itself when the run is canceled. The second branch ends the
         // run for code of the caller that does not.
         tokio::select! {
@@ -66,7 +68,7 @@ impl RunTurn {
                 let message = Arc::new(Message::new(Role::Assistant, requests));
                 super::cycle::send(updates.as_ref(), &message).await;
                 let response = Response { messages: vec![message], ..Response::default() };
-                around.after(&response, &[], None).await?;
+                around.after(&response, &ContextAdditions::default(), None, None).await?;
                 Ok(response)
             }
             BatchOutcome::Nothing => self.cycled(around, Vec::new(), updates).await,
@@ -76,26 +78,42 @@ impl RunTurn {
 
     async fn cycled(
         self,
-        around: ProvidedContext,
+        mut around: ProvidedContext,
         resumed: Vec<DecidableCall>,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let added = around.before().await?;
         let guard = self.guard();
-        let tools = self.tools(&added, &guard)?;
+        let (tools, search) = self.tools(&added, &guard)?;
         let chains = self.agent.parts.chains(&added.middleware, &self.given.layers);
         chains.check().map_err(super::refused)?;
         let instructions = self.instructions(&tools, &added);
         let mut given = self.given;
         given.options.instructions = instructions;
+        // From here on, announcements are part of the input, and stored like it.
+        around.input.splice(0..0, added.announced.iter().cloned());
         let mut messages = added.messages.clone();
         messages.extend(around.input.iter().cloned());
-        let live = LiveTools::new(tools);
-        let start = Start { messages, resumed, chains, live: live.clone(), guard };
+        let outer = &given.context;
+        let nested = NestedRuns {
+            depth: outer.depth.saturating_add(1),
+            budgets: given.budgets(&self.agent.parts),
+            usage: UsageMeter::default(),
+        };
+        let usage = outer.usage.clone();
+        let live = LiveTools::new(tools, nested);
+        let replaced = added.replaced.clone();
+        let denials = added.denials.clone();
+        let live_tools = live.clone();
+        let start =
+            Start { messages, replaced, resumed, chains, live: live_tools, guard, denials, search };
         let mut cycle = Cycle::new(&self.agent.parts, given, start, updates);
         let ended = cycle.run().await;
         live.close();
-        let response = cycle.into_response();
+        let (response, compaction) = cycle.into_parts();
+        if let Some(used) = response.usage {
+            usage.add(used);
+        }
         if let (Some(session), Some(id)) = (&around.session, &response.conversation_id) {
             session.set_service_id(Some(id.clone()));
         }
@@ -103,13 +121,13 @@ impl RunTurn {
         // The next turn must know about the work that tools have completed. If there is none,
         // nothing is stored, and the caller sends its messages again.
         if error.is_none() || !response.messages.is_empty() {
-            around.after(&response, &added.messages, error.as_ref()).await?;
+            around.after(&response, &added, compaction.as_ref(), error.as_ref()).await?;
         }
         error.map_or(Ok(response), Err)
     }
 
-    /// Returns the system prompt: the caller's own, the instructions of tool sources, and additions
-    /// of context providers (`SES-3`).
+    /// Returns the system prompt: the caller's own, the instructions of tool sources, additions of
+    /// context providers (`SES-3`), and the response format if requests cannot carry it.
     fn instructions(&self, tools: &RunTools, added: &ContextAdditions) -> Option<String> {
         let own =
             self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
@@ -117,7 +135,10 @@ impl RunTurn {
         let of_sources = tools.toolset().sources().filter_map(|source| {
             Some(format!("About the tools of `{}`:\n{}", source.name(), source.instructions()?))
         });
-        let all: Vec<_> = own.chain(of_sources).chain(added.instructions.iter().cloned()).collect();
+        let all = own.chain(of_sources).chain(added.instructions.iter().cloned());
+        let is_described = !self.agent.parts.client.supports_response_format();
+        let format = self.given.options.response_format.as_ref().filter(|_| is_described);
+        let all: Vec<_> = all.chain(format.map(ResponseFormat::instructions)).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
@@ -140,8 +161,7 @@ impl RunTurn {
     /// Starts the guard's part of the run.
     fn guard(&self) -> Arc<dyn RunGuard> {
         let parts = &self.agent.parts;
-        let budgets =
-            [self.given.budget.clone(), parts.budget.clone()].into_iter().flatten().collect();
+        let budgets = self.given.budgets(parts);
         let (session, definitions) = (self.given.session.as_ref(), &parts.guard_tools);
         parts.guard.begin(GuardedRun {
             session,
@@ -154,12 +174,36 @@ impl RunTurn {
         &self,
         added: &ContextAdditions,
         guard: &Arc<dyn RunGuard>,
-    ) -> Result<RunTools, RunError> {
-        let mut toolset = self.agent.parts.toolset.clone();
+    ) -> Result<(RunTools, Option<Arc<SearchableTools>>), RunError> {
+        let parts = &self.agent.parts;
+        let mut toolset = parts.toolset.clone();
         for source in added.sources.iter().cloned().chain(Arc::clone(guard).tools()) {
             toolset.add(source).map_err(|error| RunError::Other(error.into()))?;
         }
-        Ok(RunTools::new(toolset, Arc::clone(&self.agent.parts.declared)))
+        let mut search = self.search(toolset.definitions().len()).map(Arc::new);
+        if let Some(source) = &search
+            && let Err(error) = toolset.add(Arc::<SearchableTools>::clone(source))
+        {
+            tracing::warn!(%error, "all tools are advertised, because they cannot be searched");
+            search = None;
+        }
+        Ok((RunTools::new(toolset, Arc::clone(&parts.declared)), search))
+    }
+
+    /// Returns the search for tools if the run has too many, `count` of them in its toolset. Tools
+    /// of providers and of the guard are always advertised, because their instructions name them.
+    fn search(&self, count: usize) -> Option<SearchableTools> {
+        let (parts, given) = (&self.agent.parts, &self.given);
+        let settings = given.settings.as_ref().unwrap_or(&parts.settings);
+        let has_choice = given.choice.is_some() || parts.choice.is_some();
+        let search = parts.tool_search.as_ref().filter(|_| settings.enabled && !has_choice)?;
+        let own = parts.toolset.definitions().chain(parts.declared.iter());
+        let required = match &given.options.tool_choice {
+            Some(ToolMode::Required(name)) => name.as_deref(),
+            _ => None,
+        };
+        let (count, session) = (count + parts.declared.len(), given.session.as_ref());
+        SearchableTools::new(search, &parts.search_tools, own, count, required, session)
     }
 }
 
@@ -193,7 +237,8 @@ impl ProvidedContext {
     async fn after(
         &self,
         response: &Response,
-        context: &[Arc<Message>],
+        added: &ContextAdditions,
+        compaction: Option<&CompactionSnapshot>,
         error: Option<&RunError>,
     ) -> Result<(), RunError> {
         for provider in self.providers.iter().rev() {
@@ -203,9 +248,11 @@ impl ProvidedContext {
                 state: &mut state,
                 session: self.session.as_ref(),
                 input: &self.input,
-                context,
+                context: &added.messages,
                 response,
                 error,
+                loaded: &added.loaded,
+                compaction,
             };
             let done: Result<(), BoxError> = provider.after_run(&mut run).await;
             self.save_state(source, state);

@@ -1,4 +1,6 @@
-//! Conditions on strings.
+//! Conditions on strings and on fields of structured answers.
+
+use std::borrow::Cow;
 
 use regex::RegexBuilder;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use crate::Condition;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
-type Test = Box<dyn Fn(&str) -> bool + Send + Sync>;
+type Test = Box<dyn Fn(&Value) -> bool + Send + Sync>;
 
 impl TextCondition {
     /// Compiles the condition. Its name is its definition.
@@ -20,15 +22,29 @@ impl TextCondition {
     /// A description of the mistake, for the author of the workflow.
     pub fn condition(&self) -> Result<Condition, String> {
         let (name, test) = compiled(self, DEPTH_MAX)?;
-        Ok(Condition::new(name, move |value| match value {
-            Value::String(text) => test(text),
-            other => test(&other.to_string()),
-        }))
+        Ok(Condition::new(name, test))
     }
 }
 
 fn compiled(when: &TextCondition, depth: usize) -> Result<(String, Test), String> {
-    let TextCondition { contains, equals, matches, not, ignore_case } = when;
+    let Some(field) = &when.field else { return compiled_test(when, depth) };
+    if field.split('.').any(|name| name.trim().is_empty()) {
+        return Err(format!("`field` needs names separated by dots, not `{field}`"));
+    }
+    let (name, test) = compiled_test(when, depth)?;
+    let path = field.clone();
+    let test: Test = Box::new(move |value| match value {
+        // Structured answers travel as JSON in a string.
+        Value::String(text) => serde_json::from_str(text)
+            .is_ok_and(|parsed: Value| member(&parsed, &path).is_some_and(&test)),
+        other => member(other, &path).is_some_and(&test),
+    });
+    Ok((format!("{field} {name}"), test))
+}
+
+/// Compiles the condition without its field.
+fn compiled_test(when: &TextCondition, depth: usize) -> Result<(String, Test), String> {
+    let TextCondition { field: _, contains, equals, matches, not, ignore_case } = when;
     let is_folded = *ignore_case;
     let said = if is_folded { ", whatever the case" } else { "" };
     let folded = move |text: &str| if is_folded { text.to_lowercase() } else { text.to_owned() };
@@ -37,30 +53,50 @@ fn compiled(when: &TextCondition, depth: usize) -> Result<(String, Test), String
             let wanted = folded(part);
             Ok((
                 format!("contains {part:?}{said}"),
-                Box::new(move |text| folded(text).contains(&wanted)),
+                Box::new(move |value| folded(&text_of(value)).contains(&wanted)),
             ))
         }
         // Models often end their answers with a line feed.
         (None, Some(whole), None, None) => {
             let wanted = folded(whole.trim());
+            let number = whole.trim().parse::<f64>().ok();
             Ok((
                 format!("equals {whole:?}{said}"),
-                Box::new(move |text| folded(text.trim()) == wanted),
+                Box::new(move |value| {
+                    let is_same_number = value.is_number() && value.as_f64() == number;
+                    is_same_number || folded(text_of(value).trim()) == wanted
+                }),
             ))
         }
         (None, None, Some(pattern), None) => {
             let mut builder = RegexBuilder::new(pattern);
             let built = builder.case_insensitive(is_folded).size_limit(PATTERN_BYTES_MAX).build();
             let regex = built.map_err(|error| format!("invalid regex in `matches`: {error}"))?;
-            Ok((format!("matches {pattern:?}{said}"), Box::new(move |text| regex.is_match(text))))
+            Ok((
+                format!("matches {pattern:?}{said}"),
+                Box::new(move |value| regex.is_match(&text_of(value))),
+            ))
         }
         (None, None, None, Some(inner)) => {
             let depth = depth.checked_sub(1).ok_or("a condition is nested too deeply")?;
             let (name, test) = compiled(inner, depth)?;
-            Ok((format!("not {name}"), Box::new(move |text| !test(text))))
+            Ok((format!("not {name}"), Box::new(move |value| !test(value))))
         }
         _ => Err("`when` needs exactly one of contains, equals, matches and not".to_owned()),
     }
+}
+
+/// Returns the string that a condition tests: a string itself, or the JSON of another value.
+fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Returns the value at a path of names that are separated by dots.
+fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(value, |value, name| value.get(name.trim()))
 }
 
 #[cfg(test)]
@@ -73,7 +109,7 @@ mod tests {
 
     fn holds(yaml: &str, text: &str) -> bool {
         // Calls the compiled test directly, because `Condition` needs a workflow to run.
-        compiled(&serde_saphyr::from_str(yaml).unwrap(), DEPTH_MAX).unwrap().1(text)
+        compiled(&serde_saphyr::from_str(yaml).unwrap(), DEPTH_MAX).unwrap().1(&text.into())
     }
 
     #[test]
@@ -87,6 +123,36 @@ mod tests {
             when("{not: {equals: no, ignore-case: true}}").unwrap().name(),
             r#"not equals "no", whatever the case"#
         );
+    }
+
+    #[test]
+    fn a_field_is_tested_instead_of_the_whole_message() {
+        let answer = r#"{"kind":"Bug","urgent":true,"score":2.0,"at":{"city":"Cork"},"n":null}"#;
+        for (yaml, expected) in [
+            ("{field: kind, equals: Bug}", true),
+            ("{field: kind, equals: bug}", false),
+            ("{field: kind, equals: bug, ignore-case: true}", true),
+            ("{field: urgent, equals: true}", true),
+            ("{field: urgent, equals: false}", false),
+            ("{field: score, equals: 2}", true),
+            ("{field: score, equals: 3}", false),
+            ("{field: n, equals: 'null'}", true),
+            ("{field: at.city, contains: or}", true),
+            ("{field: at, contains: Cork}", true),
+            ("{field: at.city, not: {equals: Cork}}", false),
+            ("{not: {field: kind, equals: Idea}}", true),
+            ("{field: missing, equals: a}", false),
+            ("{field: missing, not: {equals: a}}", false),
+            ("{field: kind.more, contains: ''}", false),
+        ] {
+            assert_eq!(holds(yaml, answer), expected, "{yaml}");
+            let parsed: Value = serde_json::from_str(answer).unwrap();
+            assert_eq!(when(yaml).unwrap().holds(&parsed), expected, "{yaml}");
+            assert_eq!(when(yaml).unwrap().holds(&"no JSON".into()), yaml.starts_with("{not"));
+        }
+        assert_eq!(when("{field: at.city, equals: a}").unwrap().name(), r#"at.city equals "a""#);
+        assert!(when("{field: a..b, equals: a}").unwrap_err().contains("`a..b`"));
+        assert!(when("{field: a}").unwrap_err().contains("exactly one of"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_agent::{Agent, BoxError, Message};
+use cofferdam_agent::{AgentRun, BoxError, Message};
 
 use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
@@ -31,7 +31,7 @@ pub struct ConcurrentPattern {
 
 impl Concurrent {
     /// Creates the orchestration of these agents.
-    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
+    pub fn new(agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>) -> Self {
         Self::of(agents, ConcurrentPattern::default())
     }
 

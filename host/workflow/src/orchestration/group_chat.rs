@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_agent::{Agent, BoxError, Message};
+use cofferdam_agent::{AgentRun, BoxError, Message};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ where
 /// Selector that asks an agent for the next speaker. The agent sees the participants and all
 /// messages so far. It answers `{"next": NAME}` or only a name; `{"next": null}` ends the chat.
 pub struct AgentSelector {
-    agent: Agent,
+    agent: Arc<dyn AgentRun>,
 }
 
 /// Error returned if a selector names no participant.
@@ -80,8 +80,8 @@ struct NoSpeaker {
 impl AgentSelector {
     /// Creates a selector that asks `agent`.
     #[must_use]
-    pub fn new(agent: Agent) -> Self {
-        Self { agent }
+    pub fn new(agent: impl Into<Arc<dyn AgentRun>>) -> Self {
+        Self { agent: agent.into() }
     }
 }
 
@@ -101,7 +101,7 @@ impl Selector for AgentSelector {
         );
         let mut named = String::new();
         for _ in 0..ATTEMPTS_MAX {
-            let response = separate_turn(&self.agent, prompt.clone(), step).await?;
+            let response = separate_turn(&*self.agent, prompt.clone(), step).await?;
             match read(&response.text(), participants) {
                 Ok(next) => return Ok(next),
                 Err(other) => named = other,
@@ -143,7 +143,10 @@ pub struct GroupChatPattern {
 
 impl GroupChat {
     /// Creates a group chat of agents, with a selector of the next speaker.
-    pub fn new(agents: impl IntoIterator<Item = Agent>, selector: impl Selector + 'static) -> Self {
+    pub fn new(
+        agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>,
+        selector: impl Selector + 'static,
+    ) -> Self {
         Self::of(agents, GroupChatPattern { selector: Arc::new(selector), max_rounds: MAX_ROUNDS })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_agent::Agent;
+use cofferdam_agent::AgentRun;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::label::StatedLabels;
 use cofferdam_tool::{Annotations, Functions, ToolSource};
@@ -34,7 +34,7 @@ pub struct Routes {
 
 impl Handoff {
     /// Creates the orchestration of these agents; a run begins with the first one.
-    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
+    pub fn new(agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>) -> Self {
         Self::of(agents, Routes::default())
     }
 
@@ -83,18 +83,22 @@ impl Pattern for Routes {
         Ok(builder)
     }
 
-    fn executor(&self, agent: Agent, names: &[String]) -> OrchestrationResult<AgentExecutor> {
-        let name = agent.name();
+    fn executor(
+        &self,
+        agent: Arc<dyn AgentRun>,
+        names: &[String],
+    ) -> OrchestrationResult<AgentExecutor> {
+        let name = agent.name().to_owned();
         let mut tools = Functions::new("handoff");
         let mut handoffs = BTreeMap::new();
-        for target in self.targets(name, names) {
+        for target in self.targets(&name, names) {
             tools = tool(tools, target, self.descriptions.get(target))?;
             handoffs.insert(format!("{TOOL}{target}"), target.clone());
         }
-        let source: Arc<dyn ToolSource> = Arc::new(tools);
-        let agent = agent.with_source(source).map_err(|source| {
-            InvalidOrchestration::HandoffTaken { name: name.to_owned(), source: Box::new(source) }
-        })?;
+        let agent = match handoffs.is_empty() {
+            true => agent,
+            false => with_handoffs(&*agent, Arc::new(tools))?,
+        };
         Ok(participant(agent, ForwardMode::Conversation, Self::NAMES_SPEAKERS)
             .with_handoffs(handoffs))
     }
@@ -111,6 +115,22 @@ impl Routes {
             self.routes.is_empty() || to.is_some_and(|to| to.iter().any(|to| to == other))
         };
         names.iter().filter(move |other| *other != name && may(other))
+    }
+}
+
+/// Returns the agent with tools that hand off.
+fn with_handoffs(
+    agent: &dyn AgentRun,
+    tools: Arc<dyn ToolSource>,
+) -> OrchestrationResult<Arc<dyn AgentRun>> {
+    let name = || agent.name().to_owned();
+    match agent.with_tools(tools) {
+        Some(Ok(agent)) => Ok(agent),
+        Some(Err(source)) => {
+            let source = Box::new(source);
+            Err(InvalidOrchestration::HandoffTaken { name: name(), source })
+        }
+        None => Err(InvalidOrchestration::HandoffTools { name: name() }),
     }
 }
 

@@ -8,8 +8,10 @@
 mod ledger;
 mod prompts;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use cofferdam_agent::{Agent, BoxError, Message};
+use cofferdam_agent::{AgentRun, BoxError, Message};
 use serde::{Deserialize, Serialize};
 
 use self::ledger::ProgressLedger;
@@ -49,18 +51,21 @@ pub type Magentic = Orchestration<MagenticPattern>;
 
 /// Pattern of [`Magentic`].
 pub struct MagenticPattern {
-    planner: Agent,
+    planner: Arc<dyn AgentRun>,
     descriptions: Vec<(String, String)>,
     limits: MagenticLimits,
 }
 
 impl Magentic {
     /// Creates the orchestration of these agents and a planner.
-    pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
+    pub fn new(
+        agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>,
+        planner: impl Into<Arc<dyn AgentRun>>,
+    ) -> Self {
         Self::of(
             agents,
             MagenticPattern {
-                planner,
+                planner: planner.into(),
                 descriptions: Vec::new(),
                 limits: MagenticLimits::default(),
             },
@@ -102,7 +107,7 @@ impl Pattern for MagenticPattern {
             let described = self.descriptions.iter().rev().find(|(described, _)| described == name);
             format!("- {name}: {}", described.map_or("an agent", |(_, description)| description))
         });
-        let (agent, team) = (self.planner.clone(), team.collect::<Vec<_>>().join("\n"));
+        let (agent, team) = (Arc::clone(&self.planner), team.collect::<Vec<_>>().join("\n"));
         let planner = Planner { agent, team, participants: names.to_vec(), limits: self.limits };
         Ok(hub::graph(
             builder,
@@ -117,7 +122,7 @@ impl Intermediate for MagenticPattern {}
 
 /// Central executor: plans, supervises, and writes the final answer.
 struct Planner {
-    agent: Agent,
+    agent: Arc<dyn AgentRun>,
     team: String,
     participants: Vec<String>,
     limits: MagenticLimits,
@@ -146,7 +151,7 @@ impl Planner {
     ) -> Result<String, BoxError> {
         let mut messages = conversation::as_heard_by(said, PLANNER, true);
         messages.push(Message::user(question));
-        Ok(separate_turn(&self.agent, messages, step).await?.text())
+        Ok(separate_turn(&*self.agent, messages, step).await?.text())
     }
 
     /// Asks the planner for facts and a plan.

@@ -1,6 +1,8 @@
 //! Sequential orchestration (`WF-13`).
 
-use cofferdam_agent::Agent;
+use std::sync::Arc;
+
+use cofferdam_agent::AgentRun;
 
 use super::super::agent::{AgentExecutor, ForwardMode};
 use super::super::builder::WorkflowBuilder;
@@ -20,7 +22,7 @@ pub struct OneByOne {
 
 impl Sequential {
     /// Creates the orchestration of these agents, in their order.
-    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
+    pub fn new(agents: impl IntoIterator<Item: Into<Arc<dyn AgentRun>>>) -> Self {
         Self::of(agents, OneByOne::default())
     }
 
@@ -46,7 +48,11 @@ impl Pattern for OneByOne {
         Ok(if names.len() > 1 { builder.chain(names) } else { builder })
     }
 
-    fn executor(&self, agent: Agent, _: &[String]) -> OrchestrationResult<AgentExecutor> {
+    fn executor(
+        &self,
+        agent: Arc<dyn AgentRun>,
+        _: &[String],
+    ) -> OrchestrationResult<AgentExecutor> {
         let passes =
             if self.chain_only_responses { ForwardMode::Answer } else { ForwardMode::Conversation };
         Ok(participant(agent, passes, Self::NAMES_SPEAKERS))

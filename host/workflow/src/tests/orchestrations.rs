@@ -1,10 +1,13 @@
 //! Orchestrations of agents with scripted models.
 
-use cofferdam_agent::{Agent, ApprovalMode, Approvals, Message, ScriptedClient};
+use cofferdam_agent::{
+    Agent, ApprovalMode, Approvals, Message, Reply, ResponseFormat, ScriptedClient,
+};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{Functions, Toolset};
 
 use super::*;
+use crate::definition::TextCondition;
 use crate::{Concurrent, GroupChat, Handoff, Magentic, MagenticLimits, Sequential};
 
 /// Returns an agent that says the lines of a script, and its model.
@@ -25,6 +28,38 @@ fn saw(model: &ScriptedClient) -> Vec<Vec<String>> {
         request.messages.iter().map(|message| message.text()).collect()
     };
     model.requests().into_iter().map(texts).collect()
+}
+
+#[tokio::test]
+async fn edges_branch_on_the_fields_of_a_structured_answer() {
+    let schema = r#"{"type": "object", "properties": {"kind": {"enum": ["bug", "idea"]},
+        "note": {"type": "string"}}, "required": ["kind"]}"#;
+    let format = ResponseFormat::new("triage", schema).unwrap();
+    let kind = |kind: &str| {
+        let when = format!("{{field: kind, equals: {kind}}}");
+        serde_saphyr::from_str::<TextCondition>(&when).unwrap().condition().unwrap()
+    };
+    for (answer, output, seen) in [
+        ("```json\n{\"kind\": \"BUG\"}\n```", "fixed", r#"{"kind":"bug"}"#),
+        (r#"{"kind":"idea","note":"bug"}"#, "thanks", r#"{"kind":"idea","note":"bug"}"#),
+    ] {
+        let model = ScriptedClient::new([Reply::text(answer)]);
+        let triage = Agent::builder(model).response_format(format.clone()).build().unwrap();
+        let ((fix, fixing), (thank, thanking)) =
+            (says("fix", &["fixed"]), says("thank", &["thanks"]));
+        let workflow = Workflow::builder("w")
+            .executor(AgentExecutor::new("triage", triage))
+            .executor(AgentExecutor::new("fix", fix))
+            .executor(AgentExecutor::new("thank", thank))
+            .start("triage")
+            .switch("triage", Switch::new().case(kind("bug"), "fix").default_to("thank"))
+            .output_from(["fix", "thank"])
+            .build()
+            .unwrap();
+        let ended = workflow.run("It crashes.").await.unwrap();
+        assert_eq!(ended.text(), output);
+        assert_eq!([saw(&fixing), saw(&thanking)].concat(), [[seen]]);
+    }
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ async fn run(
         context,
         response: &response,
         error: None,
+        loaded: &[],
+        compaction: None,
     };
     history.after_run(&mut after).await.unwrap();
     if let Some(session) = session {
@@ -141,6 +143,8 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         context: &added.messages,
         response: &response,
         error: None,
+        loaded: &[],
+        compaction: None,
     };
     audit.after_run(&mut after).await.unwrap();
     assert_eq!(state["messages"].as_array().unwrap().len(), 2);

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use cofferdam_tool::{CallContext, Completion, ToolCall, ToolDefinition, ToolSource, Toolset};
 
-use super::{Log, told, toolset};
+use super::{Log, agent, calling, told, toolset};
+use crate::compaction::{Summarize, TokenLimit};
 use crate::{
-    Agent, ChatClient, ChatError, ChatRequest, Compaction, LoopSettings, Message, MessageContent,
-    Reply, ReplyStream, Role, ScriptedClient,
+    Agent, ChatClient, ChatError, ChatRequest, ChoiceBehavior, Compaction, LoopSettings, Message,
+    MessageContent, Reply, ReplyStream, Role, ScriptedClient, Session,
 };
 
 /// A model that makes calls for as long as it may, and records how much it received.
@@ -42,6 +43,27 @@ impl ChatClient for Tireless {
     }
 }
 
+/// `CHOICE-6`: the functions of `required` are withheld from the second request on.
+#[tokio::test]
+async fn functions_of_a_required_choice_are_withheld_after_the_first_request() {
+    let client = calling(&[&[("echo", r#"{"text":"a"}"#)]]);
+    let choice = ChoiceBehavior::required();
+    agent(&client, &Log::default()).choice(choice).build().unwrap().run("go").await.unwrap();
+    let requests = client.requests();
+    let listed = |at: usize| (requests[at].tools.len(), requests[at].withheld_tools.len());
+    assert_eq!((requests.len(), listed(0), listed(1)), (2, (5, 0), (0, 5)));
+    assert!(Arc::ptr_eq(&requests[0].tools, &requests[1].withheld_tools));
+}
+
+#[tokio::test]
+async fn requests_carry_the_id_of_their_session() {
+    let client = calling(&[]);
+    let agent = agent(&client, &Log::default()).build().unwrap();
+    agent.run("go").session(&Session::with_id("alice")).await.unwrap();
+    let ids: Vec<_> = client.requests().into_iter().map(|request| request.session_id).collect();
+    assert_eq!(ids, [Some("alice".to_owned())]);
+}
+
 #[tokio::test]
 async fn a_run_of_a_thousand_calls_ends_with_everything_in_its_response() {
     let client = Arc::new(Tireless::default());
@@ -58,13 +80,12 @@ async fn what_a_model_is_sent_stays_short_where_old_messages_are_summarised() {
     let summaries =
         ScriptedClient::new((0..1000).map(|index| Reply::text(format!("summary {index}"))));
     let client = Arc::new(Tireless::default());
-    let settings = LoopSettings {
-        max_iterations: 200,
-        iteration_completed: Some(Arc::new(Compaction::new(summaries, 500, 4))),
-        ..LoopSettings::default()
-    };
-    let agent =
-        Agent::builder(Arc::clone(&client)).tools(toolset(&Log::default())).settings(settings);
+    let settings = LoopSettings { max_iterations: 200, ..LoopSettings::default() };
+    let strategy = TokenLimit::new(250).then(Summarize::new(summaries).keep(2));
+    let agent = Agent::builder(Arc::clone(&client))
+        .tools(toolset(&Log::default()))
+        .settings(settings)
+        .compaction(Compaction::new(strategy));
     let response = agent.build().unwrap().run("go").await.unwrap();
     assert_eq!(response.messages.len(), 401);
     assert_eq!(told(&response.messages).last().map(String::as_str), Some("done"));

@@ -1,0 +1,281 @@
+//! Rules that allow, ask about or deny calls by their arguments (`LOOP-51` to `LOOP-54`).
+
+use std::collections::BTreeMap;
+
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::origin::ToolOrigin;
+use cofferdam_tool::output::parse_json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::batch::same_value;
+use super::path::{Comparison, allows, concerns, objection};
+use crate::FunctionCall;
+
+/// Maximum number of rules.
+const RULES_MAX: usize = 1000;
+
+/// Rule about calls of tools, for configuration files and programs.
+///
+/// ```
+/// use cofferdam_agent::ApprovalRule;
+///
+/// let rule: ApprovalRule = serde_json::from_str(
+///     r#"{"effect": "allow", "tool": "write", "arguments": {"path": {"path": "docs/**"}, "text": "any"}}"#,
+/// )?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ApprovalRule {
+    /// Effect on the calls that the rule matches.
+    pub effect: ApprovalEffect,
+    /// Name of the tool, or `*` for every tool.
+    pub tool: String,
+    /// Origin of the tool, such as `plugin:notes` or `server:mail`; with `@` and the digest, only
+    /// this version of it. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// Only tools whose author declares them read-only (true) or does not (false). A false
+    /// declaration bypasses this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// Patterns of arguments by name. A rule without patterns is about every call. An allowing rule
+    /// with patterns matches only calls whose other arguments are absent or null.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, ArgumentPattern>,
+}
+
+/// Effect of an [`ApprovalRule`]. Of all rules that match, the strictest counts (`LOOP-51`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalEffect {
+    /// The call runs without approval.
+    Allow,
+    /// The user is asked, whatever was approved before.
+    Ask,
+    /// The call does not run, and the user is not asked.
+    Deny,
+}
+
+/// Pattern of one argument.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ArgumentPattern {
+    /// Any value.
+    Any,
+    /// This JSON value, compared as a value.
+    Equals(Value),
+    /// One of these JSON values.
+    OneOf(Vec<Value>),
+    /// A path that the glob matches: `*` and `?` stay within a segment, `**` is any number of
+    /// segments (`LOOP-53`). Only for arguments that the tool reads as paths.
+    Path(String),
+    /// A number within these bounds, both inclusive.
+    Range {
+        /// Smallest number.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min: Option<f64>,
+        /// Largest number.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<f64>,
+    },
+}
+
+/// Error for a rule that cannot work. It names the tool of the rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidApprovalRule {
+    /// There are too many rules.
+    #[error("there are {0} approval rules; at most 1000 are possible")]
+    TooMany(usize),
+    /// The pattern of an argument can match nothing.
+    #[error("approval rule for `{tool}`: the pattern of `{argument}` can match nothing: {reason}")]
+    Pattern {
+        /// Tool of the rule.
+        tool: String,
+        /// Name of the argument.
+        argument: String,
+        /// Reason.
+        reason: &'static str,
+    },
+    /// The tool has no argument of this name.
+    #[error("approval rule for `{tool}`: the tool has no argument `{argument}`")]
+    UnknownArgument {
+        /// Tool of the rule.
+        tool: String,
+        /// Name of the argument.
+        argument: String,
+    },
+}
+
+impl ApprovalRule {
+    /// Creates a rule about every call of a tool.
+    pub fn new(effect: ApprovalEffect, tool: impl Into<String>) -> Self {
+        let (tool, arguments) = (tool.into(), BTreeMap::new());
+        Self { effect, tool, origin: None, read_only: None, arguments }
+    }
+
+    /// Adds the pattern of an argument.
+    #[must_use]
+    pub fn argument(mut self, name: impl Into<String>, pattern: ArgumentPattern) -> Self {
+        self.arguments.insert(name.into(), pattern);
+        self
+    }
+
+    /// Checks that a rule for this tool names only arguments that the tool has.
+    pub(crate) fn check_tool(&self, tool: &ToolDefinition) -> Result<(), InvalidApprovalRule> {
+        match self.arguments.keys().find(|name| !has_argument(tool, name)) {
+            Some(argument) => Err(InvalidApprovalRule::UnknownArgument {
+                tool: self.tool.clone(),
+                argument: argument.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn matches(&self, call: &CheckedCall<'_>) -> bool {
+        let has_origin = |wanted: &String| {
+            let origin = call.origin.map(ToString::to_string).unwrap_or_default();
+            origin == *wanted || origin.rsplit_once('@').is_some_and(|(name, _)| name == wanted)
+        };
+        let is_read_only = call.tool.annotations.read_only == Some(true);
+        (self.tool == "*" || self.tool == call.call.name)
+            && self.origin.as_ref().is_none_or(has_origin)
+            && self.read_only.is_none_or(|wanted| wanted == is_read_only)
+            && match self.effect {
+                ApprovalEffect::Allow => allows_arguments(&self.arguments, call.arguments.as_ref()),
+                ApprovalEffect::Ask | ApprovalEffect::Deny => self.concerns(call),
+            }
+    }
+
+    /// Returns whether a denying or asking rule is about these arguments. In doubt it is.
+    fn concerns(&self, call: &CheckedCall<'_>) -> bool {
+        self.arguments.iter().all(|(name, pattern)| {
+            let value = call.arguments.as_ref().and_then(|arguments| arguments.get(name));
+            if call.arguments.is_some() && value.is_none() && !has_argument(call.tool, name) {
+                return false;
+            }
+            pattern.compare(value, concerns) != Comparison::Differs
+        })
+    }
+}
+
+/// Returns whether a tool declares an argument.
+fn has_argument(tool: &ToolDefinition, name: &str) -> bool {
+    let properties = tool.input.published().get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| properties.contains_key(name))
+}
+
+/// Returns whether an allowing rule with these patterns matches these arguments.
+pub(super) fn allows_arguments(
+    patterns: &BTreeMap<String, ArgumentPattern>,
+    arguments: Option<&Map<String, Value>>,
+) -> bool {
+    if patterns.is_empty() {
+        return true;
+    }
+    let Some(arguments) = arguments else { return false };
+    let has_others =
+        arguments.iter().any(|(name, value)| !value.is_null() && !patterns.contains_key(name));
+    !has_others
+        && patterns.iter().all(|(name, pattern)| {
+            pattern.compare(arguments.get(name), allows) == Comparison::Matches
+        })
+}
+
+/// Parses the arguments of a call; `None` if they are not an object.
+pub(super) fn parsed_arguments(call: &FunctionCall) -> Option<Map<String, Value>> {
+    if call.arguments.is_empty() {
+        return Some(Map::new());
+    }
+    match parse_json(&call.arguments) {
+        Ok(Value::Object(arguments)) => Some(arguments),
+        _ => None,
+    }
+}
+
+impl ArgumentPattern {
+    fn compare(
+        &self,
+        value: Option<&Value>,
+        path: impl Fn(&str, &str) -> Comparison,
+    ) -> Comparison {
+        let is = |matches| if matches { Comparison::Matches } else { Comparison::Differs };
+        let value = value.unwrap_or(&Value::Null);
+        match (self, value) {
+            (Self::Any, _) => Comparison::Matches,
+            (Self::Equals(wanted), value) => compare_values(std::slice::from_ref(wanted), value),
+            (Self::OneOf(wanted), value) => compare_values(wanted, value),
+            (Self::Path(pattern), Value::String(value)) => path(pattern, value),
+            (Self::Range { min, max }, Value::Number(number)) => match number.as_f64() {
+                Some(number) => {
+                    is(min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max))
+                }
+                None => Comparison::Unclear,
+            },
+            (Self::Path(_) | Self::Range { .. }, _) => Comparison::Unclear,
+        }
+    }
+
+    fn objection(&self) -> Option<&'static str> {
+        match self {
+            Self::Path(pattern) => objection(pattern),
+            Self::OneOf(values) if values.is_empty() => Some("it lists no value"),
+            Self::Range { min: Some(min), max: Some(max) } if min > max => {
+                Some("the minimum is above the maximum")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Compares a value with several. A value of another type may be converted to one of them before
+/// the tool receives it.
+fn compare_values(wanted: &[Value], value: &Value) -> Comparison {
+    if wanted.iter().any(|wanted| same_value(wanted, value)) {
+        return Comparison::Matches;
+    }
+    let same_type =
+        |wanted: &Value| std::mem::discriminant(wanted) == std::mem::discriminant(value);
+    if wanted.iter().all(same_type) { Comparison::Differs } else { Comparison::Unclear }
+}
+
+/// A call whose arguments are parsed.
+struct CheckedCall<'c> {
+    call: &'c FunctionCall,
+    tool: &'c ToolDefinition,
+    origin: Option<&'c ToolOrigin>,
+    arguments: Option<Map<String, Value>>,
+}
+
+/// Returns the strictest effect of the rules that match a call.
+pub(super) fn effect(
+    rules: &[ApprovalRule],
+    call: &FunctionCall,
+    tool: &ToolDefinition,
+    origin: Option<&ToolOrigin>,
+) -> Option<ApprovalEffect> {
+    if rules.is_empty() {
+        return None;
+    }
+    let call = CheckedCall { call, tool, origin, arguments: parsed_arguments(call) };
+    rules.iter().filter(|rule| rule.matches(&call)).map(|rule| rule.effect).max()
+}
+
+/// Checks rules that do not depend on the tools.
+pub(super) fn check(rules: &[ApprovalRule]) -> Result<(), InvalidApprovalRule> {
+    if rules.len() > RULES_MAX {
+        return Err(InvalidApprovalRule::TooMany(rules.len()));
+    }
+    for rule in rules {
+        for (argument, pattern) in &rule.arguments {
+            if let Some(reason) = pattern.objection() {
+                let (tool, argument) = (rule.tool.clone(), argument.clone());
+                return Err(InvalidApprovalRule::Pattern { tool, argument, reason });
+            }
+        }
+    }
+    Ok(())
+}
