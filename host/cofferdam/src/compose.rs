@@ -15,7 +15,7 @@ use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
 
 pub use self::plan::HostPlan;
-use crate::config::{ConfigError, ConfigFile, PluginConfig};
+use crate::config::{ConfigError, ConfigFile, PluginConfig, UnexpectedErrors};
 use crate::granting::Values;
 use crate::loading::{LoadProgress, PluginError};
 use crate::stores::Stores;
@@ -111,7 +111,10 @@ fn plugin_specs(
         let (name, path) = (plugin.to_name()?, plugin.component.clone());
         check_component(&name, &path, &specs)?;
         let (grants, limits) = (grants.clone(), limits.clone());
-        let options = PluginOptions { name, grants, limits, retries_max: 0 };
+        let options = PluginOptions {
+            shows_errors: selection.shows_errors,
+            ..PluginOptions::new(name, grants, limits)
+        };
         specs.push(PluginSpec {
             component: Component::from_file_ambient(&path),
             path,
@@ -297,7 +300,11 @@ fn spec_of_plugin(
             return Err(file.error_in_table(&header, message).into());
         }
     }
-    let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
+    let options = PluginOptions {
+        retries_max: plugin.retries,
+        shows_errors: plugin.errors == UnexpectedErrors::Shown,
+        ..PluginOptions::new(plugin_name, grants, limits)
+    };
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
     let policy_files = Arc::default();
@@ -396,9 +403,28 @@ pub async fn examine(
     path: &Path,
     operator: &Operator,
 ) -> crate::Result<ComponentReport> {
+    examine_as(engine, path, &Component::from_file_ambient(path), operator).await
+}
+
+/// Reads the declarations of a component that will be the file at `path`.
+pub async fn examine_bytes(
+    engine: &Engine,
+    path: &Path,
+    component: Vec<u8>,
+    operator: &Operator,
+) -> crate::Result<ComponentReport> {
+    examine_as(engine, path, &Component::from_bytes(component), operator).await
+}
+
+async fn examine_as(
+    engine: &Engine,
+    path: &Path,
+    component: &Component,
+    operator: &Operator,
+) -> crate::Result<ComponentReport> {
     let name = crate::plugin_name(path).map_err(|error| Error::invalid(error.to_string()))?;
     let progress = LoadProgress::new(&name, operator);
-    let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
+    let examined = engine.examine(component, &name, &progress).await;
     let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;
     Ok(ComponentReport { info, declarations, was_compiled: progress.has_compiled() })
 }

@@ -5,6 +5,8 @@
 //! configuration in the working directory could come from an untrusted repository. Paths in it are
 //! relative to the file. `docs/configuration.md` describes every key.
 
+#[cfg(feature = "agent")]
+mod agent;
 pub mod edit;
 mod files;
 mod grants;
@@ -19,6 +21,7 @@ mod serve;
 mod servers;
 #[cfg(feature = "skills")]
 mod skills;
+mod toolsets;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +34,13 @@ use cofferdam_tool::usage::UsageLimits;
 use serde::Deserialize;
 use toml::Spanned;
 
+#[cfg(feature = "agent")]
+pub use self::agent::AgentTable;
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+pub(crate) use self::agent::loop_names;
 pub(crate) use self::files::FilesTable;
+#[cfg(feature = "otlp")]
+pub(crate) use self::grants::sources;
 pub use self::grants::{GrantsTable, OfferedGrants, SpannedMessage, ValueSource};
 #[cfg(feature = "labels")]
 pub use self::labels::LabelsTable;
@@ -39,11 +48,12 @@ pub use self::labels::LabelsTable;
 pub(crate) use self::models::{ModelTable, Provider};
 pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
 #[cfg(feature = "mcp")]
-pub use self::serve::{OAuthTable, ServeTable, ToolsetTable};
+pub use self::serve::{OAuthTable, ServeTable};
 #[cfg(feature = "mcp")]
 pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 #[cfg(feature = "skills")]
 pub use self::skills::SkillsTable;
+pub use self::toolsets::ToolsetTable;
 use crate::records::RecordsTable;
 
 /// Maximum size of a configuration file in bytes.
@@ -78,13 +88,15 @@ pub struct Config {
     /// Models by name.
     #[cfg(any(feature = "anthropic", feature = "openai"))]
     pub models: BTreeMap<String, ModelTable>,
+    /// Settings of agents.
+    #[cfg(feature = "agent")]
+    pub(crate) agent: AgentTable,
     /// Label policy.
     #[cfg(feature = "labels")]
     pub labels: LabelsTable,
     /// Call log.
     pub(crate) records: RecordsTable,
     /// Subsets of the tools, by name.
-    #[cfg(feature = "mcp")]
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }
 
@@ -137,12 +149,27 @@ pub struct PluginConfig {
     /// Maximum number of retries of a call that ends in a transient failure.
     #[serde(default)]
     pub(crate) transient_retries: u32,
+    /// Treatment of its unexpected errors.
+    #[serde(default)]
+    pub(crate) errors: UnexpectedErrors,
     /// Limits on the calls of all its tools together.
     #[serde(default)]
     pub(crate) usage: UsageLimits,
     /// Limits of its calls. Omitted keys have the value of the file's `[limits]`.
     #[serde(default)]
     pub(crate) limits: RequestedLimits,
+}
+
+/// Treatment of errors that the author of a plugin did not mean for the model, such as unhandled
+/// exceptions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UnexpectedErrors {
+    /// The model sees only the type. The text is in the record of the call.
+    #[default]
+    Hidden,
+    /// The model sees the text, which may contain anything that the plugin has read.
+    Shown,
 }
 
 fn yes() -> bool {

@@ -15,11 +15,13 @@ use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
 use crate::compose::{HostPlan, ToolsetParts};
+use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::Unavailable;
-use crate::records::CallLog;
+use crate::records::{self, CallLog};
 #[cfg(feature = "mcp")]
 use crate::servers::ConnectOutcome;
+use crate::toolsets::KnownTools;
 use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
 
 /// Purpose of a host, which decides what it reads and asks for while it is built.
@@ -147,17 +149,32 @@ impl Host {
         };
         host.toolset = compose::toolset(parts, operator)?;
         host.observe_calls(selection);
+        host.restrict_tools(selection, config)?;
         Ok(host)
+    }
+
+    /// Leaves out the tools that the selection does not offer.
+    fn restrict_tools(&mut self, selection: &Selection, config: Option<&ConfigFile>) -> Result<()> {
+        #[cfg(feature = "mcp")]
+        let has_servers = self.servers.unreachable.is_empty() && self.servers.changed().is_empty();
+        #[cfg(not(feature = "mcp"))]
+        let has_servers = true;
+        let known = KnownTools {
+            config,
+            toolset: &self.toolset,
+            is_complete: self.unavailable.is_empty() && has_servers,
+        };
+        self.toolset = known.restrict(selection)?;
+        Ok(())
     }
 
     /// Sends the calls of all tools to the program's own sink, or to the call log.
     fn observe_calls(&mut self, selection: &Selection) {
         if let Some(log) = &self.call_log {
-            log.attach(&mut self.toolset);
             log.note_plugins(self.plugins.iter());
         }
-        if let Some(sink) = &selection.call_sink {
-            self.toolset.set_sink(Arc::clone(sink));
+        if let Some(sink) = records::sink(self.call_log.as_ref(), selection) {
+            self.toolset.set_sink(sink);
         }
     }
 

@@ -63,23 +63,28 @@
 //!
 //! # A Rust function as a tool
 //!
-//! ```
+//! ```standalone_crate
 //! use std::sync::Arc;
 //!
 //! use cofferdam::Host;
-//! use cofferdam::tool::declaration::Declaration;
-//! use cofferdam::tool::Functions;
+//! use cofferdam::tool::{Functions, ToolFailure};
 //! use serde_json::json;
+//!
+//! /// Divides a number by another one.
+//! #[cofferdam::tool(read_only)]
+//! fn divide(
+//!     /// Number to divide.
+//!     dividend: i64,
+//!     #[tool(default = 2)] divisor: i64,
+//! ) -> Result<i64, ToolFailure> {
+//!     dividend.checked_div(divisor).ok_or_else(|| ToolFailure::new("the divisor is zero"))
+//! }
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
-//! let double = Declaration::new("double", "Doubles a number.", schema);
-//! let functions = Functions::new("math").with(double, async |arguments, _context| {
-//!     Ok(json!(2 * arguments.value()["a"].as_i64().unwrap_or_default()))
-//! })?;
+//! let functions = Functions::new("math").with_tool::<divide>()?;
 //! let host = Host::builder().source(Arc::new(functions)).build().await?;
-//! assert_eq!(host.call("double", json!({"a": "21"})).await?.text(), "42");
+//! assert_eq!(host.call("divide", json!({"dividend": "42"})).await?.text(), "21");
 //! # Ok(())
 //! # }
 //! ```
@@ -254,6 +259,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
 //! | `labels` | `labels` | information-flow labels: untrusted results cannot steer an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
+//! | `macros` | | the attribute `#[cofferdam::tool]` |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
 //!
 //! The module `workflow_file`, for workflows in YAML, needs `workflows`, `labels` and `openai` or
@@ -278,6 +284,12 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
     )
 )]
 
+#[cfg(feature = "agent")]
+mod agent_context;
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+pub mod agent_file;
+#[cfg(feature = "agent")]
+mod attachment;
 mod builder;
 mod call;
 pub mod cases;
@@ -286,6 +298,8 @@ mod compile_child;
 pub mod compose;
 pub mod config;
 pub mod consent;
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+mod definition_file;
 pub mod difference;
 pub mod directories;
 mod engine_options;
@@ -300,6 +314,8 @@ pub mod json;
 pub mod loading;
 #[cfg(feature = "mcp")]
 pub mod mcp_clients;
+#[cfg(any(feature = "agent", feature = "mcp"))]
+mod media_type;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub mod model_specs;
 mod operator;
@@ -328,6 +344,7 @@ pub mod starter;
 mod state_file;
 pub mod stores;
 pub mod text;
+mod toolsets;
 pub mod trust;
 pub mod watch;
 #[cfg(all(
@@ -352,9 +369,16 @@ pub use cofferdam_record as record;
 pub use cofferdam_skills as skills;
 pub use cofferdam_tool as tool;
 pub use cofferdam_tool::FileAccess as Access;
+/// Makes a tool of a Rust function.
+#[cfg(feature = "macros")]
+pub use cofferdam_tool::functions::facade_tool as tool;
 #[cfg(feature = "workflows")]
 pub use cofferdam_workflow as workflow;
 
+#[cfg(feature = "agent")]
+pub use self::agent_context::{AgentContext, ContextOptions};
+#[cfg(feature = "agent")]
+pub use self::attachment::attachment;
 pub use self::builder::HostBuilder;
 pub use self::call::{CallError, CallOutput};
 pub use self::compile_child::init;

@@ -1,16 +1,30 @@
 //! Creates model clients from `--model` and `[models.NAME]`. Keys are read here, and only the
 //! client receives them.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cofferdam_agent::compaction::{Compaction, ContextWindow, Summarize, TokenEstimate};
 use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
-use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings, RetryObserver};
+use cofferdam_models::{
+    PromptCaching, Provider as Interface, ProviderClient, ProviderSettings, RetryObserver,
+};
 use cofferdam_tool::permission::SecretText;
 
 use crate::Error;
 use crate::config::{ConfigFile, ModelTable, Provider};
 use crate::granting::{ValueReader, Values};
+
+/// Tokens of the context window of a model that neither the configuration nor a flag describes.
+/// Few current models have a smaller one.
+const CONTEXT_WINDOW_TOKENS: u64 = 128_000;
+/// Tokens of the window that are reserved for a reply, unless its maximum is set.
+const REPLY_TOKENS: u64 = 16_000;
+
+/// Maximum number of retries that a configuration may name.
+const RETRIES_MAX: u32 = 20;
 
 /// A selected model, before its client is created.
 #[derive(Debug)]
@@ -24,6 +38,13 @@ pub struct ModelSpec {
     /// True if the key and the conversation may go over `http:` to another machine.
     plain_http: bool,
     key: Option<SecretText>,
+    /// Headers of each request.
+    headers: BTreeMap<String, SecretText>,
+    caching: PromptCaching,
+    /// Maximum number of times that a request is sent again, if the configuration names it.
+    retries_max: Option<u32>,
+    /// Tokens of the context window, if the configuration names them.
+    pub context_window: Option<NonZeroU64>,
     /// Options of replies.
     pub options: ChatOptions,
 }
@@ -32,6 +53,27 @@ impl std::fmt::Display for ModelSpec {
     /// Writes the model as `--model` takes it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.provider.word(), self.model)
+    }
+}
+
+impl ModelSpec {
+    /// Returns a compaction for conversations with this model. It shortens old results when half of
+    /// the context window is used, and lets `client` summarize the older part at four fifths.
+    /// `context_window` is in tokens and overrides the configuration.
+    pub fn compaction(
+        &self,
+        context_window: Option<NonZeroU64>,
+        client: impl ChatClient + 'static,
+    ) -> Compaction {
+        let window = context_window.or(self.context_window);
+        let window = window.map_or(CONTEXT_WINDOW_TOKENS, NonZeroU64::get);
+        let reserved = self.options.max_output_tokens.unwrap_or(REPLY_TOKENS).min(window / 2);
+        let strategy = ContextWindow::new(window, reserved).then(Summarize::new(client));
+        match self.provider {
+            // Its tokenizers make more tokens than the estimate assumes.
+            Provider::Anthropic => Compaction::new(strategy).counter(TokenEstimate::percent(130)),
+            _ => Compaction::new(strategy),
+        }
     }
 }
 
@@ -70,7 +112,7 @@ pub fn client(
         Provider::Anthropic => Interface::Anthropic,
         Provider::Script => return Ok(Arc::new(open_script(&spec.model)?)),
     };
-    if spec.key.is_none() && spec.base_url.is_none() {
+    if spec.key.is_none() && spec.base_url.is_none() && spec.headers.is_empty() {
         let (key, _) = variables(spec.provider);
         let word = spec.provider.word();
         return Err(usage(format!(
@@ -84,6 +126,15 @@ pub fn client(
     }
     if let Some(key) = &spec.key {
         settings = settings.with_key(key.clone());
+    }
+    for (name, value) in &spec.headers {
+        settings = settings.with_header(name, value).map_err(|error| usage(error.to_string()))?;
+    }
+    // The operator set these for this model.
+    settings.sampling |= spec.options.temperature.is_some() || spec.options.top_p.is_some();
+    settings.caching = spec.caching;
+    if let Some(retries_max) = spec.retries_max {
+        settings.retries.retries_max = retries_max;
     }
     settings.allow_plain_http = spec.plain_http;
     settings.retry_observer = retries;
@@ -129,6 +180,10 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
         plain_http: false,
         base_url: base_url_of_environment(provider),
         key: key_of_environment(provider),
+        headers: BTreeMap::new(),
+        caching: PromptCaching::default(),
+        retries_max: None,
+        context_window: None,
         options: ChatOptions::default(),
     })
 }
@@ -187,6 +242,14 @@ fn of_table(
         None if base_url.is_none() && values == Values::Read => key_of_environment(table.provider),
         None => None,
     };
+    let headers = table.headers().map_err(|(span, message)| file.error(span, message))?;
+    let headers = reader.all(&headers)?;
+    if let Some(retries) = &table.retries
+        && *retries.get_ref() > RETRIES_MAX
+    {
+        let message = format!("expected at most {RETRIES_MAX} retries");
+        return Err(file.error(retries.span(), message).into());
+    }
     let is_file = table.provider == Provider::Script;
     Ok(ModelSpec {
         provider: table.provider,
@@ -197,10 +260,18 @@ fn of_table(
         },
         plain_http: table.plain_http,
         key,
+        headers,
+        caching: table.caching,
+        retries_max: table.retries.as_ref().map(|retries| *retries.get_ref()),
+        context_window: table.context_window,
         options: ChatOptions {
             strict_schemas: table.strict,
             max_output_tokens: table.max_output_tokens,
             temperature: table.temperature,
+            top_p: table.top_p,
+            stop: table.stop.clone(),
+            seed: table.seed,
+            effort: table.effort,
             ..ChatOptions::default()
         },
     })

@@ -276,6 +276,7 @@ fn declaration(tool: &Value) -> Option<Declaration> {
         input_schema: schema("input_schema")?,
         output_schema: schema("output_schema"),
         annotations: serde_json::from_value(tool.get("annotations")?.clone()).ok()?,
+        group: None,
     })
 }
 

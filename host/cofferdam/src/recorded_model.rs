@@ -24,6 +24,7 @@ struct RecordedModel {
 
 /// State of a request, of which an event is made when it ends.
 struct OpenRequest {
+    session: Option<String>,
     provider: String,
     model: String,
     log: Arc<CallLog>,
@@ -49,8 +50,9 @@ pub fn recorded(
 }
 
 impl RecordedModel {
-    fn begin(&self) -> OpenRequest {
+    fn begin(&self, request: &ChatRequest) -> OpenRequest {
         OpenRequest {
+            session: request.session_id.clone(),
             provider: self.provider.clone(),
             model: self.client.model().to_owned(),
             log: Arc::clone(&self.log),
@@ -78,7 +80,7 @@ impl Drop for OpenRequest {
         self.log.recorder().event(LogEvent::Model {
             provider: std::mem::take(&mut self.provider),
             model: std::mem::take(&mut self.model),
-            session: None,
+            session: self.session.take(),
             input_tokens: self.usage.map(|usage| usage.input),
             output_tokens: self.usage.map(|usage| usage.output),
             finish: std::mem::take(&mut self.finish),
@@ -93,6 +95,7 @@ fn word(finish: &FinishReason) -> &str {
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
+        FinishReason::Refusal => "refusal",
         FinishReason::Other(reason) => reason,
         _ => "other",
     }
@@ -108,8 +111,12 @@ impl ChatClient for RecordedModel {
         self.client.keeps_conversation()
     }
 
+    fn supports_response_format(&self) -> bool {
+        self.client.supports_response_format()
+    }
+
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
-        let mut open = self.begin();
+        let mut open = self.begin(&request);
         let reply = self.client.reply(request).await;
         match &reply {
             Ok(reply) => {
@@ -122,7 +129,7 @@ impl ChatClient for RecordedModel {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
-        let mut open = self.begin();
+        let mut open = self.begin(&request);
         let stream = self.client.stream(request).await;
         let stream = stream.inspect_err(|error| open.finish = format!("{:?}", error.kind))?;
         let open = Arc::new(Mutex::new(open));

@@ -5,6 +5,9 @@
 //! the user's state directory unless a configuration names another one, and no tool may write to
 //! it. A log that cannot be written stops nothing, unless it was asked for explicitly.
 
+#[cfg(feature = "otlp")]
+mod collector;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +15,13 @@ use std::time::Duration;
 
 use cofferdam_engine::Plugin;
 use cofferdam_record::{FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder};
-use cofferdam_tool::Toolset;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::sink::CallSink;
 use serde::Deserialize;
 use toml::Spanned;
 
+#[cfg(feature = "otlp")]
+pub use self::collector::exporter;
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::error::Context as _;
@@ -59,6 +63,9 @@ pub(crate) struct RecordsTable {
     days_max: u32,
     /// Treatment of calls while the writer cannot keep up.
     on_full: OnFullKey,
+    /// Collector that gets spans of the calls.
+    #[cfg(feature = "otlp")]
+    otlp: Option<self::collector::CollectorTable>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -87,6 +94,8 @@ impl Default for RecordsTable {
             bytes_max: Spanned::new(0..0, 1024 * 1024 * 1024),
             days_max: 30,
             on_full: OnFullKey::default(),
+            #[cfg(feature = "otlp")]
+            otlp: None,
         }
     }
 }
@@ -96,12 +105,17 @@ pub struct CallLog {
     recorder: Arc<Recorder>,
     /// Digests of the plugins that were recorded as loaded, by name.
     plugins: Mutex<BTreeMap<String, String>>,
+    /// Export of what is recorded.
+    #[cfg(feature = "otlp")]
+    export: Mutex<Option<cofferdam_record::OtlpExport>>,
 }
 
 /// Log that a host is going to open.
 pub(crate) struct PlannedLog {
     options: Result<RecordOptions>,
     is_required: bool,
+    #[cfg(feature = "otlp")]
+    exporter: Option<cofferdam_record::OtlpExporter>,
 }
 
 /// Returns the directory of the log: that of a configuration, or `records` in the user's state
@@ -155,7 +169,12 @@ pub(crate) fn plan(
         let _ = directories::make_private(&directory);
         table.options(directory)
     });
-    Ok(Some(PlannedLog { options, is_required }))
+    Ok(Some(PlannedLog {
+        options,
+        is_required,
+        #[cfg(feature = "otlp")]
+        exporter: config.map(collector::exporter).transpose()?.flatten(),
+    }))
 }
 
 impl RecordsTable {
@@ -180,6 +199,12 @@ impl RecordsTable {
     }
 }
 
+/// Returns the sink of all calls: the program's own, or else the log.
+pub(crate) fn sink(log: Option<&Arc<CallLog>>, selection: &Selection) -> Option<Arc<dyn CallSink>> {
+    let recorder = |log: &Arc<CallLog>| Arc::clone(&log.recorder) as Arc<dyn CallSink>;
+    selection.call_sink.clone().or_else(|| log.map(recorder))
+}
+
 impl PlannedLog {
     /// Opens the log. The secrets that plugins are granted are redacted in it. A log that was not
     /// asked for explicitly and cannot be opened is a warning.
@@ -196,7 +221,13 @@ impl PlannedLog {
             CallLog::open(options)
         });
         match opened {
-            Ok(log) => Ok(Some(log)),
+            Ok(log) => {
+                #[cfg(feature = "otlp")]
+                if let Some(exporter) = self.exporter {
+                    log.export_to(exporter)?;
+                }
+                Ok(Some(log))
+            }
             Err(error) if self.is_required => Err(error),
             Err(error) => {
                 operator.note(&format!("warning: calls are not recorded: {error:#}"));
@@ -215,7 +246,12 @@ impl CallLog {
         let directory = options.directory.clone();
         let recorder = Recorder::open(options)
             .with_context(|| format!("the call log {} cannot be opened", directory.display()))?;
-        Ok(Arc::new(Self { recorder: Arc::new(recorder), plugins: Mutex::default() }))
+        Ok(Arc::new(Self {
+            recorder: Arc::new(recorder),
+            plugins: Mutex::default(),
+            #[cfg(feature = "otlp")]
+            export: Mutex::default(),
+        }))
     }
 
     /// Returns the recorder, for further events and the state of the log.
@@ -224,15 +260,18 @@ impl CallLog {
         &self.recorder
     }
 
-    /// Writes what was recorded and closes the log. Later calls are not recorded. Dropping the log
-    /// does the same; a server closes it when it ends, because tasks may still hold it then.
-    pub fn close(&self) {
+    /// Writes what was recorded, closes the log, and sends the rest to the collector, if there is
+    /// one, for at most two seconds. Later calls are not recorded. Dropping the log closes it
+    /// without sending the rest.
+    pub async fn finish(&self) {
         self.recorder.close();
-    }
-
-    /// Records the calls of a toolset.
-    pub(crate) fn attach(&self, toolset: &mut Toolset) {
-        toolset.set_sink(Arc::clone(&self.recorder) as Arc<dyn CallSink>);
+        #[cfg(feature = "otlp")]
+        {
+            let export = self.export.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(export) = export {
+                export.shutdown().await;
+            }
+        }
     }
 
     /// Records which plugins were loaded or replaced since the last time.

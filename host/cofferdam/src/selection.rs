@@ -37,14 +37,28 @@ pub struct Selection {
     pub skills: Vec<PathBuf>,
     /// Sources of tools that are neither plugins nor servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Toolsets of the configuration whose tools are offered. If this or `tools` is not empty, no
+    /// other tools are offered.
+    pub toolsets: Vec<String>,
+    /// Names of tools that are offered.
+    pub tools: Vec<String>,
     /// Maximum wall-clock time of each call, for all plugins and servers.
     pub timeout: Option<Duration>,
     /// Maximum bytes of memory of each call, for all plugins.
     pub memory_bytes_max: Option<u64>,
+    /// True to show the model the text of unexpected errors of these plugins, for development.
+    pub shows_errors: bool,
     /// Recording of calls in the call log.
     pub records: RecordMode,
     /// Receiver of all calls instead of the call log.
     pub call_sink: Option<Arc<dyn CallSink>>,
+}
+
+impl Selection {
+    /// Returns whether neither toolsets nor tools restrict what is offered.
+    pub(crate) fn selects_all_tools(&self) -> bool {
+        self.toolsets.is_empty() && self.tools.is_empty()
+    }
 }
 
 /// A plugin that no configuration names.

@@ -1,6 +1,19 @@
 //! MCP servers that follow changes: their offer, access over HTTP, and reloading.
 
 mod access;
+#[cfg(all(
+    feature = "workflows",
+    feature = "labels",
+    any(feature = "anthropic", feature = "openai")
+))]
+mod agents;
+#[cfg(not(all(
+    feature = "workflows",
+    feature = "labels",
+    any(feature = "anthropic", feature = "openai")
+)))]
+#[path = "serve/agents_absent.rs"]
+mod agents;
 mod offering;
 mod reload;
 mod running;
@@ -10,6 +23,7 @@ mod skill_offers;
 mod store_resources;
 
 pub use self::access::HttpAccess;
+pub use self::agents::ServedAgents;
 use self::offering::ServedState;
 use self::reload::follow;
 use self::running::RunningService;

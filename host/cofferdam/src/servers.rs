@@ -20,6 +20,11 @@ pub(crate) fn are_named(file: &ConfigFile) -> bool {
     !file.config.servers.is_empty()
 }
 
+/// Returns whether the configuration names this server.
+pub(crate) fn is_named(file: &ConfigFile, name: &str) -> bool {
+    file.config.servers.contains_key(name)
+}
+
 /// Checks the servers of a configuration without reading values.
 pub(crate) fn check(file: &ConfigFile) -> Result<()> {
     of_config(file, Values::Leave, &Operator::default()).map(drop)

@@ -10,6 +10,10 @@ pub(crate) fn are_named(_file: &ConfigFile) -> bool {
     false
 }
 
+pub(crate) fn is_named(_file: &ConfigFile, _name: &str) -> bool {
+    false
+}
+
 pub(crate) fn check(_file: &ConfigFile) -> Result<()> {
     Ok(())
 }

@@ -12,12 +12,15 @@ use cofferdam_skills::{
     ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillTool, SkillTools,
     Skills, SkillsBuilder,
 };
-use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource};
+use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
 
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::stores::Stores;
 use crate::{Error, Operator, Selection, granting, servers};
+
+/// Name of the source of the tools.
+const SOURCE: &str = "skills";
 
 /// Runs component scripts on an engine. Each call runs in a sandbox that can read the folder of its
 /// skill.
@@ -47,12 +50,8 @@ impl LoadComponent for OnEngine {
         grants
             .mounts
             .insert(0, Mount::new(folder, Arc::clone(&script.folder), FileAccess::ReadOnly));
-        let options = PluginOptions {
-            name: PluginName::new(&script.skill)?,
-            grants,
-            limits: self.limits.clone(),
-            retries_max: 0,
-        };
+        let options =
+            PluginOptions::new(PluginName::new(&script.skill)?, grants, self.limits.clone());
         Ok(Arc::new(self.engine.load(&Component::from_bytes(component), options, &()).await?))
     }
 }
@@ -144,6 +143,28 @@ pub(crate) async fn tools(
         operator.note("skills: none were found; `cofferdam skills check DIR` says why");
     }
     Ok(Some(Arc::new(tools)))
+}
+
+/// Returns whether a tool is one for skills. Without skills, a plugin may have a tool of its name.
+pub(crate) fn has(toolset: &Toolset, tool: &str) -> bool {
+    toolset.source(tool).is_some_and(|source| source.name() == SOURCE)
+}
+
+/// Returns the tools with `skills` as the only source of skills.
+pub(crate) fn replace(
+    toolset: &Toolset,
+    skills: Option<Arc<SkillTools>>,
+) -> crate::Result<Toolset> {
+    let mut replaced = toolset.clone();
+    for tool in SkillTool::ALL.map(SkillTool::name) {
+        if has(toolset, tool) {
+            replaced.remove(tool);
+        }
+    }
+    if let Some(skills) = skills {
+        replaced.add(skills).map_err(|error| Error::failed(error.to_string()))?;
+    }
+    Ok(replaced)
 }
 
 /// Adds the roots of a configuration, and its tools that need no approval. Checks every reference.

@@ -4,34 +4,62 @@ mod agents;
 mod build;
 mod person;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use cofferdam_workflow::Workflow;
-use cofferdam_workflow::definition::{Location, WorkflowDefinition};
+use cofferdam_workflow::definition::WorkflowDefinition;
 
 pub use self::agents::AgentParts;
 pub use self::person::is_yes;
 use crate::Result;
+use crate::agent_file::{AgentFile, DefinedAgent};
 use crate::config::ConfigError;
-
-/// Maximum bytes of a workflow file.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
+use crate::definition_file::DefinitionFile;
 
 /// A parsed workflow file.
 pub struct WorkflowFile {
-    pub(crate) path: PathBuf,
+    pub(crate) file: DefinitionFile,
     pub(crate) definition: WorkflowDefinition,
+    /// Files of agents, by the id of the agent.
+    agent_files: BTreeMap<String, AgentFile>,
 }
 
 impl WorkflowFile {
     /// Reads a file and checks its form.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or its form is invalid.
     pub fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
-        let wrong = |at, message: String| ConfigError { path: path.to_owned(), at, message };
-        let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
-        let text = text.map_err(|error| wrong(None, error.to_string()))?;
-        let definition = WorkflowDefinition::parse(&text)
-            .map_err(|error| wrong(error.at.and_then(line_and_column), error.message))?;
-        Ok(Self { path: path.to_owned(), definition })
+        let (file, definition) = DefinitionFile::read_ambient(path, WorkflowDefinition::parse)?;
+        let mut agent_files = BTreeMap::new();
+        for (id, table) in &definition.agents.0 {
+            let Some(named) = &table.file else { continue };
+            if !table.is_only_a_file() {
+                let message = "the file defines the agent, so no other key can be set";
+                return Err(file.error(named.referenced, message));
+            }
+            let agent = AgentFile::read_ambient(&file.resolve(&named.value))?;
+            agent_files.insert(id.clone(), agent);
+        }
+        Ok(Self { file, definition, agent_files })
+    }
+
+    /// Returns the description of the workflow.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.definition.description.as_deref()
+    }
+
+    /// Returns the definition of an agent.
+    pub(crate) fn agent(&self, id: &str) -> Option<DefinedAgent<'_>> {
+        match self.agent_files.get(id) {
+            Some(file) => Some(file.defined()),
+            None => {
+                let definition = self.definition.agents.get(id)?;
+                Some(DefinedAgent { file: &self.file, definition })
+            }
+        }
     }
 
     /// Builds the workflow. `max_iterations` overrides the maximum number of supersteps in the
@@ -53,33 +81,12 @@ impl WorkflowFile {
     /// # Errors
     /// Returns an error if the file is inconsistent.
     pub fn outline(&self) -> Result<Workflow> {
-        build::workflow(self, None, agents::placeholder_agent)
-    }
-
-    /// Returns an error at a position of the file.
-    pub(crate) fn error(&self, at: Location, message: impl Into<String>) -> ConfigError {
-        ConfigError { path: self.path.clone(), at: line_and_column(at), message: message.into() }
-    }
-
-    /// Returns an error without a position.
-    pub(crate) fn error_anywhere(&self, message: impl Into<String>) -> ConfigError {
-        ConfigError { path: self.path.clone(), at: None, message: message.into() }
+        build::workflow(self, None, |id| agents::placeholder_agent(self, id))
     }
 
     /// Returns the name of the workflow; by default the name of the file.
     pub fn name(&self) -> String {
-        let stem = || self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let stem = || self.file.stem();
         self.definition.name.clone().or_else(stem).unwrap_or_else(|| "workflow".to_owned())
     }
-
-    /// Resolves a path relative to the file.
-    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
-    }
-}
-
-/// Returns line and column, if they are known.
-fn line_and_column(at: Location) -> Option<(usize, usize)> {
-    let number = |number: u64| usize::try_from(number).ok().filter(|number| *number > 0);
-    Some((number(at.line())?, number(at.column())?))
 }

@@ -8,6 +8,7 @@
 pub mod client;
 mod http;
 mod level;
+mod monitoring;
 mod server;
 mod web;
 
@@ -15,6 +16,7 @@ pub use http::{
     Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SubjectAccess, TokenAccess,
     TokenFileError, digest, is_local, new_token, read_or_create,
 };
+pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
 pub use server::{
     Agent, AgentTool, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource,
     MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,

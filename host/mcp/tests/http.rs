@@ -48,6 +48,7 @@ impl ToolSource for Named {
             input: Arc::new(InputSchema::compile("who", "{}").unwrap()),
             output: None,
             annotations: Annotations::default(),
+            group: None,
         };
         Arc::from([Arc::new(definition)])
     }

@@ -3,8 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use cofferdam_files::{FileError, StorePath};
+use cofferdam_tool::schema::equal;
 use cofferdam_tool::{Completion, Outcome, Output, RefusedCall, ToolDefinition};
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
 use super::run::{CaseOutput, PreparedCase};
 use super::{ErrorName, ExpectedDefinition, TestCase};
@@ -70,11 +71,11 @@ fn end(
     match &completion.outcome {
         Outcome::Ok(output) => {
             let value = match output {
-                Output::Value(value) => case.result.as_ref().map(|expected| same(expected, value)),
+                Output::Value(value) => case.result.as_ref().map(|expected| equal(expected, value)),
                 Output::Contents(_) => case.contents.as_ref().map(|expected| {
                     let shown = completion.outcome.shown().map(|shown| json::result(&shown));
                     shown.is_some_and(|shown| {
-                        shown.get("contents").is_some_and(|shown| same(expected, shown))
+                        shown.get("contents").is_some_and(|shown| equal(expected, shown))
                     })
                 }),
             };
@@ -82,8 +83,8 @@ fn end(
         }
         Outcome::Failure(failure) => {
             let error = failure.error_value();
-            let is_right =
-                case.failed || case.failure.as_ref().is_some_and(|expected| same(expected, &error));
+            let is_right = case.failed
+                || case.failure.as_ref().is_some_and(|expected| equal(expected, &error));
             if !is_right {
                 return should(expected(case, language));
             }
@@ -140,35 +141,6 @@ impl ErrorName {
     }
 }
 
-/// Returns whether two values are equal for a model: numbers by value (`2` and `2.0`), objects in
-/// any order.
-fn same(expected: &Value, got: &Value) -> bool {
-    match (expected, got) {
-        (Value::Number(expected), Value::Number(got)) => same_number(expected, got),
-        (Value::Array(expected), Value::Array(got)) => {
-            expected.len() == got.len()
-                && expected.iter().zip(got).all(|(expected, got)| same(expected, got))
-        }
-        (Value::Object(expected), Value::Object(got)) => {
-            let is_same =
-                |(key, expected)| got.get::<str>(key).is_some_and(|got| same(expected, got));
-            expected.len() == got.len()
-                && expected.iter().map(|(key, value)| (key.as_str(), value)).all(is_same)
-        }
-        _ => expected == got,
-    }
-}
-
-fn same_number(expected: &Number, got: &Number) -> bool {
-    let is_whole = |number: &Number| number.is_i64() || number.is_u64();
-    if is_whole(expected) && is_whole(got) {
-        return expected == got;
-    }
-    // Compares bits: a case states the exact number. Adding 0.0 turns -0.0 into 0.0.
-    let bits = |number: &Number| number.as_f64().map(|number| (number + 0.0).to_bits());
-    bits(expected) == bits(got)
-}
-
 fn report_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
@@ -203,7 +175,7 @@ fn report_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
 /// if that is. The host drops reports that follow each other too quickly.
 fn is_progress(expected: &[Value], got: &[Value]) -> bool {
     let mut left = expected.iter();
-    let is_in_order = got.iter().all(|step| left.any(|expected| same(expected, step)));
+    let is_in_order = got.iter().all(|step| left.any(|expected| equal(expected, step)));
     is_in_order && got.is_empty() == expected.is_empty()
 }
 

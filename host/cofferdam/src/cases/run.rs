@@ -105,7 +105,7 @@ impl Runner<'_> {
                 .map_err(invalid)?,
             ..Grants::default()
         };
-        let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
+        let options = PluginOptions::new(name, grants, Limits::default());
         let plugin = loading::load_one(
             self.engine,
             self.component.to_owned(),

@@ -157,6 +157,13 @@ fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> 
     texts.ok_or_else(|| format!("`{key}` is a list of strings"))
 }
 
+/// Parses a table of values like those of [`source`].
+pub(crate) fn sources(
+    values: &BTreeMap<String, Spanned<Value>>,
+) -> Result<BTreeMap<String, ValueSource>, SpannedMessage> {
+    values.iter().map(|(name, value)| Ok((name.clone(), source(value)?))).collect()
+}
+
 /// Parses a string, `{ env = "NAME" }` or `{ secret = "NAME" }`.
 pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, SpannedMessage> {
     let form =

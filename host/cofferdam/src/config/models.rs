@@ -1,12 +1,16 @@
-//! `[models.NAME]`: models for `cofferdam chat`.
+//! `[models.NAME]`: models for `cofferdam chat` and for workflows.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::ops::Range;
 
+use cofferdam_agent::Effort;
+use cofferdam_models::PromptCaching;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 use url::{Host, Url};
 
-use super::grants::{SpannedMessage, ValueSource, source};
+use super::grants::{SpannedMessage, ValueSource, source, sources};
 
 /// Table of a model.
 #[derive(Debug, Deserialize)]
@@ -37,6 +41,30 @@ pub struct ModelTable {
     /// Sampling temperature.
     #[serde(default)]
     pub(crate) temperature: Option<f64>,
+    /// Share of the probability mass from which tokens are sampled.
+    #[serde(default)]
+    pub(crate) top_p: Option<f64>,
+    /// Strings that end a reply.
+    #[serde(default)]
+    pub(crate) stop: Vec<String>,
+    /// Seed of the sampling.
+    #[serde(default)]
+    pub(crate) seed: Option<i64>,
+    /// Effort in reasoning.
+    #[serde(default)]
+    pub(crate) effort: Option<Effort>,
+    /// Use of the provider's prompt cache.
+    #[serde(default)]
+    pub(crate) caching: PromptCaching,
+    /// Tokens of the context window.
+    #[serde(default)]
+    pub(crate) context_window: Option<NonZeroU64>,
+    /// Maximum number of times that a request is sent again after a transient error.
+    #[serde(default)]
+    pub(crate) retries: Option<Spanned<u32>>,
+    /// Headers of each request, by name.
+    #[serde(default)]
+    headers: BTreeMap<String, Spanned<Value>>,
 }
 
 /// Interface of a provider.
@@ -92,6 +120,11 @@ impl ModelTable {
             }
             Ok(source) => Ok(Some(source)),
         }
+    }
+
+    /// Returns the sources of the headers, by name.
+    pub(crate) fn headers(&self) -> Result<BTreeMap<String, ValueSource>, SpannedMessage> {
+        sources(&self.headers)
     }
 
     /// Returns the base URL, if it is not the provider's own.

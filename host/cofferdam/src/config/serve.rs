@@ -1,4 +1,4 @@
-//! `[serve]` and `[toolsets.NAME]`: the offer for MCP clients, and access over HTTP.
+//! `[serve]`: the offer for MCP clients, and access over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,18 +28,6 @@ pub struct ServeTable {
     pub(crate) prompts: BTreeMap<String, Spanned<PromptTable>>,
     /// Tools that produce resources, by URI.
     pub(crate) resources: BTreeMap<String, Spanned<ResourceTable>>,
-}
-
-/// `[toolsets.NAME]`: a subset of the tools.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct ToolsetTable {
-    /// Tools by name.
-    pub(crate) tools: Vec<Spanned<String>>,
-    /// All tools of these plugins.
-    pub(crate) plugins: Vec<Spanned<String>>,
-    /// All tools of these remote servers.
-    pub(crate) servers: Vec<Spanned<String>>,
 }
 
 /// `rate = { per-second = 20, burst = 100 }`

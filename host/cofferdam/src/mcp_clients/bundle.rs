@@ -18,7 +18,8 @@ use super::serve_command::check;
 use crate::compose::{self, HostPlan, ToolsetParts};
 use crate::config::edit::replace_file;
 use crate::error::Context as _;
-use crate::{Operator, Result, Selection, loading};
+use crate::toolsets::KnownTools;
+use crate::{Operator, Result, Selection, loading, servers};
 
 /// Description of a bundle.
 #[derive(Debug, Clone)]
@@ -63,7 +64,8 @@ impl Bundle {
             Some(config) => BundleContents::of_config(config, selection)?,
             None => BundleContents::of_files(selection)?,
         };
-        let HostPlan { specs, files, .. } = check(selection)?;
+        let HostPlan { config, specs, files, .. } = check(selection)?;
+        let config = config.as_ref();
         let (mut plugins, mut parts) = (Vec::new(), ToolsetParts::default());
         for spec in specs {
             let (path, options) = (spec.path.clone(), spec.options.clone());
@@ -74,6 +76,12 @@ impl Bundle {
         parts.others.extend(files.map(|tools| tools as Arc<dyn ToolSource>));
         contents.pin(&plugins)?;
         let toolset = compose::toolset(parts, operator)?;
+        let known = KnownTools {
+            config,
+            toolset: &toolset,
+            is_complete: !config.is_some_and(servers::are_named),
+        };
+        let toolset = known.restrict(selection)?;
         let tools: Vec<_> = toolset.definitions().cloned().collect();
         let program = &options.program;
         let program = std::fs::read(program)

@@ -41,6 +41,7 @@ impl ServeCommand {
             let location = absolute_location(&files.location)?;
             line.flag("--files", flags::store(files.name.as_deref(), &location, files.access));
         }
+        line.tools(selection);
         line.limits(selection);
         match cache {
             CacheDirectory::At(directory) => line.flag("--cache-dir", absolute(directory)?),
@@ -85,6 +86,16 @@ impl CommandLine {
 
     pub(super) fn flag(&mut self, name: &str, value: String) {
         self.arguments.extend([name.to_owned(), value]);
+    }
+
+    /// Adds the offered tools of the selection.
+    pub(super) fn tools(&mut self, selection: &Selection) {
+        for toolset in &selection.toolsets {
+            self.flag("--toolset", toolset.clone());
+        }
+        if !selection.tools.is_empty() {
+            self.flag("--tools", selection.tools.join(","));
+        }
     }
 
     /// Adds the permissions and limits of the selection.

@@ -14,9 +14,11 @@ use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
     MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
 };
+use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
-use cofferdam_tool::{MountName, Permission, RefusedCall, ToolSource, Toolset};
+use cofferdam_tool::sink::CallSink;
+use cofferdam_tool::{MountName, Permission, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
@@ -28,10 +30,21 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
-use crate::records::CallLog;
+use crate::records::{self, CallLog};
 use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::stores::Stores;
+use crate::toolsets::KnownTools;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
+
+/// Sources of tools for agents and workflows that are offered as tools.
+#[derive(Clone, Copy)]
+pub(super) struct AgentSources<'a> {
+    pub(super) toolset: &'a Toolset,
+    #[cfg(feature = "skills")]
+    pub(super) skills: Option<&'a Arc<SkillTools>>,
+    pub(super) config: Option<&'a ConfigFile>,
+    pub(super) call_log: Option<&'a Arc<CallLog>>,
+}
 
 /// Maximum time that a call waits for the first build of a project. A client may give up sooner,
 /// which cancels the call.
@@ -53,6 +66,8 @@ pub(super) struct ServedState {
     sources: Vec<Arc<dyn ToolSource>>,
     /// Log of the calls, which stays open when the configuration changes.
     call_log: Option<Arc<CallLog>>,
+    /// Counts of the calls; they pass the calls on to the log.
+    metrics: Option<Arc<CallMetrics>>,
     operator: Operator,
 }
 
@@ -76,8 +91,14 @@ impl ServedState {
         let mut stamps: Vec<_> =
             options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let kept = before.and_then(|before| before.files.as_deref());
-        let plan = HostPlan::new(&options.selection, Values::Read, &[], kept)?
-            .require_tools(&options.selection)?;
+        let agent_files = options.agents.paths();
+        stamps.extend(agent_files.iter().map(|path| (path.clone(), stamp(path))));
+        let plan = HostPlan::new(&options.selection, Values::Read, &agent_files, kept)?;
+        let plan = match agent_files.is_empty() {
+            true => plan.require_tools(&options.selection)?,
+            // An agent is a tool, and needs no other.
+            false => plan,
+        };
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
         let HostPlan { config, mut specs, files, records, .. } = plan;
@@ -85,6 +106,12 @@ impl ServedState {
             (Some(before), _) => before.call_log.clone(),
             (None, Some(planned)) => planned.open(&specs, operator)?,
             (None, None) => None,
+        };
+        let metrics = match before {
+            Some(before) => before.metrics.clone(),
+            None => options.counts_calls.then(|| {
+                Arc::new(CallMetrics::new(records::sink(call_log.as_ref(), &options.selection)))
+            }),
         };
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built =
@@ -132,6 +159,7 @@ impl ServedState {
             servers,
             sources,
             call_log,
+            metrics,
             operator,
         };
         Ok((offering, loader))
@@ -199,6 +227,10 @@ impl ServedState {
     }
 
     /// Returns the log of the calls.
+    pub(super) fn metrics(&self) -> Option<Arc<CallMetrics>> {
+        self.metrics.clone()
+    }
+
     pub(super) fn call_log(&self) -> Option<Arc<CallLog>> {
         self.call_log.clone()
     }
@@ -393,14 +425,33 @@ impl ServedState {
             toolset.add(Arc::new(of_skills)).map_err(|error| Error::invalid(error.to_string()))?;
         }
         if let Some(log) = &self.call_log {
-            log.attach(&mut toolset);
             log.note_plugins(self.ready().map(|(_, plugin)| plugin));
         }
-        if let Some(sink) = &options.selection.call_sink {
-            toolset.set_sink(Arc::clone(sink));
+        let sink = match &self.metrics {
+            Some(metrics) => Some(Arc::clone(metrics) as Arc<dyn CallSink>),
+            None => records::sink(self.call_log.as_ref(), &options.selection),
+        };
+        if let Some(sink) = sink {
+            toolset.set_sink(sink);
         }
+        // The tools of an agent may not be loaded yet. Clients wait for what is loading.
+        let loading = self.loading();
+        if loading.is_empty() {
+            toolset = options.agents.add_to(&AgentSources {
+                toolset: &toolset,
+                #[cfg(feature = "skills")]
+                skills: self.skills.as_ref(),
+                config: self.config.as_deref(),
+                call_log: self.call_log.as_ref(),
+            })?;
+        }
+        let known = KnownTools {
+            config: self.config.as_deref(),
+            toolset: &toolset,
+            is_complete: self.is_complete(),
+        };
         Ok(Offer {
-            only: self.only(options, &toolset)?,
+            only: known.selected(&options.selection)?,
             toolset,
             prompts,
             resources,
@@ -408,7 +459,7 @@ impl ServedState {
             remote: self.forwarded_servers(options),
             expects_prompts: !self.servers.is_empty(),
             sources,
-            loading: self.loading(),
+            loading,
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
         })
     }
@@ -418,8 +469,9 @@ impl ServedState {
     fn forwarded_servers(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
         let is_asked_for = |name: &str| {
             let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
-            let mut asked = toolsets.filter(|(name, _)| options.toolsets.contains(*name));
-            options.tools.is_empty() && options.toolsets.is_empty()
+            let selection = &options.selection;
+            let mut asked = toolsets.filter(|(name, _)| selection.toolsets.contains(*name));
+            selection.selects_all_tools()
                 || asked
                     .any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
         };
@@ -453,55 +505,6 @@ impl ServedState {
         Ok((prompts, resources))
     }
 
-    /// Returns the names of the offered tools, or `None` if all are offered.
-    fn only(
-        &self,
-        options: &ServeOptions,
-        toolset: &Toolset,
-    ) -> crate::Result<Option<BTreeSet<String>>> {
-        if options.tools.is_empty() && options.toolsets.is_empty() {
-            return Ok(None);
-        }
-        let mut only = BTreeSet::new();
-        for tool in &options.tools {
-            self.known(toolset, tool)
-                .map_err(|error| Error::invalid(format!("--tools: {error}")))?;
-            only.insert(tool.clone());
-        }
-        for name in &options.toolsets {
-            let file =
-                self.config.as_deref().ok_or_else(|| Error::invalid("--toolset needs --config"))?;
-            let Some(table) = file.config.toolsets.get(name) else {
-                let known: Vec<_> = file.config.toolsets.keys().map(String::as_str).collect();
-                return Err(Error::invalid(format!(
-                    "there is no [toolsets.{name}]; there is {}",
-                    known.join(", ")
-                )));
-            };
-            for tool in &table.tools {
-                self.known(toolset, tool.get_ref())
-                    .map_err(|error| file.error(tool.span(), error.to_string()))?;
-                only.insert(tool.get_ref().clone());
-            }
-            for plugin in &table.plugins {
-                let tools = tools_of(toolset, plugin.get_ref());
-                if tools.is_empty() && self.is_complete() {
-                    let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
-                    return Err(file.error(plugin.span(), message).into());
-                }
-                only.extend(tools);
-            }
-            for server in &table.servers {
-                if !self.servers.iter().any(|kept| kept.name() == server.get_ref()) {
-                    let message = format!("there is no server `{}`", server.get_ref());
-                    return Err(file.error(server.span(), message).into());
-                }
-                only.extend(tools_of(toolset, server.get_ref()));
-            }
-        }
-        Ok(Some(only))
-    }
-
     /// Returns whether all plugins are loaded and all servers connected. If so, an unknown tool
     /// does not exist.
     fn is_complete(&self) -> bool {
@@ -511,21 +514,6 @@ impl ServedState {
             |kept: &Arc<SupervisedServer>| kept.server().is_some() && !kept.has_changed();
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
-
-    /// Returns an error if a tool does not exist and everything is loaded.
-    fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), RefusedCall> {
-        match toolset.definition(tool) {
-            Err(error) if self.is_complete() => Err(error),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns the tools of one source, under their names in the toolset.
-fn tools_of(toolset: &Toolset, source: &str) -> Vec<String> {
-    let names = toolset.definitions().map(|definition| definition.name.as_str());
-    let is_its = |name: &&str| toolset.source(name).is_some_and(|its| its.name() == source);
-    names.filter(is_its).map(str::to_owned).collect()
 }
 
 fn stamp(path: &Path) -> Stamp {

@@ -19,7 +19,9 @@ const QUIET: Duration = Duration::from_millis(150);
 pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();
-    let config = running.options.selection.config.clone();
+    // A change of one of these reloads everything.
+    let mut deciding = running.options.agents.paths();
+    deciding.extend(running.options.selection.config.clone());
     let operator = running.operator.clone();
     watch(&mut watcher, &mut watched, &running.files().await, &operator);
     // The watch is complete from here on. Earlier changes can wait until the first requests are
@@ -44,7 +46,7 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
         }
         let changed: Vec<PathBuf> =
             files.into_iter().filter(|file| paths.contains(&real.path(file))).collect();
-        let reloaded = if config.as_ref().is_some_and(|config| changed.contains(config)) {
+        let reloaded = if deciding.iter().any(|file| changed.contains(file)) {
             running.reload_all().await
         } else if changed.is_empty() {
             continue;

@@ -68,7 +68,9 @@ impl RunningService {
         let components =
             offering.components().flat_map(|path| [path.clone(), path.with_extension("toml")]);
         let config = self.options.selection.config.as_deref();
-        components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
+        let agents = self.options.agents.paths();
+        let of_config = config.map(Path::to_owned).into_iter().chain(config.map(Pins::path_of));
+        components.chain(of_config).chain(agents).collect()
     }
 
     /// Loads the plugins that [`ServedState::start`] has left, on a blocking thread, because

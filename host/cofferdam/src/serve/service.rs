@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::Engine;
-use cofferdam_mcp::{Grantor, HttpOptions, Server, ServerOptions};
+use cofferdam_mcp::{Grantor, HttpOptions, MonitoringPage, Server, ServerOptions};
+use cofferdam_record::CallMetrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{RunningService, ServedState, follow};
+use super::{RunningService, ServedAgents, ServedState, follow};
 use crate::error::Context as _;
 use crate::loading::Loader;
 use crate::records::CallLog;
@@ -23,17 +24,16 @@ const END_WAIT: Duration = Duration::from_millis(50);
 pub struct ServeOptions {
     /// Plugins, servers, skills and files.
     pub selection: Selection,
-    /// Toolsets of the configuration to offer. If `toolsets` or `tools` is not empty, nothing else
-    /// is offered.
-    pub toolsets: Vec<String>,
-    /// Tools to offer.
-    pub tools: Vec<String>,
+    /// Agents and workflows to offer as tools, in addition to the selection.
+    pub agents: ServedAgents,
     /// True if the server reloads plugins and configuration when they change.
     pub follows_changes: bool,
     /// Build that one of the plugins waits for.
     pub first_build: Option<FirstBuild>,
     /// Behavior of the MCP server.
     pub server: ServerOptions,
+    /// True if the server counts its calls, for `/metrics`.
+    pub counts_calls: bool,
 }
 
 impl ServeOptions {
@@ -44,8 +44,14 @@ impl ServeOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ..ServerOptions::default()
         };
-        let (toolsets, tools) = (Vec::new(), Vec::new());
-        Self { selection, toolsets, tools, follows_changes: true, first_build: None, server }
+        Self {
+            selection,
+            agents: ServedAgents::default(),
+            follows_changes: true,
+            first_build: None,
+            server,
+            counts_calls: false,
+        }
     }
 }
 
@@ -57,6 +63,7 @@ pub struct Service {
     loader: Loader,
     follows_changes: bool,
     call_log: Option<Arc<CallLog>>,
+    metrics: Option<Arc<CallMetrics>>,
     operator: Operator,
 }
 
@@ -76,12 +83,29 @@ impl Service {
         let server = Server::new(offering.offer(&options)?, server_options)
             .context("the server does not start")?;
         let follows_changes = options.follows_changes;
-        let call_log = offering.call_log();
+        let (call_log, metrics) = (offering.call_log(), offering.metrics());
         let running =
             RunningService::new(server.clone(), engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
-        Ok(Self { server, running, loader, follows_changes, call_log, operator })
+        Ok(Self { server, running, loader, follows_changes, call_log, metrics, operator })
+    }
+
+    /// Serves `/healthz`, and `/metrics` if the options count calls, until `stop` is canceled.
+    /// Every client that can connect to `listener` may read them: they have the names of tools and
+    /// plugins, but nothing of the calls themselves.
+    pub fn serve_monitoring(&self, listener: TcpListener, stop: CancellationToken) {
+        let (log, metrics) = (self.call_log.clone(), self.metrics.clone());
+        let pages = move |path: &str| match path {
+            "/healthz" => Some(health(log.as_deref())),
+            "/metrics" => metrics.as_ref().map(|metrics| MonitoringPage {
+                is_healthy: true,
+                media_type: "text/plain; version=0.0.4",
+                text: metrics.prometheus(),
+            }),
+            _ => None,
+        };
+        tokio::spawn(cofferdam_mcp::serve_monitoring(listener, Arc::new(pages), stop));
     }
 
     /// Serves one client on standard input and output, until the input ends or `stop` is canceled.
@@ -150,11 +174,36 @@ impl Service {
         stop.cancel();
         let loaded = tokio::time::timeout(END_WAIT, loading).await;
         if let Some(log) = call_log {
-            log.close();
+            log.finish().await;
         }
         match loaded {
             Ok(Ok(Err(error))) => Err(error),
             _ => served,
         }
     }
+}
+
+/// Returns the page about the health of a server: it is unwell if it cannot record its calls.
+fn health(log: Option<&CallLog>) -> MonitoringPage {
+    let mut lines = vec!["serving".to_owned()];
+    let mut is_healthy = true;
+    if let Some(log) = log {
+        let health = log.recorder().health();
+        is_healthy = !health.is_failing;
+        lines.push(match is_healthy {
+            true => "the call log is written".to_owned(),
+            false => "the call log cannot be written".to_owned(),
+        });
+        if health.dropped > 0 {
+            lines.push(format!("not recorded: {}", health.dropped));
+        }
+        #[cfg(feature = "otlp")]
+        if let Some(export) = log.export_health() {
+            let state = if export.is_failing { "cannot be sent" } else { "are sent" };
+            lines
+                .push(format!("spans {state}: {} sent, {} rejected", export.sent, export.rejected));
+        }
+    }
+    let text = lines.iter().map(|line| format!("{line}\n")).collect();
+    MonitoringPage { is_healthy, media_type: "text/plain; charset=utf-8", text }
 }

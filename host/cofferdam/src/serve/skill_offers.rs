@@ -15,8 +15,9 @@ use cofferdam_tool::{
 };
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
-use super::store_resources::{ESCAPED, media_type};
+use super::store_resources::ESCAPED;
 use crate::error::Context as _;
+use crate::media_type::media_type;
 
 /// Prefix of all URIs.
 const PREFIX: &str = "skill://";

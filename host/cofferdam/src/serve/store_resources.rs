@@ -8,6 +8,8 @@ use cofferdam_mcp::{ListedResource, ResourceSource};
 use cofferdam_tool::output::ResourceBody;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
+use crate::media_type::media_type;
+
 /// Maximum size of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Characters to escape in a URI. `/` is not escaped, because it is the separator in URIs and store
@@ -74,23 +76,4 @@ impl ResourceSource for StoreResources {
             Err(error) => (media_type, ResourceBody::Blob(error.into_bytes())),
         })
     }
-}
-
-/// Returns the media type for file extensions that clients display in a special way.
-pub(super) fn media_type(name: &str) -> Option<&'static str> {
-    let (_, ending) = name.rsplit_once('.')?;
-    Some(match ending.to_ascii_lowercase().as_str() {
-        "md" => "text/markdown",
-        "json" => "application/json",
-        "csv" => "text/csv",
-        "html" => "text/html",
-        "txt" => "text/plain",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "svg" => "image/svg+xml",
-        "webp" => "image/webp",
-        "pdf" => "application/pdf",
-        _ => return None,
-    })
 }

@@ -1,23 +1,22 @@
 //! Agents of a workflow file: their models, instructions and tools.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::Result;
-use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
+use cofferdam_agent::{
+    Agent, AgentBuilder, Approvals, ChatClient, Layer, LoopSettings, ScriptedClient, ScriptedReply,
+    TokenBudget,
+};
 use cofferdam_labels::LabelPolicy;
+use cofferdam_skills::SkillTools;
 use cofferdam_tool::Toolset;
-use cofferdam_workflow::definition::{AgentDefinition, NameList};
 
 use super::WorkflowFile;
-use crate::Error;
+use crate::agent_file::{AgentFile, DefinedAgent};
 use crate::config::ConfigFile;
-use crate::model_specs;
+use crate::model_specs::{self, ModelSpec};
 use crate::recorded_model::recorded;
 use crate::records::CallLog;
-
-/// Maximum bytes of a file with instructions.
-const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+use crate::{Error, Result};
 
 /// Parts that all agents of a workflow share.
 pub struct AgentParts<'a> {
@@ -27,107 +26,116 @@ pub struct AgentParts<'a> {
     pub config: Option<&'a ConfigFile>,
     /// Tools that agents may name.
     pub toolset: &'a Toolset,
+    /// Skills that agents may name.
+    pub skills: Option<&'a Arc<SkillTools>>,
     /// Calls that need the user's approval.
     pub approvals: Approvals,
+    /// Budget that all agents share.
+    pub budget: Option<TokenBudget>,
     /// Log in which the replies of models are recorded.
     pub call_log: Option<Arc<CallLog>>,
     /// Label policy of the conversations.
     pub labels: Option<LabelPolicy>,
     /// Function that returns the layer around the calls of the agent with that id.
-    pub layer: &'a (dyn Fn(&str) -> Layer + Sync),
+    pub layer: Option<&'a (dyn Fn(&str) -> Layer + Sync)>,
 }
 
 impl AgentParts<'_> {
-    /// Builds the agent with an id.
+    /// Builds the agent of a workflow with an id.
     pub(super) fn agent(&self, file: &WorkflowFile, id: &str) -> Result<Agent> {
-        let Some(table) = file.definition.agents.get(id) else {
-            return Err(file.error_anywhere(format!("there is no agent `{id}`")).into());
-        };
-        let model = self.model(file, id, table)?;
-        let mut settings = LoopSettings::default();
-        if let Some(rounds) = table.max_tool_rounds {
-            settings.max_iterations = rounds.get();
+        match file.agent(id) {
+            Some(agent) => self.build(agent, id),
+            None => Err(file.file.error_anywhere(format!("there is no agent `{id}`")).into()),
         }
-        let client = model_specs::client(&model, None)?;
+    }
+
+    /// Builds the agent of an agent file.
+    ///
+    /// # Errors
+    /// Returns an error if the file names a model, a tool or a skill that does not exist, or if a
+    /// setting is invalid.
+    pub fn of_file(&self, file: &AgentFile) -> Result<Agent> {
+        self.build(file.defined(), &file.name())
+    }
+
+    /// Builds an agent that has all tools.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such model, or if a setting of the configuration is invalid.
+    pub fn with_all_tools(&self, instructions: Option<&str>) -> Result<Agent> {
+        let model = model_specs::choose(self.model, None, self.config)?;
+        let mut builder = self.builder(&model, "agent")?.options(model.options);
+        builder = builder.tools(self.toolset.clone());
+        if let Some(instructions) = instructions {
+            builder = builder.instructions(instructions);
+        }
+        builder.build().map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    /// Returns the builder of an agent, with everything that does not depend on its definition.
+    fn builder(&self, model: &ModelSpec, id: &str) -> Result<AgentBuilder> {
+        let client = model_specs::client(model, None)?;
         let client = recorded(client, model.provider.word(), self.call_log.as_ref());
+        let client: Arc<dyn ChatClient> = Arc::new(client);
+        // The same model writes the summaries.
+        let compaction = model.compaction(None, Arc::clone(&client));
         let mut builder = Agent::builder(client)
             .name(id)
-            .tools(self.tools(file, table)?)
-            .options(model.options.clone())
-            .settings(settings)
+            .settings(self.settings()?)
             .approvals(self.approvals.clone())
-            .layer((self.layer)(id));
+            .compaction(compaction);
+        if let Some(config) = self.config {
+            builder = builder.tool_search(config.tool_search());
+        }
+        if let Some(budget) = &self.budget {
+            builder = builder.budget(budget.clone());
+        }
+        if let Some(layer) = self.layer {
+            builder = builder.layer(layer(id));
+        }
         if let Some(policy) = &self.labels {
             builder = builder.guard(policy.clone());
         }
-        if let Some(instructions) = &table.instructions {
-            builder = builder.instructions(text(file, &instructions.value)?);
-        }
-        builder
-            .build()
-            .map_err(|error| file.error_anywhere(format!("the agent `{id}`: {error}")).into())
+        Ok(builder)
     }
 
-    /// Returns the model that the agent names, or else that of the command line, or else the
-    /// default of the configuration.
-    fn model(
-        &self,
-        file: &WorkflowFile,
-        id: &str,
-        table: &AgentDefinition,
-    ) -> Result<model_specs::ModelSpec> {
-        let named = table.model.as_ref().map(|model| match model.value.strip_prefix("script:") {
-            Some(script) => format!("script:{}", file.resolve(script).display()),
-            None => model.value.clone(),
-        });
-        let typed = named.as_deref().or(self.model);
-        let chosen = model_specs::choose(typed, None, self.config);
-        chosen.map_err(|error| {
-            let at = table.model.as_ref().map(|model| model.referenced);
-            match at {
-                Some(at) if matches!(error, Error::Invalid(_)) => {
-                    file.error(at, format!("{error:#}")).into()
-                }
-                None => error.context(format!("the agent `{id}` names no model")),
-                _ => error,
-            }
-        })
+    fn settings(&self) -> Result<LoopSettings> {
+        let settings = self.config.map(ConfigFile::loop_settings).transpose()?;
+        Ok(settings.unwrap_or_default())
     }
 
-    /// Returns the tools that the agent names; none by default.
-    fn tools(&self, file: &WorkflowFile, table: &AgentDefinition) -> Result<Toolset> {
-        let Some(named) = &table.tools else { return Ok(Toolset::new()) };
-        if named.value == NameList::Word("all".to_owned()) {
-            return Ok(self.toolset.clone());
+    /// Builds a defined agent.
+    fn build(&self, agent: DefinedAgent<'_>, id: &str) -> Result<Agent> {
+        let model = agent
+            .model(self.model, None, self.config)
+            .map_err(|error| error.context(format!("the agent `{id}`")))?;
+        let mut options = model.options.clone();
+        agent.set_options(&mut options);
+        let mut builder = self
+            .builder(&model, id)?
+            .tools(agent.tools(self.toolset, self.skills)?)
+            .options(options)
+            .settings(agent.settings(self.settings()?)?)
+            .approvals(agent.approvals(self.approvals.clone())?);
+        if let Some(instructions) = agent.instructions()? {
+            builder = builder.instructions(instructions);
         }
-        let mut wanted = BTreeSet::new();
-        for name in named.value.ids() {
-            if let Err(refused) = self.toolset.definition(name) {
-                let message = crate::text::refusal(&refused);
-                return Err(file.error(named.referenced, message).into());
-            }
-            wanted.insert(name.as_str());
+        if let Some(choice) = agent.choice()? {
+            builder = builder.choice(choice);
         }
-        let mut toolset = self.toolset.clone();
-        for definition in self.toolset.definitions() {
-            if !wanted.contains(definition.name.as_str()) {
-                toolset.remove(definition.name.as_str());
-            }
+        if let Some(format) = agent.response_format(id)? {
+            builder = builder.response_format(format);
         }
-        Ok(toolset)
+        let built = builder.build();
+        built
+            .map_err(|error| agent.file.error_anywhere(format!("the agent `{id}`: {error}")).into())
     }
 }
 
-/// Returns `text`, or the content of the file if it is `@PATH`.
-fn text(file: &WorkflowFile, text: &str) -> Result<String> {
-    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let path = file.resolve(path);
-    cofferdam_files::read_named_text_ambient(&path, TEXT_BYTES_MAX)
-        .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
-}
-
-/// Returns an agent that cannot be run, for checking or drawing a graph.
-pub(super) fn placeholder_agent(id: &str) -> Result<Agent> {
+/// Returns an agent that cannot be run, for checking or drawing a graph. The form of its answers is
+/// checked.
+pub(super) fn placeholder_agent(file: &WorkflowFile, id: &str) -> Result<Agent> {
+    file.agent(id).map(|agent| agent.response_format(id)).transpose()?;
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
     Agent::builder(model).name(id).build().map_err(|error| Error::invalid(error.to_string()))
 }

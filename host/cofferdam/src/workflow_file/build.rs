@@ -26,6 +26,7 @@ pub(super) fn workflow(
 ) -> Result<Workflow> {
     if file.definition.agents.0.is_empty() && file.definition.people.0.is_empty() {
         return Err(file
+            .file
             .error_anywhere("the workflow has no agents; write `agents:` with at least one")
             .into());
     }
@@ -33,6 +34,7 @@ pub(super) fn workflow(
         file.definition.agents.0.iter().find(|(id, _)| file.definition.people.get(id).is_some())
     {
         return Err(file
+            .file
             .error_anywhere(format!("`{}` is both an agent and a person", twice.0))
             .into());
     }
@@ -45,7 +47,7 @@ pub(super) fn workflow(
             let table = &orchestration.value.0;
             let built =
                 OrchestrationBuilder { file, table, at, agent: &agent, max_iterations }.build()?;
-            built.map_err(|error| file.error(at, error.to_string()).into())
+            built.map_err(|error| file.file.error(at, error.to_string()).into())
         }
         None => graph(file, max_iterations, agent),
     }
@@ -63,7 +65,7 @@ fn check_has_one_form(file: &WorkflowFile, at: Location) -> Result<()> {
     if has_graph {
         let message = "`orchestration` has edges and outputs of its own; leave out `start`, `edges`, `people`, `output-from` and \
                        `intermediate-output-from`";
-        return Err(file.error(at, message).into());
+        return Err(file.file.error(at, message).into());
     }
     Ok(())
 }
@@ -84,8 +86,8 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
         let (name, ids) = (self.file.name(), self.participants()?);
         let agents = ids.iter().map(|id| self.one(id)).collect::<Result<Vec<_>>>()?;
         let described = ids.iter().filter_map(|id| {
-            let table = self.file.definition.agents.get(id)?;
-            Some((id.clone(), table.description.clone()?))
+            let agent = self.file.agent(id)?;
+            Some((id.clone(), agent.definition.description.clone()?))
         });
         Ok(match kind {
             OrchestrationKind::Sequential => {
@@ -201,7 +203,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
     }
 
     fn wrong(&self, message: &str) -> crate::Error {
-        self.file.error(self.at, message).into()
+        self.file.file.error(self.at, message).into()
     }
 }
 
@@ -248,6 +250,7 @@ fn graph(
         (None, Some((only, _))) => only.clone(),
         (None, None) => {
             return Err(file
+                .file
                 .error_anywhere("the workflow has no `start`, and no `orchestration`")
                 .into());
         }
@@ -272,7 +275,7 @@ fn graph(
     if let Some(max_iterations) = max_iterations {
         builder = builder.max_iterations(max_iterations);
     }
-    Ok(builder.build().map_err(|error| file.error_anywhere(explained(&error)))?)
+    Ok(builder.build().map_err(|error| file.file.error_anywhere(explained(&error)))?)
 }
 
 /// Returns the error's message, with a hint in terms of the file where that helps.
@@ -290,6 +293,7 @@ fn check_known(file: &WorkflowFile, at: Location, id: &str) -> Result<()> {
         return Ok(());
     }
     Err(file
+        .file
         .error(at, format!("there is no agent or person `{id}`; there are: {}", known(file)))
         .into())
 }
@@ -300,7 +304,7 @@ fn add(
     edge: &EdgeDefinition,
     builder: WorkflowBuilder,
 ) -> Result<WorkflowBuilder> {
-    let wrong = |message: &str| -> crate::Error { file.error(at, message).into() };
+    let wrong = |message: &str| -> crate::Error { file.file.error(at, message).into() };
     let condition = |when: &TextCondition| when.condition().map_err(|message| wrong(&message));
     let cases = edge.switch.iter().chain(&edge.select).flatten();
     let ends =

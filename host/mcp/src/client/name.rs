@@ -3,7 +3,7 @@
 /// Characters that are trimmed from the end of a prefix and the start of a name.
 const SEPARATORS: [char; 3] = ['_', '.', '-'];
 
-/// Returns the name with `-` in place of every character that a name cannot contain (`MCP-9`).
+/// Returns the name with `-` instead of every character that a name cannot contain (`MCP-9`).
 #[must_use]
 pub fn local_name(remote: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || SEPARATORS.contains(&c);

@@ -195,6 +195,7 @@ fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDe
         input: Arc::new(InputSchema::forwarded(tool.input_schema)),
         output,
         annotations: tool.annotations,
+        group: None,
     }
 }
 
@@ -208,5 +209,6 @@ fn of_prompt(name: ToolName, prompt: &PromptListed) -> ToolDefinition {
         input: Arc::new(InputSchema::forwarded(schema)),
         output: None,
         annotations: Annotations { read_only: Some(true), ..Annotations::default() },
+        group: None,
     }
 }

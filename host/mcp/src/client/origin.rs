@@ -52,6 +52,7 @@ mod tests {
             input: Arc::new(InputSchema::forwarded(json!({"type": "object"}))),
             output: None,
             annotations: Annotations::default(),
+            group: None,
         };
         let here = origin_digest(&endpoint("http://127.0.0.1/mcp"), &tool("reads"));
         assert_eq!(here, origin_digest(&endpoint("http://127.0.0.1/mcp"), &tool("reads")));

@@ -56,6 +56,7 @@ impl<A: Agent> AgentTool<A> {
             input: Arc::new(input.map_err(|error| invalid(error.to_string()))?),
             output: None,
             annotations: Annotations::default(),
+            group: None,
         };
         Ok(Self { agent, definitions: Arc::from([Arc::new(definition)]), name: name.to_owned() })
     }

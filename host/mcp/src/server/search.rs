@@ -1,23 +1,16 @@
 //! Two tools that replace a long list of tools: one finds tools, the other calls a tool that was
 //! found.
 
-use std::collections::BTreeSet;
-
+pub(super) use cofferdam_tool::search::SEARCH_TOOL as SEARCH;
+use cofferdam_tool::search::{SHOWN, SHOWN_MAX, ToolQuery};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::catalog::{Catalog, CatalogEntry};
 use super::principal::Principal;
 
-/// Name of the tool that finds tools.
-pub(super) const SEARCH: &str = "tools_search";
 /// Name of the tool that calls a found tool.
 pub(super) const CALL: &str = "tools_call";
-/// Default number of tools that a search returns; [`SHOWN_MAX`] is the maximum.
-const SHOWN: usize = 5;
-const SHOWN_MAX: usize = 20;
-/// Maximum length of a query, in characters. The rest is ignored.
-const QUERY_CHARS_MAX: usize = 1000;
 
 /// Returns the definitions of the two tools.
 pub(super) fn tools(count: usize) -> Vec<Tool> {
@@ -65,23 +58,16 @@ pub(super) fn search(
     arguments: &JsonObject,
 ) -> Result<Value, String> {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-    let wanted = words(&query.chars().take(QUERY_CHARS_MAX).collect::<String>());
-    if wanted.is_empty() {
+    let Some(query) = ToolQuery::new(query) else {
         return Err(format!("Missing required argument 'query' for '{SEARCH}'."));
-    }
+    };
     let limit = arguments
         .get("limit")
         .and_then(Value::as_u64)
         .and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(SHOWN).clamp(1, SHOWN_MAX);
-    let mut found: Vec<(usize, &CatalogEntry)> = catalog
-        .listed(principal)
-        .map(|entry| (score(entry, &wanted), entry))
-        .filter(|(score, _)| *score > 0)
-        .collect();
-    // The sort is stable: tools with the same score stay in the order of the list.
-    found.sort_by(|(left, _), (right, _)| right.cmp(left));
-    let shown = |(_, entry): &(usize, &CatalogEntry)| {
+    let found = query.ranked(catalog.listed(principal), |entry| &*entry.definition);
+    let shown = |entry: &&CatalogEntry| {
         json!({
             "name": entry.wire,
             "description": entry.definition.description,
@@ -91,35 +77,6 @@ pub(super) fn search(
     Ok(
         json!({"tools": found.iter().take(limit).map(shown).collect::<Vec<_>>(), "found": found.len()}),
     )
-}
-
-/// Returns the score of an entry. Words in the name count most, then those in the title and the
-/// description. A query word that is only the beginning of a word counts half.
-fn score(entry: &CatalogEntry, wanted: &BTreeSet<String>) -> usize {
-    let definition = &entry.definition;
-    let name = words(definition.name.as_str());
-    let title = words(definition.title.as_deref().unwrap_or_default());
-    let description = words(&definition.description);
-    let in_words = |words: &BTreeSet<String>, word: &str| {
-        if words.contains(word) {
-            2
-        } else {
-            usize::from(word.len() > 2 && words.iter().any(|other| other.starts_with(word)))
-        }
-    };
-    wanted
-        .iter()
-        .map(|word| {
-            4 * in_words(&name, word) + 2 * in_words(&title, word) + in_words(&description, word)
-        })
-        .sum()
-}
-
-fn words(text: &str) -> BTreeSet<String> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
 }
 
 fn object(value: Value) -> JsonObject {

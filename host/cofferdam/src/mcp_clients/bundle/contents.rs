@@ -66,6 +66,7 @@ impl BundleContents {
         files.insert(CONFIG.to_owned(), document.to_string().into_bytes());
         let mut line = CommandLine::new();
         line.flag("--config", format!("{BUNDLE}/{CONFIG}"));
+        line.tools(selection);
         line.limits(selection);
         let variables = environment_variables(config)?;
         Ok(Self { files, arguments: line.arguments, variables, directories: Vec::new() })
@@ -91,6 +92,7 @@ impl BundleContents {
             let location = packed_location(name, &store.location, store.access, &mut directories)?;
             line.flag("--files", flags::store(Some(name), &location, store.access));
         }
+        line.tools(selection);
         line.limits(selection);
         let variables = selection.permissions.iter().filter_map(OfferedPermission::variable);
         let variables = variables.map(str::to_owned).collect();

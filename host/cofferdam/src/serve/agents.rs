@@ -1,0 +1,78 @@
+//! Agents and workflows in files as tools for MCP clients (`MCP-38`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cofferdam_agent::{AgentTool, AgentToolOptions, Approvals, InvalidAgentTool};
+use cofferdam_tool::Toolset;
+
+use super::offering::AgentSources;
+use crate::agent_file::AgentFile;
+use crate::workflow_file::{AgentParts, WorkflowFile};
+use crate::{Error, Result};
+
+/// Files whose agents and workflows are offered as tools.
+#[derive(Debug, Clone, Default)]
+pub struct ServedAgents {
+    /// Agent files.
+    pub agents: Vec<PathBuf>,
+    /// Workflow files.
+    pub workflows: Vec<PathBuf>,
+    /// Model of agents that name none: `PROVIDER:MODEL`, or the name of a configured model.
+    pub model: Option<String>,
+}
+
+impl ServedAgents {
+    /// Returns the paths of all files.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.agents.iter().chain(&self.workflows).cloned().collect()
+    }
+
+    /// Returns the tools of `sources` with a tool for each agent and each workflow, which can use
+    /// them.
+    ///
+    /// # Errors
+    /// Returns an error if a file is invalid, or names a model, a tool or a skill that does not
+    /// exist.
+    pub(super) fn add_to(&self, sources: &AgentSources<'_>) -> Result<Toolset> {
+        let AgentSources { toolset, skills, config, call_log } = *sources;
+        let mut offered = toolset.clone();
+        if self.agents.is_empty() && self.workflows.is_empty() {
+            return Ok(offered);
+        }
+        let approvals = Approvals::default();
+        let approvals = match config {
+            Some(file) => file.approvals(approvals)?,
+            None => approvals,
+        };
+        let parts = AgentParts {
+            model: self.model.as_deref(),
+            config,
+            toolset,
+            skills,
+            approvals,
+            budget: None,
+            call_log: call_log.cloned(),
+            labels: None,
+            layer: None,
+        };
+        for path in &self.agents {
+            let file = AgentFile::read_ambient(path)?;
+            let description = file.description().map(str::to_owned);
+            let options = AgentToolOptions { description, ..AgentToolOptions::default() };
+            add(&mut offered, parts.of_file(&file)?.into_tool(options))?;
+        }
+        for path in &self.workflows {
+            let file = WorkflowFile::read_ambient(path)?;
+            let description = file.description().map(str::to_owned);
+            let options = AgentToolOptions { description, ..AgentToolOptions::default() };
+            add(&mut offered, file.workflow(&parts, None)?.into_tool(options))?;
+        }
+        Ok(offered)
+    }
+}
+
+fn add(toolset: &mut Toolset, tool: Result<AgentTool, InvalidAgentTool>) -> Result<()> {
+    let tool = tool.map_err(|error| Error::invalid(error.to_string()))?;
+    toolset.add(Arc::new(tool)).map_err(|error| Error::invalid(error.to_string()))
+}
