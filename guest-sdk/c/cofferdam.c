@@ -178,7 +178,7 @@ static void add_parameter(cofferdam_writer *json, const cofferdam_parameter *par
     cofferdam_end(json);
 }
 
-cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool) {
+static cofferdam_string schema_without_group(const cofferdam_tool *tool) {
     if (tool->make_input_schema) return tool->make_input_schema();
     if (tool->input_schema) return cofferdam_string_of(tool->input_schema);
     cofferdam_writer json = {0};
@@ -190,6 +190,19 @@ cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool) {
     cofferdam_begin_array(&json, "required");
     for (const cofferdam_parameter *parameter = tool->parameters; parameter->type; parameter++)
         if (parameter->presence == COFFERDAM_REQUIRED_) cofferdam_add_text(&json, NULL, parameter->name);
+    return cofferdam_written(&json);
+}
+
+cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool) {
+    cofferdam_string schema = schema_without_group(tool);
+    if (!tool->hints.group) return schema;
+    const cofferdam_value *members = cofferdam_parse(schema, NULL);
+    if (cofferdam_type_of(members) != COFFERDAM_OBJECT) cofferdam_abort("the schema of a tool is not a JSON object");
+    cofferdam_writer json = {0};
+    cofferdam_begin_object(&json, NULL);
+    for (const cofferdam_value *member = cofferdam_first(members); member; member = cofferdam_next(member))
+        cofferdam_add_member(&json, cofferdam_name_of(member), member);
+    cofferdam_add_text(&json, "x-group", tool->hints.group);
     return cofferdam_written(&json);
 }
 

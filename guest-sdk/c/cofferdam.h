@@ -186,6 +186,7 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 
 // Hints for approvals. They grant nothing. A missing hint means unknown.
 #define COFFERDAM_TITLE(text) (HINT, .title = text)              // a display name for users
+#define COFFERDAM_GROUP(name) (HINT, .group = name)              // the group of tools that it belongs to
 #define COFFERDAM_READ_ONLY COFFERDAM_IS_READ_ONLY(true)         // changes nothing
 #define COFFERDAM_DESTRUCTIVE COFFERDAM_IS_DESTRUCTIVE(true)     // may delete, overwrite, send
 #define COFFERDAM_IDEMPOTENT COFFERDAM_IS_IDEMPOTENT(true)       // a second call changes nothing more
@@ -285,7 +286,7 @@ typedef struct cofferdam_answer {
     size_t root_count;
 } cofferdam_answer;
 
-// Error codes of questions, files, secrets and other tools.
+// Error codes of questions, files, secrets, other tools and requests.
 typedef enum cofferdam_error_code {
     COFFERDAM_OK,
     // Files.
@@ -313,6 +314,19 @@ typedef enum cofferdam_error_code {
     COFFERDAM_FAILED,            // the tool reported a failure
     COFFERDAM_ENDED,             // the tool ended with an error; the text is the name of its type
     COFFERDAM_TOO_DEEP,          // calls are nested too deeply
+    // Requests over HTTP: see cofferdam_http.h.
+    COFFERDAM_HTTP_DENIED,             // no grant covers the request, or its address
+    COFFERDAM_HTTP_UNKNOWN_HOST,       // the lookup of the host failed
+    COFFERDAM_HTTP_UNREACHABLE,        // there is no route to the host
+    COFFERDAM_HTTP_REFUSED,            // the host refused the connection
+    COFFERDAM_HTTP_CLOSED,             // the connection was closed before the response was complete
+    COFFERDAM_HTTP_TIMEOUT,            // `timeout_ms`, or a time limit of the host, has passed
+    COFFERDAM_HTTP_TLS,                // the certificate was rejected, or TLS failed
+    COFFERDAM_HTTP_LIMIT,              // a limit of the host, or of the caller, is reached
+    COFFERDAM_HTTP_INVALID,            // the method, the URL or a header is invalid
+    COFFERDAM_HTTP_TOO_MANY_REDIRECTS, // more than `redirects_max`
+    COFFERDAM_HTTP_STOPPED,            // the source of the body broke the request off
+    COFFERDAM_HTTP_FAILED,             // the connection or the server failed in another way
 } cofferdam_error_code;
 
 // An error, or success if `code` is 0. `text` contains the host's message, if there is one.

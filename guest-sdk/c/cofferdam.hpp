@@ -234,6 +234,8 @@ template <auto function> class tool : public cofferdam_tool {
     }
     // Sets a display name for users.
     constexpr tool title(const char *title) const { return with([&](auto &hints) { hints.title = title; }); }
+    // Puts the tool in a group of this name: 1 to 64 characters from `A-Z a-z 0-9 _ . -`.
+    constexpr tool group(const char *group) const { return with([&](auto &hints) { hints.group = group; }); }
     // Hint: the tool changes nothing.
     constexpr tool read_only(bool is = true) const { return with([&](auto &hints) { hints.read_only = says(is); }); }
     // Hint: the tool may delete, overwrite or send something.

@@ -13,12 +13,6 @@
 #define EXPORT(name) __attribute__((export_name(name)))
 #define IMPORT(interface, name) __attribute__((import_module("cofferdam:plugin/" interface "@0.1.0"), import_name(name)))
 
-// `string`, and `list<u8>`.
-typedef struct abi_text {
-    const char *data;
-    size_t length;
-} abi_text;
-
 // `option<string>`.
 typedef struct abi_optional {
     bool is_there;
@@ -30,12 +24,6 @@ typedef struct abi_optional_bool {
     bool is_there;
     bool is;
 } abi_optional_bool;
-
-// `list<T>` for any `T`.
-typedef struct abi_list {
-    const void *items;
-    size_t length;
-} abi_list;
 
 typedef struct abi_definition {
     abi_text name;
@@ -115,8 +103,23 @@ static abi_text bytes_to(cofferdam_bytes bytes) { return (abi_text){(const char 
 // call, like all memory here, and is followed by a NUL. Memory of the adapter lives as long as the
 // instance.
 
+static struct {
+    void *data;
+    size_t bytes;
+} lent;
+
+void cofferdam_lend(void *buffer, size_t bytes) {
+    lent.data = buffer;
+    lent.bytes = bytes;
+}
+
 EXPORT("cabi_realloc") void *cofferdam_realloc(void *old, size_t old_bytes, size_t alignment, size_t bytes) {
     (void)alignment;
+    if (lent.data && !old_bytes && bytes <= lent.bytes) {
+        void *given = lent.data;
+        lent.data = NULL;
+        return given;
+    }
     if (old_bytes >= bytes && old) return old;
     void *given = cofferdam_allocate(bytes + 1);
     if (old_bytes) memcpy(given, old, old_bytes);

@@ -8,16 +8,6 @@
 #define TEXT(name) const char *name, size_t name##_bytes
 #define NEW(type, count) ((type *)cofferdam_allocate((count) * sizeof(type)))
 
-typedef struct abi_text {
-    const char *data;
-    size_t length;
-} abi_text;
-
-typedef struct abi_list {
-    const void *items;
-    size_t length;
-} abi_list;
-
 typedef struct abi_error {
     uint8_t tag;
     abi_text text;

@@ -51,6 +51,15 @@ cofferdam_string cofferdam_test_output_schema(const char *tool);
 // Grants.
 void cofferdam_test_grant_store(const char *store);
 void cofferdam_test_grant_secret(const char *name, const char *value);
+
+// Grants requests to a URL, and sets the response: `headers` has lines of `name: value` and may be
+// NULL. Other requests are denied.
+void cofferdam_test_grant_response(const char *url, uint16_t status, const char *headers, const char *body);
+
+// Returns the last request: `POST http://example.com/a`, its headers as lines, and its body after an
+// empty line.
+cofferdam_string cofferdam_test_sent(void);
+
 // Grants another tool that always returns this JSON value.
 void cofferdam_test_grant_tool(const char *name, const char *json);
 

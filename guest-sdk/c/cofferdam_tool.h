@@ -34,6 +34,7 @@ enum cofferdam_says { COFFERDAM_SAYS_NOTHING_, COFFERDAM_SAYS_NO_, COFFERDAM_SAY
 
 typedef struct cofferdam_hints {
     const char *title;
+    const char *group;
     const char *output_schema;
     cofferdam_string (*make_output_schema)(void);
     enum cofferdam_says read_only;

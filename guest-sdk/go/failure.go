@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"cofferdam/internal/abi"
+	"cofferdam/internal/shown"
 )
 
-// Failure is an error with a suggestion and other details for the model and the host. Any other
-// error that a tool returns becomes a failure with the error's text; if it wraps a Failure, the
-// details of that are added.
+// Failure is an error for the model, with a suggestion and other details for it and the host. If a
+// tool returns an error that wraps one, the model sees the text of the whole error. The text of
+// other errors is for the operator: the model sees only the type of the error. Errors of the
+// packages of the SDK, such as a missing file of package files or a request without a grant, are for
+// the model too.
 //
 //	return nil, &cofferdam.Failure{Message: "`text` is empty", Suggestion: "pass at least one word"}
 //
@@ -58,11 +61,11 @@ func (failure *Failure) Error() string {
 
 // failureOf converts an error for the host.
 func failureOf(err error) *abi.Failure {
-	told := &abi.Failure{Message: err.Error()}
 	var failure *Failure
 	if !errors.As(err, &failure) {
-		return told
+		return &abi.Failure{Message: messageOf(err)}
 	}
+	told := &abi.Failure{Message: err.Error()}
 	told.Suggestion = failure.Suggestion
 	switch failure.Retry {
 	case RetryMayHelp:
@@ -76,6 +79,27 @@ func failureOf(err error) *abi.Failure {
 		}
 	}
 	return told
+}
+
+// messageOf returns what the model sees of an error that wraps no failure.
+func messageOf(err error) string {
+	var known shown.Error
+	if errors.As(err, &known) && known.ForModel() {
+		return err.Error()
+	}
+	return abi.Unexpected(typeName(err), err.Error())
+}
+
+// typeName returns the name of the error's type. Wrappers of package fmt say nothing about an error.
+func typeName(err error) string {
+	for {
+		name := fmt.Sprintf("%T", err)
+		wrapped := errors.Unwrap(err)
+		if name != "*fmt.wrapError" || wrapped == nil {
+			return name
+		}
+		err = wrapped
+	}
 }
 
 func pointer[T any](value T) *T {

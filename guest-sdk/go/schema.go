@@ -22,6 +22,8 @@ type Schemer interface {
 // `$defs`.
 type schemas struct {
 	tool string
+	// The group of the tool, which is a part of its input schema; it may be empty.
+	group string
 	// True for schemas of results, in which every field that is always written is required.
 	output bool
 	// The structs around the current type, for detecting recursion.
@@ -59,11 +61,11 @@ func (it object) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-func inputSchema(tool string, input reflect.Type) string {
+func inputSchema(tool, group string, input reflect.Type) string {
 	if input.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("cofferdam: the input of tool `%s` is %s, which is not a struct", tool, input))
 	}
-	return (&schemas{tool: tool}).whole(input)
+	return (&schemas{tool: tool, group: group}).whole(input)
 }
 
 // outputSchema returns the schema of a result. For a pointer, it is the schema of its target: a
@@ -82,6 +84,9 @@ func (s *schemas) whole(of reflect.Type) string {
 		// Runs again, now that the recursive types, which cannot be inlined, are known.
 		s.defined = nil
 		schema = append(s.of(of, ""), property{"$defs", s.defined})
+	}
+	if s.group != "" {
+		schema = append(schema, property{"x-group", s.group})
 	}
 	text, err := marshal(schema)
 	if err != nil {

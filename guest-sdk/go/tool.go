@@ -17,6 +17,7 @@ type Function struct {
 	name        string
 	title       string
 	description string
+	group       string
 	annotations abi.Annotations
 	input       reflect.Type
 	output      reflect.Type
@@ -66,7 +67,7 @@ type Option func(*Function)
 //	[]Content                            all of these items
 //	any other type, or a pointer to it   a JSON value; a nil slice is null in JSON
 //
-// An error becomes a failure with the error's text: see [Failure]. A panic ends the program, and
+// An error becomes a failure, whose text the model sees if it is a [*Failure]. A panic ends the program, and
 // the model sees only that it has ended: return errors for expected failures.
 func Tool[Input, Output any](
 	name, description string, function func(*Call, Input) (Output, error), options ...Option,
@@ -97,6 +98,12 @@ func Tool[Input, Output any](
 // Title sets a display name for users.
 func Title(title string) Option {
 	return func(tool *Function) { tool.title = title }
+}
+
+// Group puts the tool in a group of this name, for hosts that offer the tools of a plugin by group.
+// The name has 1 to 64 characters from `A-Z a-z 0-9 _ . -`.
+func Group(name string) Option {
+	return func(tool *Function) { tool.group = name }
 }
 
 // ReadOnly sets whether the tool changes nothing. This and the options below are hints for
@@ -152,7 +159,7 @@ func definitions() []abi.Definition {
 // InputSchema returns the JSON Schema of the tool's arguments. It panics if a type has no form in
 // JSON.
 func (tool *Function) InputSchema() string {
-	return inputSchema(tool.name, tool.input)
+	return inputSchema(tool.name, tool.group, tool.input)
 }
 
 func (tool *Function) definition() abi.Definition {

@@ -10,3 +10,13 @@ export class ToolFailure extends Error {
 
 // Set on the prototype, so that tests do not compare it.
 ToolFailure.prototype.name = "ToolFailure";
+
+/** Refusal of a request over HTTP for which there is no grant. It is the cause of a `TypeError`. */
+export class RequestDenied extends ToolFailure {
+  constructor(message) {
+    super(message, { transient: false });
+    this.code = "EACCES";
+  }
+}
+
+RequestDenied.prototype.name = "RequestDenied";

@@ -63,6 +63,10 @@ export interface ToolOptions<Args> {
   output?: Schema<unknown, boolean> | JsonSchema;
   annotations?: Annotations;
   /**
+   * Group by which operators can select the tool: 1 to 64 characters from `A-Z a-z 0-9 _ . -`.
+   */
+  group?: string;
+  /**
    * Runs the tool. The host has decoded and checked the arguments: defaults are filled in, and
    * undeclared keys and null values that are not allowed are removed.
    *
@@ -74,9 +78,9 @@ export interface ToolOptions<Args> {
    * | anything else | the output of `JSON.stringify`; a BigInt becomes an integer |
    * | a promise of one of these | the same |
    *
-   * A thrown `ToolFailure` is reported as it is. Any other error becomes a failure with the message
-   * `<name>: <message>`; its stack goes to standard error, which the host stores in the record of
-   * the call.
+   * A thrown `ToolFailure` is reported as it is. Any other error becomes a failure of which
+   * the model sees the name of the error only, unless the operator shows errors; its text and its
+   * stack go to the record of the call.
    */
   run(args: Args): unknown;
 }
@@ -91,6 +95,7 @@ export class Tool<Args = any> {
   readonly parameters: JsonSchema;
   readonly output: JsonSchema | undefined;
   readonly annotations: Annotations;
+  readonly group: string | undefined;
   /** The function that was passed to `tool`. */
   readonly run: (args: Args) => unknown;
 }
@@ -150,6 +155,15 @@ export class ToolFailure extends Error {
   readonly suggestion: string | undefined;
   readonly transient: boolean | undefined;
   readonly value: unknown;
+}
+
+/**
+ * Refusal of a request over HTTP for which there is no grant: the `cause` of the `TypeError` of
+ * `fetch`. The model sees its message, which says how the operator can allow the request, even if
+ * the tool does not catch the error.
+ */
+export class RequestDenied extends ToolFailure {
+  readonly code: "EACCES";
 }
 
 /** One item of a result, made by `text`, `json`, `blob`, `resource` and `link`. */

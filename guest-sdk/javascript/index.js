@@ -6,7 +6,7 @@
  */
 
 export { Content, blob, json, link, resource, text } from "./content.js";
-export { ToolFailure } from "./failure.js";
+export { RequestDenied, ToolFailure } from "./failure.js";
 export { Plugin, plugin } from "./plugin.js";
 export { Schema, s } from "./schema.js";
 export { Tool, tool } from "./tool.js";

@@ -41,6 +41,11 @@ int main(void) {
     COFFERDAM_EXPECT_FAILURE("relay", "{\"tool\":\"x\",\"arguments\":{}}", "there is no tool `x`");
     cofferdam_test_grant_tool("x", "[1]");
     COFFERDAM_EXPECT("relay", "{\"tool\":\"x\",\"arguments\":{}}", "[1]");
+    COFFERDAM_EXPECT_FAILURE("http", "{\"url\":\"http://a/\"}",
+                             "a: no grant for this request; the operator can allow it with --allow-http http://a/");
+    cofferdam_test_grant_response("http://a/", 200, "content-type: text/plain", "hello");
+    COFFERDAM_EXPECT("http", "{\"url\":\"http://a/\",\"count\":2,\"parallel\":3,\"send_bytes\":100,\"method\":\"PUT\"}",
+                     "{\"status\":200,\"url\":\"http://a/\",\"type\":\"text/plain\",\"bytes\":5,\"text\":\"hello\",\"ok\":6}");
     COFFERDAM_EXPECT("log", "{\"message\":\"mind the gap\"}", "null");
     COFFERDAM_CHECK(cofferdam_equals(cofferdam_test_logged(), "mind the gap\n"));
     COFFERDAM_CHECK(cofferdam_test_output_schema("annotated").data);

@@ -1,6 +1,6 @@
 // The tools of ../README.md in C.
 
-#include "cofferdam.h"
+#include "cofferdam_http.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -282,8 +282,79 @@ COFFERDAM_TOOL(secret, "Counts the characters of a secret.", COFFERDAM_STRING(na
     return cofferdam_json(&json);
 }
 
+// Fills a part of a body with `x`. The context is the number of bytes that are left.
+static size_t fill(void *context, void *buffer, size_t capacity) {
+    size_t *left = context, length = *left < capacity ? *left : capacity;
+    memset(buffer, 'x', length);
+    *left -= length;
+    return length;
+}
+
+static cofferdam_result failed_request(cofferdam_error error) {
+    return error.code == COFFERDAM_HTTP_TIMEOUT ? cofferdam_fail("timeout") : cofferdam_fail_for(error);
+}
+
+enum { REQUESTS_MAX = 64, BODY_BYTES_MAX = 16 << 20, TEXT_BYTES_MAX = 2000 };
+
+COFFERDAM_TOOL(http, "Sends requests over HTTP and returns the last response.",
+               COFFERDAM_STRING(url, "The URL."),
+               COFFERDAM_STRING_OR(method, "The method.", "GET"),
+               COFFERDAM_VALUE_OPTIONAL(headers, "Headers of the request.",
+                                        COFFERDAM_SCHEMA({"type": "object", "additionalProperties": {"type": "string"}})),
+               COFFERDAM_STRING_OPTIONAL(body, "The text to send."),
+               COFFERDAM_INTEGER_IN_OR(send_bytes, "How many bytes to send instead, in chunks.", 0, INT32_MAX, 0),
+               COFFERDAM_INTEGER_IN_OR(timeout_ms, "The timeout in milliseconds; 0 for none.", 0, INT32_MAX, 0),
+               COFFERDAM_BOOLEAN_OR(follow, "True to follow redirects.", true),
+               COFFERDAM_INTEGER_IN_OR(count, "How many requests, one after the other.", 1, 1000, 1),
+               COFFERDAM_INTEGER_IN_OR(parallel, "How many requests at once.", 1, REQUESTS_MAX, 1)) {
+    cofferdam_http_header *headers = cofferdam_allocate(cofferdam_count(arguments->headers) * sizeof *headers);
+    size_t header_count = 0, left[REQUESTS_MAX];
+    for (const cofferdam_value *header = cofferdam_first(arguments->headers); header; header = cofferdam_next(header))
+        headers[header_count++] = (cofferdam_http_header){cofferdam_name_of(header), cofferdam_text_of(header)};
+    cofferdam_http_request request = {
+        .method = arguments->method,
+        .url = arguments->url,
+        .headers = headers,
+        .header_count = header_count,
+        .body = arguments->body.data,
+        .body_length = arguments->send_bytes ? 0 : arguments->body.length,
+        .source = arguments->send_bytes ? fill : NULL,
+        .timeout_ms = (uint32_t)arguments->timeout_ms,
+        .redirects_max = arguments->follow ? 10 : 0,
+    };
+    cofferdam_http_exchange *exchanges[REQUESTS_MAX];
+    cofferdam_http_response response;
+    cofferdam_bytes body;
+    int64_t ok = 0;
+    for (int64_t round = 0; round < arguments->count; round++) {
+        for (int64_t at = 0; at < arguments->parallel; at++) {
+            left[at] = (size_t)arguments->send_bytes;
+            request.context = &left[at];
+            cofferdam_error error = cofferdam_http_start(&request, &exchanges[at]);
+            if (error.code) return failed_request(error);
+        }
+        for (int64_t at = 0; at < arguments->parallel; at++) {
+            cofferdam_error error = cofferdam_http_wait(exchanges[at], &response);
+            if (!error.code) error = cofferdam_http_read_all(&response, BODY_BYTES_MAX, &body);
+            if (error.code) return failed_request(error);
+            ok += response.status < 400;
+        }
+    }
+    cofferdam_writer json = {0};
+    cofferdam_begin_object(&json, NULL);
+    cofferdam_add_integer(&json, "status", response.status);
+    cofferdam_add_string(&json, "url", response.url);
+    cofferdam_add_string(&json, "type", cofferdam_http_header_of(&response, "content-type"));
+    cofferdam_add_integer(&json, "bytes", (int64_t)body.length);
+    cofferdam_string text = {(const char *)body.data, body.length};
+    cofferdam_add_string(&json, "text", body.length <= TEXT_BYTES_MAX ? text : cofferdam_string_of(""));
+    cofferdam_add_integer(&json, "ok", ok);
+    return cofferdam_json(&json);
+}
+
 COFFERDAM_TOOL(annotated, "Has all annotations.",
                COFFERDAM_TITLE("An annotated tool"),
+               COFFERDAM_GROUP("reading"),
                COFFERDAM_READ_ONLY,
                COFFERDAM_IS_DESTRUCTIVE(false),
                COFFERDAM_IDEMPOTENT,
@@ -297,4 +368,4 @@ COFFERDAM_TOOL(annotated, "Has all annotations.",
 }
 
 COFFERDAM_PLUGIN(echo, defaults, nullables, nested, fail, crash, unicode, big_numbers, nothing, word, blob, several, store,
-                 missing, local_file, progress, log, relay, secret, annotated)
+                 missing, local_file, progress, log, relay, secret, http, annotated)

@@ -1,6 +1,6 @@
 // The tools of ../README.md in C++.
 
-#include "cofferdam.hpp"
+#include "cofferdam_http.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -386,6 +386,92 @@ result<std::int64_t> secret(const secret_arguments &given) {
     return std::ranges::count_if(*value, begins);
 }
 
+struct http_arguments {
+    std::string url;
+    std::string method = "GET";
+    std::optional<std::map<std::string, std::string>> headers;
+    std::optional<std::string> body;
+    std::uint32_t send_bytes = 0;
+    std::uint32_t timeout_ms = 0;
+    bool follow = true;
+    std::uint16_t count = 1;
+    std::uint16_t parallel = 1;
+
+    static auto fields() {
+        return cofferdam::fields(field("url", &http_arguments::url, "The URL."),
+                                 defaulted("method", &http_arguments::method, "The method."),
+                                 field("headers", &http_arguments::headers, "Headers of the request."),
+                                 field("body", &http_arguments::body, "The text to send."),
+                                 defaulted("send_bytes", &http_arguments::send_bytes, "How many bytes to send instead, in chunks."),
+                                 defaulted("timeout_ms", &http_arguments::timeout_ms, "The timeout in milliseconds; 0 for none."),
+                                 defaulted("follow", &http_arguments::follow, "True to follow redirects."),
+                                 defaulted("count", &http_arguments::count, "How many requests, one after the other."),
+                                 defaulted("parallel", &http_arguments::parallel, "How many requests at once."));
+    }
+};
+
+struct responded {
+    std::int64_t status;
+    std::string url;
+    std::optional<std::string> type;
+    std::int64_t bytes;
+    std::string text;
+    std::int64_t ok;
+
+    static auto fields() {
+        return cofferdam::fields(field("status", &responded::status, ""), field("url", &responded::url, ""),
+                                 field("type", &responded::type, ""), field("bytes", &responded::bytes, ""),
+                                 field("text", &responded::text, ""), field("ok", &responded::ok, ""));
+    }
+};
+
+cofferdam::http::request request_of(const http_arguments &given) {
+    cofferdam::http::request request{.method = given.method, .url = given.url};
+    for (const auto &[name, value] : given.headers.value_or(std::map<std::string, std::string>{}))
+        request.headers.push_back({name, value});
+    request.timeout = std::chrono::milliseconds(given.timeout_ms);
+    request.redirects_max = given.follow ? 10 : 0;
+    if (!given.send_bytes) {
+        request.body = given.body.value_or("");
+        return request;
+    }
+    request.source = [left = std::size_t{given.send_bytes}](std::span<char> part) mutable {
+        std::size_t length = std::min(left, part.size());
+        std::fill_n(part.data(), length, 'x');
+        left -= length;
+        return length;
+    };
+    return request;
+}
+
+std::unexpected<cofferdam::failure> failed_request(const cofferdam::error &error) {
+    return std::unexpected(error.code == COFFERDAM_HTTP_TIMEOUT ? cofferdam::failure{"timeout"} : *error.failure);
+}
+
+result<responded> send_requests(const http_arguments &given) {
+    constexpr std::size_t body_bytes_max = 16 << 20, text_bytes_max = 2000;
+    responded last{};
+    std::int64_t ok = 0;
+    for (int round = 0; round < given.count; round++) {
+        std::vector<cofferdam::http::exchange> exchanges;
+        for (int at = 0; at < given.parallel; at++) {
+            auto exchange = cofferdam::http::exchange::start(request_of(given));
+            if (!exchange) return failed_request(exchange.error());
+            exchanges.push_back(std::move(*exchange));
+        }
+        for (cofferdam::http::exchange &exchange : exchanges) {
+            auto response = exchange.wait();
+            if (!response) return failed_request(response.error());
+            auto body = response->text(body_bytes_max);
+            if (!body) return failed_request(body.error());
+            ok += response->status() < 400;
+            last = {response->status(), response->url(), response->header_of("content-type"), std::int64_t(body->size()),
+                    body->size() <= text_bytes_max ? *body : "", ok};
+        }
+    }
+    return last;
+}
+
 struct answer {
     std::int64_t answer;
 
@@ -414,8 +500,10 @@ COFFERDAM_PLUGIN(tool<echo>("echo", "Returns what it was given."),
                  tool<say>("log", "Says something to the client."),
                  tool<relay>("relay", "Calls another tool."),
                  tool<secret>("secret", "Counts the characters of a secret."),
+                 tool<send_requests>("http", "Sends requests over HTTP and returns the last response."),
                  tool<annotated>("annotated", "Has all annotations.")
                      .title("An annotated tool")
+                     .group("reading")
                      .read_only()
                      .destructive(false)
                      .idempotent()

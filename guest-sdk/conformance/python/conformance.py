@@ -1,12 +1,29 @@
 """The conformance plugin in Python. See ../README.md for its tools."""
 
 import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from cofferdam import Blob, Json, Link, Resource, Text, ToolFailure, call, client, files, secrets, tool, toolbox
+from cofferdam import (
+    Blob,
+    Json,
+    Link,
+    RequestDenied,
+    Resource,
+    Text,
+    ToolFailure,
+    call,
+    client,
+    files,
+    secrets,
+    tool,
+    toolbox,
+)
 
 
 @tool
@@ -290,6 +307,7 @@ class Answer(TypedDict):
 
 @tool(
     title="An annotated tool",
+    group="reading",
     read_only=True,
     destructive=False,
     idempotent=True,
@@ -299,3 +317,73 @@ class Answer(TypedDict):
 def annotated() -> Answer:
     """Says what it does, beside what it returns."""
     return {"answer": 42}
+
+
+class _Unfollowed(urllib.request.HTTPRedirectHandler):
+    """Returns redirects as responses."""
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        return fp
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+@tool
+def http(
+    url: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    body: str | None = None,
+    send_bytes: int = 0,
+    timeout_ms: int = 0,
+    follow: bool = True,
+    count: int = 1,
+    parallel: int = 1,
+) -> dict[str, Any]:
+    """Sends requests over HTTP and returns the last response.
+
+    Args:
+        url: The URL.
+        method: The method.
+        headers: Headers of the request.
+        body: The text to send.
+        send_bytes: Number of bytes to send instead, in chunks.
+        timeout_ms: Timeout in milliseconds; 0 for none.
+        follow: True to follow redirects.
+        count: Number of requests, one after the other.
+        parallel: Number of requests at once.
+    """
+    opener = urllib.request.build_opener(*([] if follow else [_Unfollowed]))
+    timeout = timeout_ms / 1000 if timeout_ms else None
+    ok, result = 0, {}
+    try:
+        for _ in range(count * parallel):
+            data = _chunks(send_bytes) if send_bytes else None if body is None else body.encode()
+            request = urllib.request.Request(url, data, headers or {}, method=method)
+            with opener.open(request, timeout=timeout) as response:
+                content = response.read()
+                ok += response.status < 400
+                result = {
+                    "status": response.status,
+                    "url": response.url,
+                    "type": response.headers["content-type"],
+                    "bytes": len(content),
+                    "text": content.decode(errors="replace") if len(content) <= 2000 else "",
+                }
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, TimeoutError):
+            raise ToolFailure("timeout") from None
+        if isinstance(error.reason, RequestDenied):
+            raise error.reason from None
+        raise ToolFailure(str(error)) from None
+    except TimeoutError:
+        raise ToolFailure("timeout") from None
+    except OSError as error:
+        raise ToolFailure(str(error)) from None
+    return {**result, "ok": ok}
+
+
+def _chunks(size: int) -> Iterator[bytes]:
+    chunk = b"x" * 65536
+    for left in range(size, 0, -len(chunk)):
+        yield chunk[:left]

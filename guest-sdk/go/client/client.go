@@ -23,10 +23,10 @@ package client
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"cofferdam/internal/abi"
+	"cofferdam/internal/shown"
 )
 
 // JSON is encoded JSON.
@@ -102,17 +102,17 @@ type Answer struct {
 var (
 	// ErrUnsupported means that the question cannot be asked: the client does not support it, there
 	// is not a client, or the caller is another tool.
-	ErrUnsupported = errors.New("the client cannot be asked this")
+	ErrUnsupported = shown.New("the client cannot be asked this")
 	// ErrDenied means that the plugin has no grant for it. The text names the permission and says
 	// how to grant it.
-	ErrDenied = errors.New("the plugin may not ask this")
+	ErrDenied = shown.New("the plugin may not ask this")
 	// ErrInvalid means that the question is invalid.
-	ErrInvalid = errors.New("the question is not valid")
+	ErrInvalid = shown.New("the question is not valid")
 	// ErrLimit means that a limit of the host is reached. A call may ask 64 questions in total.
-	ErrLimit = errors.New("a limit is met")
+	ErrLimit = shown.New("a limit is met")
 	// ErrFailed means that the client did not answer, or that its answer does not match the
 	// question.
-	ErrFailed = errors.New("the client did not answer")
+	ErrFailed = shown.New("the client did not answer")
 )
 
 var reasons = [...]error{

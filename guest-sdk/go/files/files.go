@@ -259,6 +259,11 @@ func (err *Error) Error() string {
 	return err.Operation + " `" + err.Path + "`: " + what
 }
 
+// ForModel returns true: a tool that returns the error shows its message to the model.
+func (err *Error) ForModel() bool {
+	return true
+}
+
 // Is compares with the errors of io/fs.
 func (err *Error) Is(target error) bool {
 	switch err.Reason {

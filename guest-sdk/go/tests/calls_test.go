@@ -14,6 +14,7 @@ import (
 	"cofferdam/client"
 	"cofferdam/cofferdamtest"
 	"cofferdam/files"
+	"cofferdam/nethttp"
 	"cofferdam/secrets"
 	"cofferdam/toolbox"
 )
@@ -91,7 +92,7 @@ func TestErrorsAreFailures(t *testing.T) {
 		}
 		return *failure
 	}
-	check(t, failure("plain").Message, "plain")
+	check(t, failure("plain").Message, "*errors.errorString: plain")
 	wrapped := failure("wrapped")
 	check(t, wrapped.Message+"/"+wrapped.Suggestion, "outside: inside 1/do that")
 	value := failure("value")
@@ -122,8 +123,8 @@ func TestResults(t *testing.T) {
 		cofferdam.Text("t"), cofferdam.JSON{Value: 1}, cofferdam.Link{URI: "u:", Name: "n"},
 		cofferdam.Resource{URI: "r:", Text: "x"},
 	}), `["t",1,{"uri":"u:","name":"n"},{"uri":"r:","text":"x"}]`)
-	check(t, result([]cofferdam.Content{nil}), "failure: a result has an item that is nil")
-	check(t, result(make(chan int)), "failure: json: unsupported type: chan int")
+	check(t, result([]cofferdam.Content{nil}), "failure: *errors.errorString: a result has an item that is nil")
+	check(t, result(make(chan int)), "failure: *json.UnsupportedTypeError: json: unsupported type: chan int")
 }
 
 func TestTheCall(t *testing.T) {
@@ -179,7 +180,7 @@ func TestFiles(t *testing.T) {
 	}
 	check(t, on(t, host, func(*cofferdam.Call) (any, error) {
 		return nil, errors.Join(data.Replace("a.txt", []byte("changed")), errors.New("no"))
-	}), "failure: no")
+	}), "failure: *errors.joinError: no")
 	check(t, host.Files["data"]["a.txt"], "Needle\nhay")
 }
 
@@ -234,4 +235,20 @@ func TestQuestions(t *testing.T) {
 		_, err := client.AskRoots()
 		return []any{client.CanAsk(client.Form), errors.Is(err, client.ErrUnsupported)}, nil
 	}), "[false,true]")
+}
+
+func TestOnlyErrorsForTheModelAreShown(t *testing.T) {
+	for expected, err := range map[string]error{
+		"*fs.PathError: open x: file does not exist":         &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist},
+		"*fs.PathError: read: open x: permission denied":     fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}),
+		"later: read `x`: not found":                         fmt.Errorf("later: %w", &files.Error{Operation: "read", Path: "x", Reason: files.NotFound}),
+		"a: no":                                              &nethttp.Error{Reason: nethttp.Denied, Host: "a", Detail: "a: no"},
+		"*nethttp.Error: a: gone":                            &nethttp.Error{Reason: nethttp.Closed, Host: "a", Detail: "a: gone"},
+		"no tool of that name was granted":                   toolbox.ErrUnknown,
+		"the tool that was called ended as Trap.Unreachable": &toolbox.EndedError{Type: "Trap.Unreachable"},
+		"the client cannot be asked this":                    client.ErrUnsupported,
+		"outside: inside":                                    fmt.Errorf("outside: %w", cofferdam.Failf("inside")),
+	} {
+		check(t, on(t, &cofferdamtest.Host{}, func(*cofferdam.Call) (any, error) { return nil, err }), "failure: "+expected)
+	}
 }

@@ -57,7 +57,7 @@ func init() {
 			Trees []tree `json:"trees"`
 			First *tree  `json:"first"`
 		}, place], cofferdam.OutputSchema(), cofferdam.Title("Forest")),
-		cofferdam.Tool("pointed", "A pointer.", unused[cofferdam.None, *place], cofferdam.OutputSchema()),
+		cofferdam.Tool("pointed", "A pointer.", unused[cofferdam.None, *place], cofferdam.OutputSchema(), cofferdam.Group("p")),
 		cofferdam.Tool("lists", "Results that may be null.", unused[cofferdam.None, []map[string]*int], cofferdam.OutputSchema()),
 	)
 }
@@ -118,6 +118,10 @@ func TestATypeThatContainsItselfIsNamed(t *testing.T) {
 	check(t, forest.OutputSchema, `{"type":"object","properties":{"latitude":{"type":"number","minimum":-90,"maximum":90},
 		"longitude":{"type":"number"}},"required":["latitude","longitude"]}`)
 	check(t, forest.Title, "Forest")
+}
+
+func TestTheGroupIsInTheInputSchema(t *testing.T) {
+	check(t, definition(t, "pointed").InputSchema, `{"type":"object","properties":{},"x-group":"p"}`)
 }
 
 func TestAPointerAtTheTopIsWhatItPointsTo(t *testing.T) {

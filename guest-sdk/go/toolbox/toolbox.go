@@ -12,27 +12,27 @@ package toolbox
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"cofferdam"
 	"cofferdam/internal/abi"
 	"cofferdam/internal/answer"
+	"cofferdam/internal/shown"
 )
 
 // Errors of a call, besides a failure that the tool reports, which is a [*cofferdam.Failure]. Use
 // [errors.Is].
 var (
 	// ErrUnknown means that no tool of this name is granted.
-	ErrUnknown = errors.New("no tool of that name was granted")
+	ErrUnknown = shown.New("no tool of that name was granted")
 	// ErrInvalidArguments means that the arguments do not match the tool's schema. The text of the
 	// error names every problem.
-	ErrInvalidArguments = errors.New("invalid arguments")
+	ErrInvalidArguments = shown.New("invalid arguments")
 	// ErrEnded means that the tool ended with an error: a trap, a limit, a denial. See
 	// [EndedError].
-	ErrEnded = errors.New("the tool that was called has ended")
+	ErrEnded = shown.New("the tool that was called has ended")
 	// ErrTooDeep means that calls are nested too deeply.
-	ErrTooDeep = errors.New("tools call each other too deeply")
+	ErrTooDeep = shown.New("tools call each other too deeply")
 )
 
 // InvalidArgumentsError is an [ErrInvalidArguments].
@@ -42,6 +42,7 @@ type InvalidArgumentsError struct {
 }
 
 func (err *InvalidArgumentsError) Error() string        { return err.Problems }
+func (err *InvalidArgumentsError) ForModel() bool       { return true }
 func (err *InvalidArgumentsError) Is(target error) bool { return target == ErrInvalidArguments }
 
 // EndedError is an [ErrEnded].
@@ -51,6 +52,7 @@ type EndedError struct {
 }
 
 func (err *EndedError) Error() string        { return "the tool that was called ended as " + err.Type }
+func (err *EndedError) ForModel() bool       { return true }
 func (err *EndedError) Is(target error) bool { return target == ErrEnded }
 
 // Granted is a granted tool.

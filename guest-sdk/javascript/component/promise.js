@@ -4,11 +4,13 @@
  * The engine runs the jobs of its own promises only when the host asks for it, which does not
  * happen for a component without asynchronous exports. Therefore `cofferdam build` compiles `async`
  * functions to functions that use `Promise` by name. This implementation of it stores its jobs in a
- * list and runs them at the end of each call. A promise can only wait for other promises, because
- * every import of a plugin returns synchronously.
+ * list and runs them at the end of each call. If the result still waits, an event loop waits for
+ * timers and for the host.
  */
 
 const jobs = [];
+let loop;
+let isCalling = false;
 
 /**
  * Returns the outcome of a call: `value`, or if it is a promise, its value after all jobs have run.
@@ -24,8 +26,30 @@ export function settled(value) {
       }),
   );
   runJobs();
+  while (outcome === undefined && loop?.turn()) runJobs();
   if (outcome === undefined) throw new Error("the tool waits for a promise that nothing settles");
   return outcome();
+}
+
+/** Begins a call. */
+export function enter() {
+  isCalling = true;
+}
+
+/** Ends a call and drops everything that still waits. */
+export function leave() {
+  isCalling = false;
+  loop?.end();
+  jobs.length = 0;
+}
+
+export function isInCall() {
+  return isCalling;
+}
+
+/** Connects an event loop, whose `turn` waits for the next events and returns whether there are any. */
+export function connect(events) {
+  loop = events;
 }
 
 /** Implements `queueMicrotask`. */

@@ -1,9 +1,14 @@
 /** The export of the component: `cofferdam:plugin/tools` for a plugin. */
 
-import { ToolFailure } from "../failure.js";
+import errors from "#host/errors";
+
+import { RequestDenied, ToolFailure } from "../failure.js";
 import { readArguments, writeJson } from "../numbers.js";
 import { Plugin, run } from "../plugin.js";
-import { settled } from "./promise.js";
+import { enter, leave, settled } from "./promise.js";
+
+/** Maximum number of causes of an error that are looked at. */
+const CAUSES_MAX = 8;
 
 /**
  * Makes the export. Definitions are made here, while the component is built, so that listing tools
@@ -18,36 +23,41 @@ export function serve(plugin, begin = () => {}) {
     listTools: () => definitions,
     callTool(name, argumentsJson) {
       begin();
+      enter();
       try {
         const tool = plugin.tool(name);
         return settled(run(tool, readArguments(argumentsJson, tool.parameters)));
       } catch (error) {
         throw failure(error);
+      } finally {
+        leave();
       }
     },
   };
 }
 
 /** Converts a tool to WIT, which requires every field. */
-export function definition({ name, title, description, parameters, output, annotations }) {
+export function definition({ name, title, description, parameters, output, annotations, group }) {
   const { readOnly, destructive, idempotent, openWorld, longRunning } = annotations;
   return {
     name,
     title,
     description,
-    inputSchema: JSON.stringify(parameters),
+    inputSchema: JSON.stringify(group === undefined ? parameters : { ...parameters, "x-group": group }),
     outputSchema: output === undefined ? undefined : JSON.stringify(output),
     annotations: { readOnly, destructive, idempotent, openWorld, longRunning },
   };
 }
 
 /**
- * Converts an exception to a failure: a `ToolFailure` as it is, any other error by its type and
- * text. The stack goes only to the record of the call.
+ * Converts an exception to a failure: a `ToolFailure` as it is, any other error by its type. Its
+ * text and its stack go to the record of the call, and the model sees the text only if the operator
+ * shows errors.
  */
 function failure(error) {
-  if (error instanceof ToolFailure) {
-    const { message, suggestion, transient, value } = error;
+  const meant = meantFailure(error);
+  if (meant !== undefined) {
+    const { message, suggestion, transient, value } = meant;
     return {
       message: message.toWellFormed(),
       suggestion: suggestion === undefined || suggestion === null ? undefined : String(suggestion).toWellFormed(),
@@ -58,6 +68,17 @@ function failure(error) {
   // The engine throws null if there is not enough memory for an error.
   if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));
   console.error(error);
-  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const isError = error instanceof Error;
+  const [type, text] = isError ? [String(error.name), String(error.message)] : [typeof error, String(error)];
+  const message = errors.unexpected(type.toWellFormed(), text.toWellFormed());
   return { message: message.toWellFormed(), suggestion: undefined, transient: undefined, value: undefined };
+}
+
+/** Returns the failure that an error is, or the refused request that is its cause. */
+function meantFailure(error) {
+  if (error instanceof ToolFailure) return error;
+  for (let each = error, depth = 0; each instanceof Error && depth < CAUSES_MAX; each = each.cause, depth++) {
+    if (each instanceof RequestDenied) return each;
+  }
+  return undefined;
 }

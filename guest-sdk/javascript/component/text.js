@@ -46,6 +46,9 @@ export class Encoder {
 export class Decoder {
   #fatal;
   #ignoreBOM;
+  /** Bytes of an incomplete character at the end of the last piece. */
+  #rest = new Uint8Array();
+  #isStarted = false;
 
   constructor(label = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
     if (!/^\s*(?:utf-?8|unicode-1-1-utf-8)\s*$/i.test(label)) throw new RangeError(`there is no decoder for ${label}, only for utf-8`);
@@ -66,12 +69,16 @@ export class Decoder {
   }
 
   decode(input = new Uint8Array(), { stream = false } = {}) {
-    if (stream) throw new TypeError("this decoder cannot decode in pieces (`stream`)");
-    const bytes = ArrayBuffer.isView(input)
+    const given = ArrayBuffer.isView(input)
       ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
       : new Uint8Array(input);
-    const text = decode(bytes, this.#fatal);
-    return !this.#ignoreBOM && text.startsWith("\ufeff") ? text.slice(1) : text;
+    const bytes = this.#rest.length === 0 ? given : joined([this.#rest, given]);
+    const end = stream ? completeEnd(bytes) : bytes.length;
+    this.#rest = bytes.slice(end);
+    const text = decode(bytes.subarray(0, end), this.#fatal);
+    const hasMark = !this.#isStarted && !this.#ignoreBOM && text.startsWith("\ufeff");
+    this.#isStarted = stream && (this.#isStarted || text !== "");
+    return hasMark ? text.slice(1) : text;
   }
 }
 
@@ -111,6 +118,16 @@ function bytesEnd(bytes, start) {
   let end = Math.min(start + PIECE, bytes.length);
   for (let back = 0; back < 3 && end < bytes.length && (bytes[end] & 0xc0) === 0x80; back++) end--;
   return end;
+}
+
+/** Returns the end of the last character that is complete. */
+function completeEnd(bytes) {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back];
+    if ((byte & 0xc0) === 0x80) continue;
+    return sequence(byte).length > back ? bytes.length - back : bytes.length;
+  }
+  return bytes.length;
 }
 
 function decodePiece(bytes, fatal) {

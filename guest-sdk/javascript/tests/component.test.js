@@ -34,6 +34,20 @@ test("text is encoded and decoded as the standard has it", () => {
   assert.throws(() => new Decoder("latin1"), { name: "RangeError" });
 });
 
+test("text is decoded in pieces", () => {
+  const bytes = new TextEncoder().encode("\ufeffañ漢🦀\ufeffz");
+  for (const size of [1, 2, 3, 5, 100]) {
+    const decoder = new Decoder();
+    let text = "";
+    for (let at = 0; at < bytes.length; at += size) text += decoder.decode(bytes.subarray(at, at + size), { stream: true });
+    assert.equal(text + decoder.decode(), "añ漢🦀\ufeffz");
+  }
+  const decoder = new Decoder();
+  assert.equal(decoder.decode(new Uint8Array([0x41, 0xe2, 0x82]), { stream: true }), "A");
+  assert.equal(decoder.decode(new Uint8Array([0x41])), "\ufffdA");
+  assert.throws(() => new Decoder("utf-8", { fatal: true }).decode(new Uint8Array([0xe2])), { name: "TypeError" });
+});
+
 test("promises settle before a call returns", () => {
   const order = [];
   const value = settled(
@@ -97,7 +111,7 @@ test("what a component exports", (context) => {
   assert.deepEqual(failure("failure"), { message: "m", suggestion: "s", transient: false, value: "[1]" });
   assert.equal(printed.mock.callCount(), 0);
   assert.equal(failure("error").message, "RangeError: out of range");
-  assert.equal(failure("text").message, "just a text");
+  assert.equal(failure("text").message, "string: just a text");
   assert.equal(printed.mock.callCount(), 2);
   assert.throws(() => serve({}), /ends with `export default plugin/);
 });

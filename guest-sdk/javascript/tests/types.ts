@@ -1,6 +1,6 @@
 // Only checked by `tsc -p tests`, never run: types of tools that TypeScript must know, and errors
 // that it must report.
-import { type Infer, ToolFailure, plugin, s, tool } from "cofferdam";
+import { type Infer, RequestDenied, ToolFailure, plugin, s, tool } from "cofferdam";
 import { askForm } from "cofferdam/client";
 import { store } from "cofferdam/files";
 import { call } from "cofferdam/testing";
@@ -55,3 +55,23 @@ const bytes: Uint8Array = store("data").read("a");
 void bytes;
 const reply = askForm("?", s.object({ really: s.boolean() }));
 if (reply.outcome === "accepted") equal<typeof reply.value.really, boolean | undefined>(true);
+
+tool({
+  name: "w",
+  description: "W.",
+  group: "web",
+  async run() {
+    const url = new URL("?a=b", "https://example.com");
+    const body = ReadableStream.from([new Uint8Array(1)]);
+    const response = await fetch(url, { body, duplex: "half", method: "POST", signal: AbortSignal.timeout(1) });
+    equal<typeof response.status, number>(true);
+    const copy = response.clone().body;
+    if (copy !== null) for await (const chunk of copy) equal<typeof chunk, Uint8Array<ArrayBuffer>>(true);
+    clearTimeout(setTimeout((a: number) => void a, 1, 2));
+    // @ts-expect-error A method is a string.
+    void fetch(url, { method: 1 });
+    return [...response.headers, ...url.searchParams];
+  },
+});
+const isDenied = (error: unknown) => error instanceof TypeError && error.cause instanceof RequestDenied;
+void isDenied;

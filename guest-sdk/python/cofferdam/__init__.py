@@ -20,7 +20,8 @@ all functions that its main module and the modules that it imports have decorate
 
 A component can do only what its source mentions: if the source does not mention `call`, `client`,
 `files`, `secrets` or `toolbox`, the component does not import them. They are modules of this
-package: `from cofferdam import files`.
+package: `from cofferdam import files`. Nor does it import HTTP unless the source imports
+`urllib.request`, `http.client`, requests or httpx, which send requests through the host.
 
 The interpreter is started, and the main module imported, while the component is made. Code at the
 top level of a module runs once at that time, costs nothing in calls, and sees no files of a mount.
@@ -29,7 +30,7 @@ top level of a module runs once at that time, costs nothing in calls, and sees n
 from cofferdam import call, client, files, secrets, testing, toolbox
 from cofferdam._content import Blob, Content, Json, Link, Resource, Text
 from cofferdam._definition import Annotations, Definition
-from cofferdam._failure import ToolFailure
+from cofferdam._failure import RequestDenied, ToolFailure
 from cofferdam._tool import tool
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Definition",
     "Json",
     "Link",
+    "RequestDenied",
     "Resource",
     "Text",
     "ToolFailure",

@@ -8,8 +8,9 @@ from typing import Any
 class ToolFailure(Exception):
     """Failure that the tool reports with a message, so that the model can correct itself.
 
-    Any other exception becomes a failure too, with the message `<Type>: <text>`; its traceback goes
-    to standard error, which the model does not see. A `ToolFailure` leaves no traceback.
+    Any other exception becomes a failure too, but its text is for the operator: the model sees the
+    name of its type. Its traceback goes to standard error, which the model does not see either. A
+    `ToolFailure` leaves no traceback.
     """
 
     def __init__(
@@ -39,3 +40,14 @@ class ToolFailure(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}; {self.suggestion}" if self.suggestion else self.message
+
+
+class RequestDenied(ToolFailure, ConnectionError):
+    """Error of an HTTP request that no grant covers. The message says how to grant it.
+
+    The libraries wrap it as they wrap an error of a connection: `urllib.request.urlopen` raises a
+    `URLError` with it as `reason`. If the tool does not catch that, the model sees the message.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=False)

@@ -11,24 +11,25 @@ import importlib
 import linecache
 import os
 import sys
-import traceback
 from typing import Any
 
 from componentize_py_types import Err  # type: ignore[import-not-found]
-from wit_world.imports import types  # type: ignore[import-not-found]
 
+from cofferdam import _host, _traceback, _unexpected
 from cofferdam._content import Blob, Content, Json, Link, Text
 from cofferdam._definition import Definition
 from cofferdam._failure import ToolFailure
 from cofferdam._json import dumps, whole
 from cofferdam._tool import TOOLS, Tool
 
+# componentize-py adds the package to the name if `wasi:http` is imported, which has `types` too.
+types = _host.imported("types", "cofferdam_plugin_types")
+
 _TOOLS_MAX = 128
 
 _by_name: dict[str, Tool] = {}
 _definitions: list[Any] = []
 _source = "/"
-_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib", importlib.__file__)
 _LOADING = "the plugin cannot be loaded:"
 
 
@@ -50,8 +51,8 @@ class Tools:
             raise Err(_failure(failure)) from None
         # `sys.exit` in a tool ends only the tool.
         except BaseException as error:
-            print(_traceback(error), end="", file=sys.stderr)
-            raise Err(types.Failure(_words(error), None, None, None)) from None
+            print(_traceback.brief(error, _source), end="", file=sys.stderr)
+            raise Err(_failure(_unexpected.failure(error))) from None
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -70,10 +71,10 @@ def load(main: str, beside: str) -> None:
     global _source
     _source = os.path.dirname(beside) + "/"
     try:
-        importlib.import_module(main)
+        _import(main)
         _take_over(main)
     except BaseException as error:
-        raise NotLoaded(f"{_LOADING}\n{_traceback(error)}") from None
+        raise NotLoaded(f"{_LOADING}\n{_traceback.full(error, _source)}") from None
     _keep_lines()
     # A call seldom creates enough garbage for a collection, which would touch the whole image.
     gc.collect()
@@ -84,6 +85,17 @@ class NotLoaded(Exception):
     """The component cannot be made. The message is for its author; `cofferdam build` searches for
     its first words.
     """
+
+
+def _import(main: str) -> None:
+    if _host.imported("outgoing_handler") is None:
+        importlib.import_module(main)
+        return
+    from cofferdam._http import _install
+
+    _install.install()
+    importlib.import_module(main)
+    _install.adapt()
 
 
 def _take_over(main: str) -> None:
@@ -111,28 +123,6 @@ def _keep_lines() -> None:
             lines = linecache.getlines(path)
             # Without a modification time, the entry is never compared with the file.
             linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
-
-
-def _traceback(error: BaseException) -> str:
-    """Returns the traceback of the plugin's own code, with paths relative to its directory."""
-    told = traceback.TracebackException.from_exception(error)
-    each: traceback.TracebackException | None = told
-    while each is not None:
-        frames = [frame for frame in each.stack if not frame.filename.startswith(_NOT_SHOWN)]
-        for frame in frames:
-            frame.filename = frame.filename.removeprefix(_source)
-        each.stack = traceback.StackSummary.from_list(frames)
-        each = each.__cause__ or each.__context__
-    return "".join(told.format()).replace(f'File "{_source}', 'File "')
-
-
-def _words(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = ""
-    name = type(error).__name__
-    return whole(f"{name}: {text}" if text else name)
 
 
 def _failure(failure: ToolFailure) -> Any:

@@ -29,10 +29,19 @@ def interface(name: str, nobody: Any) -> Any:
     """Returns the functions of `cofferdam:plugin/<name>`, or `nobody` outside a component."""
     if not IS_COMPONENT:
         return nobody
-    try:
-        return importlib.import_module(f"wit_world.imports.{name}")
-    except ImportError:
-        return _NotImported(name)
+    return imported(name) or _NotImported(name)
+
+
+def imported(*names: str) -> Any:
+    """Returns the generated bindings of the first of these interfaces that the component imports,
+    or `None`.
+    """
+    for name in names:
+        try:
+            return importlib.import_module(f"wit_world.imports.{name}")
+        except ImportError:
+            pass
+    return None
 
 
 class _NotImported:

@@ -20,6 +20,7 @@ TOOLS: list[Tool] = []
 
 _ATTRIBUTE = "__cofferdam_tool__"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_GROUP = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class Tool:
@@ -64,6 +65,7 @@ def tool(
     *,
     name: str | None = None,
     title: str | None = None,
+    group: str | None = None,
     read_only: bool | None = None,
     destructive: bool | None = None,
     idempotent: bool | None = None,
@@ -79,6 +81,7 @@ def tool(
     *,
     name: str | None = None,
     title: str | None = None,
+    group: str | None = None,
     read_only: bool | None = None,
     destructive: bool | None = None,
     idempotent: bool | None = None,
@@ -108,6 +111,8 @@ def tool(
     Args:
         name: Replaces the function's name: 1 to 128 characters from `A-Z a-z 0-9 _ . -`.
         title: A display name for users.
+        group: Name of the group of tools that it belongs to: 1 to 64 characters from
+            `A-Z a-z 0-9 _ . -`.
         read_only: The tool changes nothing. This and the next four are hints; `None` means unknown.
         destructive: The tool may destroy something: delete, overwrite, send.
         idempotent: A second call with the same arguments has no further effect.
@@ -124,7 +129,7 @@ def tool(
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         annotations = Annotations(read_only, destructive, idempotent, open_world, long_running)
         called = name or str(getattr(function, "__name__", "?"))
-        made = _made(function, called, title, annotations, output_schema)
+        made = _made(function, called, title, group, annotations, output_schema)
         TOOLS.append(made)
         setattr(function, _ATTRIBUTE, made)
         return function
@@ -144,9 +149,18 @@ def of(function: Callable[..., Any]) -> Tool:
     return found
 
 
-def _made(function: Callable[..., Any], name: str, title: str | None, annotations: Annotations, output: bool) -> Tool:
+def _made(
+    function: Callable[..., Any],
+    name: str,
+    title: str | None,
+    group: str | None,
+    annotations: Annotations,
+    output: bool,
+) -> Tool:
     where = f"tool `{name}`"
     _check(function, name, where)
+    if group is not None and not _GROUP.fullmatch(group):
+        raise TypeError(f"{where}: a group has 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not `{group}`")
     docs = _docstring.read(function.__doc__)
     if not docs.text:
         raise TypeError(f"{where}: it has no docstring, which is all that a model knows of it")
@@ -162,6 +176,8 @@ def _made(function: Callable[..., Any], name: str, title: str | None, annotation
         raise TypeError(f"{where}: the docstring describes `{min(unknown)}`, which is not a parameter")
     output_schema = _output(reader, hints) if output else None
     schema = _shape.complete(parameters)
+    if group is not None:
+        schema["x-group"] = group
     return Tool(function, Definition(name, docs.text, schema, output_schema, title, annotations), parameters)
 
 

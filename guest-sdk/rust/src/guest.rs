@@ -20,7 +20,7 @@ pub mod bindings {
     });
 }
 
-use bindings::cofferdam::plugin::types;
+use bindings::cofferdam::plugin::{errors, types};
 use bindings::exports::cofferdam::plugin::tools::Guest;
 
 impl<P: Plugin> Guest for P {
@@ -84,7 +84,15 @@ impl From<ToolFailure> for types::Failure {
             transient: failure.is_transient(),
             value: failure.error_value().map(ToString::to_string),
             suggestion: failure.suggested().map(str::to_owned),
-            message: failure.message().to_owned(),
+            message: match failure.unexpected() {
+                Some(error) => (error.report)(&error.type_name, &error.text),
+                None => failure.message().to_owned(),
+            },
         }
     }
+}
+
+/// Reports an error that was not meant for the model and returns the message of its failure.
+pub(crate) fn report_unexpected(type_name: &str, text: &str) -> String {
+    errors::unexpected(type_name, text)
 }

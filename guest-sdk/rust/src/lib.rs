@@ -29,6 +29,8 @@
 //! calls a tool as the host does, without a host. A component imports only what its tools use:
 //! without a call of [`call::progress`], the component cannot report progress.
 //!
+//! The feature `http` adds the module `http`, which sends requests.
+//!
 //! The SDK does not panic on any input of a model. A panic in a tool ends the call, and the model
 //! sees only `Trap.Unreachable`. Therefore return a [`ToolFailure`] for expected errors.
 
@@ -41,6 +43,8 @@ mod failure;
 pub mod files;
 #[cfg(target_arch = "wasm32")]
 mod guest;
+#[cfg(feature = "http")]
+pub mod http;
 mod plugin;
 mod returned;
 mod schema;
@@ -90,14 +94,16 @@ pub use {schemars, serde, serde_json};
 /// | anything that implements `serde::Serialize` | a JSON value |
 /// | `()` | null |
 /// | [`Content`], `Vec<Content>`, [`Blob`], [`Resource`], [`Link`] | exactly these items |
-/// | `Result<T, E>` with one of these as `T` | the same, or a failure; `E` is [`ToolFailure`] or any standard error |
+/// | `Result<T, E>` with one of these as `T` | the same, or a failure; `E` is [`ToolFailure`] or any standard error, whose text the model does not see |
 ///
 /// # Options
 ///
-/// `#[tool(name = "…", title = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
+/// `#[tool(name = "…", title = "…", group = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
 ///
 /// - `name`: replaces the function's name.
 /// - `title`: a display name for users.
+/// - `group`: the name of a group of tools that belong together, 1 to 64 characters from
+///   `A-Z a-z 0-9 _ . -`.
 /// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` means
 ///   `read_only = true`; a missing hint means unknown.
 /// - `output_schema`: publishes the schema of the return type, which must implement

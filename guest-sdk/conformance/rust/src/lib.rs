@@ -1,10 +1,12 @@
 //! The conformance plugin in Rust. See `../README.md` for its tools.
 
 mod host;
+mod requests;
 mod results;
 mod values;
 
 use host::{local_file, log, missing, progress, relay, secret, store};
+use requests::http;
 use results::{annotated, blob, crash, fail, nothing, several, word};
 use values::{big_numbers, defaults, echo, nested, nullables, unicode};
 
@@ -28,5 +30,6 @@ cofferdam_sdk::plugin!(
     log,
     relay,
     secret,
+    http,
     annotated,
 );

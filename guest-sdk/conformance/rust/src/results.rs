@@ -97,6 +97,7 @@ pub struct Answer {
 /// Returns the answer, whose type is declared.
 #[tool(
     title = "An annotated tool",
+    group = "reading",
     read_only,
     destructive = false,
     idempotent,

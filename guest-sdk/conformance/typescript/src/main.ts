@@ -1,4 +1,4 @@
-import { ToolFailure, blob, json, link, plugin, resource, s, text, tool } from "cofferdam";
+import { type Infer, RequestDenied, ToolFailure, blob, json, link, plugin, resource, s, text, tool } from "cofferdam";
 import * as call from "cofferdam/call";
 import { log } from "cofferdam/client";
 import { FileError, store } from "cofferdam/files";
@@ -207,9 +207,71 @@ const secret = tool({
   },
 });
 
+const requesting = s.object({
+  url: s.string("The URL."),
+  method: s.string("The method.").default("GET"),
+  headers: s.map(s.string(), "Headers of the request.").optional(),
+  body: s.string("The text to send.").optional(),
+  send_bytes: s.integer("Number of bytes to send instead, in chunks.").default(0),
+  timeout_ms: s.integer("Timeout in milliseconds; 0 for none.").default(0),
+  follow: s.boolean("True to follow redirects.").default(true),
+  count: s.integer("Number of requests, one after the other.").default(1),
+  parallel: s.integer("Number of requests at once.").default(1),
+});
+
+type Requesting = Infer<typeof requesting>;
+
+async function sendRequest({ url, method, headers, body, send_bytes, timeout_ms, follow }: Requesting) {
+  const response = await fetch(url, {
+    method,
+    headers,
+    body: send_bytes > 0 ? ReadableStream.from(chunks(send_bytes)) : body,
+    duplex: "half",
+    redirect: follow ? "follow" : "manual",
+    signal: timeout_ms > 0 ? AbortSignal.timeout(timeout_ms) : null,
+  });
+  const content = await response.bytes();
+  return {
+    status: response.status,
+    url: response.url,
+    type: response.headers.get("content-type"),
+    bytes: content.length,
+    text: content.length <= 2000 ? new TextDecoder().decode(content) : "",
+  };
+}
+
+function* chunks(size: number) {
+  const chunk = new Uint8Array(65_536).fill(120);
+  for (let left = size; left > 0; left -= chunk.length) yield chunk.subarray(0, left);
+}
+
+const http = tool({
+  name: "http",
+  description: "Sends requests over HTTP and returns the last response.",
+  parameters: requesting,
+  async run(args) {
+    let ok = 0;
+    let last: Awaited<ReturnType<typeof sendRequest>> | undefined;
+    try {
+      for (let sent = 0; sent < args.count; sent++) {
+        const results = await Promise.all(Array.from({ length: args.parallel }, () => sendRequest(args)));
+        ok += results.filter(({ status }) => status < 400).length;
+        last = results.at(-1);
+      }
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "TimeoutError") throw new ToolFailure("timeout");
+      if (!(error instanceof Error)) throw error;
+      if (error.cause instanceof RequestDenied) throw error.cause;
+      throw new ToolFailure(error.message);
+    }
+    return { ...last, ok };
+  },
+});
+
 const annotated = tool({
   name: "annotated",
   title: "An annotated tool",
+  group: "reading",
   description: "Answers.",
   annotations: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
   output: s.object({ answer: s.integer() }),
@@ -234,5 +296,6 @@ export default plugin(
   logTool,
   relay,
   secret,
+  http,
   annotated,
 );

@@ -62,10 +62,11 @@ func Ask(questions []Question) ([]Answer, *Error) {
 		asked[i] = keep.question(question)
 	}
 	var result memoryAskResult
+	receive()
+	defer lifted()
 	importAsk(unsafe.Pointer(unsafe.SliceData(asked)), uint32(len(asked)), unsafe.Pointer(&result))
 	runtime.KeepAlive(asked)
 	runtime.KeepAlive(keep)
-	defer lifted()
 	if result.isError != 0 {
 		return nil, (*memoryError)(unsafe.Pointer(&result.payload)).lift(clientWithText)
 	}

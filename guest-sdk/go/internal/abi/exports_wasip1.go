@@ -34,7 +34,7 @@ func listToolsDone(unsafe.Pointer) {
 func callTool(nameAddress, nameLength, argumentsAddress, argumentsLength uint32) unsafe.Pointer {
 	name := span{nameAddress, nameLength}.text()
 	arguments := span{argumentsAddress, argumentsLength}.text()
-	lifted()
+	release()
 	contents, failure := Serve(name, arguments)
 	var keep pins
 	result := new(memoryResult)

@@ -89,8 +89,9 @@ func (it *memoryFilesResult) err() *Error {
 // Stores is `files.stores`.
 func Stores() []Store {
 	var result span
-	importStores(unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importStores(unsafe.Pointer(&result))
 	memory := elements[memoryStore](result)
 	stores := make([]Store, len(memory))
 	for i, store := range memory {
@@ -102,8 +103,9 @@ func Stores() []Store {
 // StatFile is `files.stat`.
 func StatFile(store, path string) (Stat, *Error) {
 	var result memoryStatResult
-	importStat(valid(store), valid(path), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importStat(valid(store), valid(path), unsafe.Pointer(&result))
 	if result.isError != 0 {
 		return Stat{}, (*memoryError)(unsafe.Pointer(&result.payload)).lift(filesWithText)
 	}
@@ -113,8 +115,9 @@ func StatFile(store, path string) (Stat, *Error) {
 // ReadFile is `files.read`.
 func ReadFile(store, path string, offset, length uint64) ([]byte, *Error) {
 	var result memoryFilesResult
-	importRead(valid(store), valid(path), offset, length, unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importRead(valid(store), valid(path), offset, length, unsafe.Pointer(&result))
 	if err := result.err(); err != nil {
 		return nil, err
 	}
@@ -125,33 +128,37 @@ func ReadFile(store, path string, offset, length uint64) ([]byte, *Error) {
 func WriteFile(store, path string, content []byte, replace bool) *Error {
 	var result memoryFilesResult
 	data := unsafe.Pointer(unsafe.SliceData(content))
+	receive()
+	defer lifted()
 	importWrite(valid(store), valid(path), data, uint32(len(content)), flag(replace), unsafe.Pointer(&result))
 	runtime.KeepAlive(content)
-	defer lifted()
 	return result.err()
 }
 
 // DeleteFile is `files.delete`.
 func DeleteFile(store, path string) *Error {
 	var result memoryFilesResult
-	importDelete(valid(store), valid(path), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importDelete(valid(store), valid(path), unsafe.Pointer(&result))
 	return result.err()
 }
 
 // CreateDirectory is `files.create-directory`.
 func CreateDirectory(store, path string) *Error {
 	var result memoryFilesResult
-	importCreateDirectory(valid(store), valid(path), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importCreateDirectory(valid(store), valid(path), unsafe.Pointer(&result))
 	return result.err()
 }
 
 // ListFiles is `files.list`.
 func ListFiles(store, directory, glob string, recursive bool) ([]Entry, *Error) {
 	var result memoryFilesResult
-	importList(valid(store), valid(directory), flag(glob != ""), valid(glob), flag(recursive), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importList(valid(store), valid(directory), flag(glob != ""), valid(glob), flag(recursive), unsafe.Pointer(&result))
 	if err := result.err(); err != nil {
 		return nil, err
 	}
@@ -166,11 +173,12 @@ func ListFiles(store, directory, glob string, recursive bool) ([]Entry, *Error) 
 // SearchFiles is `files.search`; the boolean is true if matches were dropped.
 func SearchFiles(store, directory string, query Query) ([]Match, bool, *Error) {
 	var result memoryFilesResult
+	receive()
+	defer lifted()
 	importSearch(
 		valid(store), valid(directory), valid(query.Pattern), flag(query.CaseSensitive),
 		flag(query.Glob != ""), valid(query.Glob), flag(query.Recursive), unsafe.Pointer(&result),
 	)
-	defer lifted()
 	if err := result.err(); err != nil {
 		return nil, false, err
 	}

@@ -25,16 +25,18 @@ func importProgress(done float64, hasTotal uint32, total float64, hasMessage uin
 // CallID is `call.id`.
 func CallID() string {
 	var result span
-	importID(unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importID(unsafe.Pointer(&result))
 	return result.text()
 }
 
 // CallSession is `call.session`.
 func CallSession() string {
 	var result optional
-	importSession(unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importSession(unsafe.Pointer(&result))
 	return result.text()
 }
 
@@ -54,6 +56,18 @@ func Progress(done, total float64, message string) {
 	importProgress(done, flag(total != 0), total, flag(message != ""), message)
 }
 
+//go:wasmimport cofferdam:plugin/errors@0.1.0 unexpected
+func importUnexpected(typeName, message string, result unsafe.Pointer)
+
+// Unexpected is `errors.unexpected`.
+func Unexpected(typeName, message string) string {
+	var result span
+	receive()
+	defer lifted()
+	importUnexpected(valid(typeName), valid(message), unsafe.Pointer(&result))
+	return result.text()
+}
+
 //go:wasmimport cofferdam:plugin/secrets@0.1.0 get
 func importSecret(name string, result unsafe.Pointer)
 
@@ -65,8 +79,9 @@ type memorySecret struct {
 // Secret is `secrets.get`.
 func Secret(name string) (string, bool) {
 	var result memorySecret
-	importSecret(valid(name), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importSecret(valid(name), unsafe.Pointer(&result))
 	if result.isError != 0 {
 		return "", false
 	}
@@ -94,8 +109,9 @@ type toolPayload struct {
 // Tools is `toolbox.list-tools`.
 func Tools() []Definition {
 	var result span
-	importTools(unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importTools(unsafe.Pointer(&result))
 	memory := elements[memoryDefinition](result)
 	definitions := make([]Definition, len(memory))
 	for i := range memory {
@@ -107,8 +123,9 @@ func Tools() []Definition {
 // CallTool is `toolbox.call-tool`. The failure is that of the error case `failed`.
 func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
 	var result memoryToolResult
-	importTool(valid(name), valid(arguments), unsafe.Pointer(&result))
+	receive()
 	defer lifted()
+	importTool(valid(name), valid(arguments), unsafe.Pointer(&result))
 	if result.isError == 0 {
 		return liftContents(*(*span)(unsafe.Pointer(&result.payload))), nil, nil
 	}
@@ -139,8 +156,26 @@ func (it *memoryError) lift(withText uint32) *Error {
 	return &Error{Case: it.is, Text: it.text.text()}
 }
 
-// lifted releases the memory of an import's result, which Go values point to now.
+// receiving is the number of imports whose results are not lifted yet. It can be more than 1: while
+// the host allocates memory for one result, the garbage collector may run, and after it another
+// goroutine.
+var receiving int
+
+// receive begins an import whose result needs memory.
+func receive() {
+	receiving++
+}
+
+// lifted ends it. Go values point to the memory of its result now.
 func lifted() {
+	receiving--
+	if receiving == 0 {
+		release()
+	}
+}
+
+// release lets go of the memory that results have taken.
+func release() {
 	clear(received)
 	received = received[:0]
 }

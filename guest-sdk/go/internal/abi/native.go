@@ -10,6 +10,8 @@ type Host interface {
 	CallCancelled() bool
 	Progress(done, total float64, message string)
 
+	Unexpected(typeName, message string) string
+
 	Secret(name string) (string, bool)
 
 	Tools() []Definition
@@ -46,6 +48,10 @@ func (Nobody) Stores() []Store                   { return nil }
 func (Nobody) CanAsk(uint8) bool                 { return false }
 func (Nobody) Log(uint8, string)                 {}
 
+func (Nobody) Unexpected(typeName, message string) string {
+	return typeName + ": " + message
+}
+
 func (Nobody) CallTool(string, string) ([]Content, *Failure, *Error) {
 	return nil, nil, &Error{Case: ToolboxUnknown}
 }
@@ -79,6 +85,10 @@ func Ask(questions []Question) ([]Answer, *Error)  { return Native.Ask(questions
 func Log(level uint8, message string)              { Native.Log(level, message) }
 func DeleteFile(store, path string) *Error         { return Native.DeleteFile(store, path) }
 func CreateDirectory(store, path string) *Error    { return Native.CreateDirectory(store, path) }
+
+func Unexpected(typeName, message string) string {
+	return Native.Unexpected(typeName, message)
+}
 
 func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
 	return Native.CallTool(name, arguments)

@@ -15,6 +15,8 @@ pub(crate) struct ToolOptions {
     pub(crate) name: Option<LitStr>,
     /// Display name for users.
     pub(crate) title: Option<LitStr>,
+    /// Group that the tool belongs to.
+    pub(crate) group: Option<LitStr>,
     /// True if the schema of the return value is published.
     pub(crate) output_schema: bool,
     /// The hints that are present.
@@ -36,6 +38,9 @@ impl ToolOptions {
         } else if key == "title" {
             once(meta, self.title.is_some())?;
             self.title = Some(meta.value()?.parse()?);
+        } else if key == "group" {
+            once(meta, self.group.is_some())?;
+            self.group = Some(group(meta.value()?.parse()?)?);
         } else if key == "output_schema" {
             once(meta, self.output_schema)?;
             self.output_schema = true;
@@ -44,7 +49,8 @@ impl ToolOptions {
             self.hints.push((key, flag(meta)?));
         } else {
             return Err(meta.error(format!(
-                "unknown option `{key}`; expected one of `name`, `title`, `output_schema`, `{}`",
+                "unknown option `{key}`; expected one of `name`, `title`, `group`, `output_schema`, \
+                 `{}`",
                 HINTS.join("`, `")
             )));
         }
@@ -85,6 +91,19 @@ fn flag(meta: &ParseNestedMeta<'_>) -> Result<bool> {
         true => meta.value()?.parse::<LitBool>().map(|flag| flag.value),
         false => Ok(true),
     }
+}
+
+/// Checks the name of a group.
+fn group(name: LitStr) -> Result<LitStr> {
+    let text = name.value();
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if (1..=64).contains(&text.len()) && text.chars().all(is_allowed) {
+        return Ok(name);
+    }
+    Err(syn::Error::new(
+        name.span(),
+        "a group is named with 1 to 64 characters from `A-Z a-z 0-9 _ . -`",
+    ))
 }
 
 fn once(meta: &ParseNestedMeta<'_>, seen: bool) -> Result<()> {

@@ -85,12 +85,14 @@ fn property(index: usize, parameter: &Parameter) -> TokenStream {
 
 fn options(tool: &ToolFunction) -> TokenStream {
     let title = tool.options.title.iter();
+    let group = tool.options.group.iter();
     let hints = tool.options.hints.iter().map(|(hint, value)| {
         quote_spanned!(Span::mixed_site()=> definition.annotations.#hint = ::core::option::Option::Some(#value);)
     });
     quote_spanned! {Span::mixed_site()=>
         #(definition.title = ::core::option::Option::Some(#title);)*
         #(#hints)*
+        #(definition.input_schema["x-group"] = ::core::convert::Into::into(#group);)*
     }
 }
 

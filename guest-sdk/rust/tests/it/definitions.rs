@@ -184,3 +184,16 @@ fn show_the_output_on_request() {
     let schema = testing::definition::<many>().output_schema.unwrap();
     assert_eq!(schema["format"], "uint8");
 }
+
+/// Reads a line.
+#[tool(group = "reading")]
+fn grouped(line: u32) -> u32 {
+    line
+}
+
+#[test]
+fn a_group_is_the_last_key_of_the_schema() {
+    let schema = testing::definition::<grouped>().input_schema;
+    let last = schema.as_object().unwrap().iter().next_back();
+    assert_eq!(last, Some((&"x-group".to_owned(), &json!("reading"))));
+}

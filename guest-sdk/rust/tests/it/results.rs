@@ -146,7 +146,7 @@ fn failures_keep_what_the_tool_said() {
 
 #[test]
 fn standard_errors_are_failures() {
-    assert_eq!(failure("x"), ToolFailure::new("invalid digit found in string"));
+    assert_eq!(failure("x").message(), "ParseIntError: invalid digit found in string");
     assert_eq!(testing::call::<fail>(json!({"how": "7"})), Ok(json!(7)));
 }
 
@@ -168,6 +168,12 @@ impl std::error::Error for Chain {
 #[test]
 fn causes_are_told_once() {
     let chain = |first| Chain(first, Some(Box::new(Chain("no such file", None))));
-    assert_eq!(ToolFailure::from(chain("cannot read")).message(), "cannot read: no such file");
-    assert_eq!(ToolFailure::from(chain("read: no such file")).message(), "read: no such file");
+    assert_eq!(
+        ToolFailure::from(chain("cannot read")).message(),
+        "Chain: cannot read: no such file"
+    );
+    assert_eq!(
+        ToolFailure::from(chain("read: no such file")).message(),
+        "Chain: read: no such file"
+    );
 }

@@ -24,4 +24,8 @@ fn name() {}
 #[tool]
 fn größe() {}
 
+/// Bad group.
+#[tool(group = "a b")]
+fn group() {}
+
 fn main() {}

@@ -1,0 +1,6 @@
+const std = @import("std");
+const cofferdam = @import("cofferdam");
+
+pub fn build(b: *std.Build) void {
+    cofferdam.addTests(b, b.path("main.zig"));
+}

@@ -1,0 +1,2 @@
+// Outside a component, errors are shown.
+export default { unexpected: (type, message) => `${type}: ${message}` };
