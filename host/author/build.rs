@@ -1,4 +1,5 @@
-//! Packs the SDKs, the templates of new projects and the plugin interface into the crate, so that
+//! Packs the SDKs, the templates of new projects, the plugin interface and the
+//! parts of WASI that SDKs use into the crate, so that
 //! an author needs only the binary.
 //!
 //! Writes one table of `(path, bytes)` per directory tree. Paths use `/` and are sorted, so that
@@ -11,7 +12,7 @@ use std::{env, fs};
 
 /// Names in a checkout that are not packed: build results, and tests that only this repository
 /// runs.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 13] = [
     "tests",
     "target",
     "node_modules",
@@ -23,6 +24,8 @@ const LEFT_OUT: [&str; 11] = [
     ".npmrc",
     ".pytest_cache",
     ".venv",
+    ".zig-cache",
+    "zig-out",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut code = String::new();
     table(&mut code, "TEMPLATES", &here.join("templates"))?;
     table(&mut code, "WIT", &root.join("wit"))?;
-    for language in ["rust", "python", "javascript", "go", "c"] {
+    table(&mut code, "WASI", &here.join("wasi"))?;
+    for language in ["rust", "python", "javascript", "go", "c", "zig"] {
         table(
             &mut code,
             &format!("SDK_{}", language.to_uppercase()),

@@ -35,6 +35,7 @@ pub fn build(
         Language::C | Language::Cpp => {
             languages::c::build(project, options.wasi_sdk.as_deref(), steps)
         }
+        Language::Zig => languages::zig::build(project, steps),
     }?;
     strip::strip(&component, options.keep_names).ok_or_else(|| {
         BuildError::Component(

@@ -87,13 +87,19 @@ pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateE
         files.push(file);
     }
     let sdk = path.join("sdk");
+    // Where an SDK reads files beside it, the copy has the folders of the repository.
+    let folder = match language {
+        Language::Rust => "guest-sdk/rust",
+        Language::Zig => "zig",
+        _ => "",
+    };
     for (file, bytes) in packed::sdk(language) {
-        let file = if language == Language::Rust {
-            format!("guest-sdk/rust/{file}")
-        } else {
-            (*file).to_owned()
-        };
-        write(&sdk.join(file), bytes)?;
+        write(&sdk.join(folder).join(file), bytes)?;
+    }
+    if language == Language::Zig {
+        for (file, bytes) in packed::sdk(Language::C) {
+            write(&sdk.join("c").join(file), bytes)?;
+        }
     }
     if language == Language::Rust {
         // The crates inherit their versions from a workspace, and the macro reads the interface

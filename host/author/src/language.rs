@@ -21,11 +21,13 @@ pub enum Language {
     C,
     /// Built with clang and the C and C++ libraries of WASI.
     Cpp,
+    /// Built with Zig's own compiler.
+    Zig,
 }
 
 impl Language {
     /// All languages, in the order of help texts and lists.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Rust,
         Self::Python,
         Self::JavaScript,
@@ -33,6 +35,7 @@ impl Language {
         Self::Go,
         Self::C,
         Self::Cpp,
+        Self::Zig,
     ];
 
     /// Returns the name of the language on the command line.
@@ -46,6 +49,7 @@ impl Language {
             Self::Go => "go",
             Self::C => "c",
             Self::Cpp => "cpp",
+            Self::Zig => "zig",
         }
     }
 
@@ -56,7 +60,7 @@ impl Language {
         match self {
             Self::JavaScript | Self::TypeScript => &["npm install"],
             Self::Python => &crate::languages::python::SETUP_COMMANDS,
-            Self::Rust | Self::Go | Self::C | Self::Cpp => &[],
+            Self::Rust | Self::Go | Self::C | Self::Cpp | Self::Zig => &[],
         }
     }
 
@@ -70,17 +74,22 @@ impl Language {
         if has("go.mod") {
             return Some(Self::Go);
         }
+        if has("build.zig") {
+            return Some(Self::Zig);
+        }
         if has("package.json") {
             return Some(if has("tsconfig.json") { Self::TypeScript } else { Self::JavaScript });
         }
         if has("pyproject.toml") || has("requirements.txt") {
             return Some(Self::Python);
         }
-        let mut by_ending = [(Self::Cpp, false), (Self::C, false), (Self::Python, false)];
+        let mut by_ending =
+            [Self::Zig, Self::Cpp, Self::C, Self::Python].map(|language| (language, false));
         for folder in [directory.to_owned(), directory.join("src")] {
             for entry in folder.read_dir().into_iter().flatten().flatten() {
                 let path = entry.path();
                 let language = match path.extension().and_then(|ending| ending.to_str()) {
+                    Some("zig") => Self::Zig,
                     Some("cpp" | "cc" | "cxx") => Self::Cpp,
                     Some("c") => Self::C,
                     Some("py") => Self::Python,
@@ -105,6 +114,7 @@ impl fmt::Display for Language {
             Self::Go => "Go",
             Self::C => "C",
             Self::Cpp => "C++",
+            Self::Zig => "Zig",
         })
     }
 }
@@ -112,7 +122,7 @@ impl fmt::Display for Language {
 /// Error returned for the name of a language without an SDK.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no SDK for `{0}`; there are rust, python, javascript, typescript, go, c and cpp, and every language with a \
+    "there is no SDK for `{0}`; there are rust, python, javascript, typescript, go, c, cpp and zig, and every language with a \
      toolchain for components works through the interface in `wit/`"
 )]
 pub struct UnknownLanguage(String);
@@ -129,6 +139,7 @@ impl FromStr for Language {
             "go" | "golang" => Ok(Self::Go),
             "c" => Ok(Self::C),
             "cpp" | "c++" | "cxx" => Ok(Self::Cpp),
+            "zig" => Ok(Self::Zig),
             _ => Err(UnknownLanguage(text.to_owned())),
         }
     }

@@ -5,3 +5,4 @@ pub(crate) mod go;
 pub(crate) mod javascript;
 pub(crate) mod python;
 pub(crate) mod rust;
+pub(crate) mod zig;

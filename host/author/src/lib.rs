@@ -5,6 +5,8 @@
 //! directory contains, and [`build()`] runs the toolchain of its language. This crate does not run
 //! plugins: the caller checks and calls the component.
 //!
+//! [`wrap()`] makes a plugin of a program for WASI that was written for something else.
+//!
 //! Toolchains are found, never installed. If one is missing, [`BuildError::Missing`] names what was
 //! searched for and the packages that contain it.
 
@@ -21,6 +23,7 @@ mod steps;
 mod strip;
 mod watch;
 mod wit;
+mod wrap;
 
 pub use build::{BuildOptions, build};
 pub use create::{CreateError, CreatedProject, create};
@@ -29,3 +32,4 @@ pub use language::{Language, UnknownLanguage};
 pub use project::{BuildTable, Project, ProjectError};
 pub use steps::{ProgramOutput, StepObserver, Steps};
 pub use watch::is_source;
+pub use wrap::{CommandTool, WrapError, wrap};

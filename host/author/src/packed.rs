@@ -12,6 +12,7 @@ pub(crate) fn sdk(language: Language) -> &'static [(&'static str, &'static [u8])
         Language::JavaScript | Language::TypeScript => SDK_JAVASCRIPT,
         Language::Go => SDK_GO,
         Language::C | Language::Cpp => SDK_C,
+        Language::Zig => SDK_ZIG,
     }
 }
 

@@ -33,12 +33,12 @@ pub struct BuildTable {
     pub name: Option<String>,
     /// Language, as in `cofferdam new --lang`.
     pub language: Option<String>,
-    /// Main file of a Python or JavaScript project, or package with `main` of a Go project,
+    /// Main file of a Python, JavaScript or Zig project, or package with `main` of a Go project,
     /// relative to the directory.
     pub entry: Option<PathBuf>,
     /// Source files of a C, C++ or Python project, as globs relative to the directory.
     pub sources: Vec<String>,
-    /// Additional flags of a C or C++ compiler.
+    /// Additional flags of a C, C++ or Zig compiler.
     pub flags: Vec<String>,
     /// Directory of the SDK, relative to the project.
     pub sdk: Option<PathBuf>,
@@ -72,8 +72,8 @@ pub enum ProjectError {
     },
     /// No file shows the language of the project.
     #[error(
-        "{} holds no project in a language with an SDK: there is no Cargo.toml, go.mod, package.json, pyproject.toml, or source \
-         file in Python, C or C++. `cofferdam new NAME --lang …` starts one; `[build] language` \
+        "{} holds no project in a language with an SDK: there is no Cargo.toml, go.mod, build.zig, package.json, pyproject.toml, or \
+         source file in Python, C, C++ or Zig. `cofferdam new NAME --lang …` starts one; `[build] language` \
          in plugin.toml says what cannot be \
          seen", .0.display()
     )]
@@ -246,6 +246,8 @@ mod tests {
             (&["tool.py"], Language::Python),
             (&["src/tool.c", "generate.py"], Language::C),
             (&["tool.cc", "old.c"], Language::Cpp),
+            (&["build.zig", "package.json"], Language::Zig),
+            (&["tool.zig", "fast.c"], Language::Zig),
         ] {
             let directory = directory(files);
             assert_eq!(Language::of_directory(directory.path()), Some(language), "{files:?}");

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::wit::{self, ImportedInterface};
-use crate::{BuildError, MissingTool, Project, Steps};
+use crate::{BuildError, MissingTool, Project, Steps, packed};
 
 /// Command that installs the tested versions.
 const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
@@ -34,26 +34,43 @@ const ENGINE: [&str; 4] = [
     "--supported:async-generator=false",
     "--supported:for-await=false",
 ];
-/// Modules that become imports of the component: the host, standard error for `console`, and random
-/// numbers. The engine's own random numbers are the same in every call.
+/// Globals that the SDK has for plugins whose code mentions them. Packages also look for them as
+/// properties of `globalThis`.
+const WEB_GLOBALS: [&str; 13] = [
+    "AbortController",
+    "AbortSignal",
+    "Headers",
+    "ReadableStream",
+    "Request",
+    "Response",
+    "URL",
+    "URLSearchParams",
+    "clearInterval",
+    "clearTimeout",
+    "fetch",
+    "setInterval",
+    "setTimeout",
+];
+/// Modules that become imports of the component: the host, requests and timers, standard error for
+/// `console`, and random numbers. The engine's own random numbers are the same in every call.
 const HOST_MODULES: &str = "cofferdam:plugin/";
 const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
-/// The parts of WASI that these modules need. The engine imports them in any case.
+/// The parts of WASI that `console` and random numbers need. The engine imports them in any case.
 const WASI: [(&str, &str); 3] = [
     (
-        "cli",
+        "cli.wit",
         "package wasi:cli@0.2.12;\n\ninterface stderr {\n  use wasi:io/streams@0.2.12.{output-stream};\n  \
          get-stderr: func() -> output-stream;\n}\n",
     ),
     (
-        "io",
+        "io.wit",
         "package wasi:io@0.2.12;\n\ninterface error {\n  resource error;\n}\n\ninterface streams {\n  use error.{error};\n  \
          variant stream-error { last-operation-failed(error), closed }\n  resource output-stream \
          {\n    \
          blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;\n  }\n}\n",
     ),
     (
-        "random",
+        "random.wit",
         "package wasi:random@0.2.12;\n\ninterface random \
          {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
     ),
@@ -67,7 +84,7 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
     run(project, steps, "bundling", &mut bundle.command(project, &project.sdk()?))?;
-    add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
+    write_world(&work, &bundle.modules()?)?;
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(program(project, "componentize-qjs"));
     // Without `--sync`, the component has imports that this host does not offer. The smaller engine
@@ -76,7 +93,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
     run(project, steps, "making a component with QuickJS", &mut componentize)?;
-    fs::read(&component).map_err(|error| BuildError::read(&component, error))
+    let component = fs::read(&component).map_err(|error| BuildError::read(&component, error))?;
+    imports::restore_names(component)
 }
 
 /// Files of one bundling.
@@ -113,30 +131,30 @@ impl Bundle {
         command
             .args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"])
             .args(ENGINE);
-        command.arg(format!("--external:{HOST_MODULES}*"));
+        command.arg(format!("--external:{HOST_MODULES}*")).arg("--external:host:*");
         command.args(WASI_MODULES.map(|module| format!("--external:{module}")));
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
-        command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
+        for module in ["component/globals.js", "component/web.js"] {
+            command.arg(format!("--inject:{}", sdk.join(module).display()));
+        }
+        command.args(WEB_GLOBALS.map(|name| format!("--define:globalThis.{name}={name}")));
+        // Packages that bring their own assign it; that has no effect.
+        command.arg("--log-override:assign-to-define=silent");
         command.arg(format!("--outfile={}", self.module.display()));
         command.arg(format!("--metafile={}", self.report.display()));
         command
     }
 
-    /// Returns the host interfaces that the bundle imports. A component imports everything in its
-    /// world.
-    fn uses(&self) -> Result<BTreeSet<ImportedInterface>, BuildError> {
+    /// Returns the modules of the host that the bundle imports. A component imports everything in
+    /// its world.
+    fn modules(&self) -> Result<BTreeSet<String>, BuildError> {
         let report =
             fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
         let report: BundlerReport = serde_json::from_slice(&report).map_err(|error| {
             BuildError::Project(format!("the report of esbuild is not as expected: {error}"))
         })?;
         let imports = report.outputs.into_values().flat_map(|output| output.imports);
-        let names: BTreeSet<_> =
-            imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
-        Ok(ImportedInterface::ALL
-            .into_iter()
-            .filter(|interface| names.contains(interface.name()))
-            .collect())
+        Ok(imports.map(|import| import.path).collect())
     }
 }
 
@@ -155,11 +173,10 @@ struct Import {
     path: String,
 }
 
-impl Import {
-    /// Returns the interface in an import path: `files` for `cofferdam:plugin/files@0.1.0`.
-    fn interface(&self) -> Option<&str> {
-        self.path.strip_prefix(HOST_MODULES)?.split('@').next()
-    }
+/// Returns the interface of plugins that a module is: `files` for `cofferdam:plugin/files@0.1.0`.
+fn interface(module: &str) -> Option<ImportedInterface> {
+    let name = module.strip_prefix(HOST_MODULES)?.split('@').next()?;
+    ImportedInterface::ALL.into_iter().find(|interface| interface.name() == name)
 }
 
 /// Returns the main file, relative to the project.
@@ -248,18 +265,35 @@ fn install(project: &Project) -> Vec<String> {
     commands
 }
 
-/// Adds the WASI imports of the SDK's globals to the world in `wit`.
-fn add_wasi(wit: &Path) -> Result<(), BuildError> {
-    let world = wit.join("world.wit");
+/// Writes the WIT package of the component into `work`, with a world that imports `modules`.
+fn write_world(work: &Path, modules: &BTreeSet<String>) -> Result<(), BuildError> {
+    let uses = modules.iter().filter_map(|module| interface(module)).collect();
+    let folder = wit::write(work, &uses)?;
+    let world = folder.join("world.wit");
     let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;
-    let imports: String =
-        WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
+    let wasi = modules.iter().map(String::as_str).filter(|module| imports::is_build_name(module));
+    let imports: String = WASI_MODULES
+        .into_iter()
+        .chain(wasi)
+        .map(|module| format!("\n  import {module};"))
+        .collect();
     let imports = format!("world plugin {{{imports}");
     write(&world, text.replacen("world plugin {", &imports, 1).as_bytes())?;
-    for (package, text) in WASI {
-        let folder = wit.join("deps").join(package);
-        fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
-        write(&folder.join("package.wit"), text.as_bytes())?;
+    let dependencies = folder.join("deps");
+    // Other versions of the SDK wrote other files, which would declare the same packages again.
+    match fs::remove_dir_all(&dependencies) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(BuildError::write(&dependencies, error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(&dependencies).map_err(|error| BuildError::write(&dependencies, error))?;
+    for (name, text) in WASI {
+        write(&dependencies.join(name), text.as_bytes())?;
+    }
+    for (name, text) in packed::WASI {
+        let text = imports::build_names(&String::from_utf8_lossy(text));
+        write(&dependencies.join(format!("host-{name}")), text.as_bytes())?;
     }
     Ok(())
 }
@@ -268,5 +302,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     fs::write(path, bytes).map_err(|error| BuildError::write(path, error))
 }
 
+mod imports;
 #[cfg(test)]
 mod tests;

@@ -54,7 +54,7 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     Copy::all().run(&sdk_package, &sdk.join("cofferdam"))?;
     Copy::of_project(project)?.run(&entry.root, &source)?;
     let packages = toolchain.packages(project, &work, steps)?;
-    let uses = toolchain.uses(&source, &sdk, steps)?;
+    let uses = toolchain.uses(&source, &sdk, &packages, steps)?;
     let wit = wit::write(&work, &uses)?;
     let app = source.join(format!("{APP}.py"));
     let text = format!(
@@ -242,17 +242,19 @@ impl Toolchain {
         })
     }
 
-    /// Returns the host interfaces that the sources use. The sources are parsed, not run.
+    /// Returns the host interfaces that the sources use, HTTP also through packages. The sources
+    /// are parsed, not run.
     fn uses(
         &self,
         source: &Path,
         sdk: &Path,
+        packages: &Path,
         steps: &Steps<'_>,
     ) -> Result<BTreeSet<ImportedInterface>, BuildError> {
         let mut command = Command::new(&self.python);
         command
             .args(["-m", "cofferdam._build"])
-            .arg(source)
+            .args([source, packages])
             .env("PYTHONPATH", sdk)
             .current_dir(source);
         let ProgramOutput { stdout, .. } = steps.run("reading the sources", &mut command)?;

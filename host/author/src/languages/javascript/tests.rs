@@ -54,29 +54,60 @@ fn what_the_bundle_imports_is_what_the_component_imports() {
         {"path":"cofferdam:plugin/files@0.1.0","kind":"import-statement","external":true},
         {"path":"cofferdam:plugin/call@0.1.0","kind":"import-statement","external":true}]}}}"#;
     fs::write(&bundle.report, report).unwrap();
+    let modules = bundle.modules().unwrap();
     assert_eq!(
-        bundle.uses().unwrap(),
-        BTreeSet::from([ImportedInterface::Call, ImportedInterface::Files])
+        modules.iter().filter_map(|module| interface(module)).collect::<Vec<_>>(),
+        [ImportedInterface::Call, ImportedInterface::Files]
     );
     fs::write(&bundle.report, "[]").unwrap();
-    assert!(bundle.uses().is_err());
+    assert!(bundle.modules().is_err());
+}
+
+/// Returns the world of a bundle with these imports, and checks that it can be parsed.
+fn world(modules: &[&str]) -> String {
+    let work = tempfile::tempdir().unwrap();
+    write_world(work.path(), &modules.iter().map(|&module| module.to_owned()).collect()).unwrap();
+    // The toolchain uses the same parser.
+    let mut resolve = wit_parser::Resolve::default();
+    let (package, _) = resolve.push_dir(work.path().join("wit")).unwrap();
+    assert!(resolve.select_world(&[package], Some("plugin")).is_ok());
+    fs::read_to_string(work.path().join("wit/world.wit")).unwrap()
 }
 
 #[test]
 fn the_world_has_what_the_globals_need() {
-    let work = tempfile::tempdir().unwrap();
-    let wit = wit::write(work.path(), &BTreeSet::from([ImportedInterface::Secrets])).unwrap();
-    add_wasi(&wit).unwrap();
-    let world = fs::read_to_string(wit.join("world.wit")).unwrap();
     assert_eq!(
-        world,
+        world(&["cofferdam:plugin/secrets@0.1.0", "wasi:cli/stderr@0.2.12"]),
         "package cofferdam:plugin@0.1.0;\n\nworld plugin {\n  import wasi:cli/stderr@0.2.12;\n  import wasi:random/random@0.2.12;\n  \
          import secrets;\n  export tools;\n}\n"
     );
-    // The toolchain uses the same parser.
-    let mut resolve = wit_parser::Resolve::default();
-    let (package, _) = resolve.push_dir(&wit).unwrap();
-    assert!(resolve.select_world(&[package], Some("plugin")).is_ok());
+}
+
+#[test]
+fn requests_and_timers_have_names_of_the_build() {
+    let requests = world(&["host:http/types@0.2.11", "host:io/poll@0.2.11"]);
+    assert!(requests.contains("import host:http/types@0.2.11;\n"), "{requests}");
+    assert!(!world(&["host:io/poll@0.2.11"]).contains("http"));
+}
+
+#[test]
+fn the_imports_of_a_component_get_their_names_in_wasi() {
+    let (mut types, mut section) =
+        (wasm_encoder::ComponentTypeSection::new(), wasm_encoder::ComponentImportSection::new());
+    types.instance(&wasm_encoder::InstanceType::new());
+    for name in ["host:io/poll@0.2.11", "wasi:io/poll@0.2.12"] {
+        section.import(name, wasm_encoder::ComponentTypeRef::Instance(0));
+    }
+    let mut component = wasm_encoder::Component::new();
+    component.section(&types).section(&section);
+    let mut outer = component.clone();
+    outer.section(&wasm_encoder::NestedComponentSection(&component));
+    let restored = imports::restore_names(outer.finish()).unwrap();
+    let count =
+        |name: &str| restored.windows(name.len()).filter(|part| *part == name.as_bytes()).count();
+    // Those of a nested component are names between the two.
+    assert_eq!((count("wasi:io/poll@0.2.11"), count("host:io/poll@0.2.11")), (1, 1));
+    assert!(imports::restore_names(b"\0asm?".to_vec()).is_err());
 }
 
 struct Silent;
