@@ -2,8 +2,10 @@
 
 mod author;
 mod chat;
+mod eval;
 pub(crate) mod log;
 mod mcp;
+mod plugins;
 mod serve;
 mod skills;
 mod workflow;
@@ -13,13 +15,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand};
-use cofferdam::records::RecordMode;
 
-pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
+pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
+pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };
+pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
 pub(crate) use self::workflow::{
@@ -132,6 +135,9 @@ Examples:
     /// Chat with a model that calls tools
     #[command(after_help = chat::EXAMPLES)]
     Chat(Box<ChatArgs>),
+    /// Run prompts with a model and compare its calls with the expected ones
+    #[command(after_help = eval::EXAMPLES)]
+    Eval(Box<EvalArgs>),
     /// Run workflows of agents and functions
     #[command(subcommand)]
     Workflow(WorkflowCommand),
@@ -195,6 +201,9 @@ Examples:
   cofferdam embed weather.wasm plugin.toml
   cofferdam embed weather.wasm plugin.toml --output dist/weather.wasm")]
     Embed(EmbedArgs),
+    /// Make a plugin of a program for WASI
+    #[command(after_help = author::WRAP_EXAMPLES)]
+    Wrap(WrapArgs),
     /// List and check skills
     #[command(subcommand)]
     Skills(SkillsCommand),
@@ -316,91 +325,6 @@ pub(crate) struct ManArgs {
     /// Write the pages of all commands to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-}
-
-/// Flags that choose plugins, servers and stores.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct PluginArgs {
-    /// Load a plugin from a component file; repeatable
-    #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
-    pub(crate) plugins: Vec<String>,
-    /// Grant the --plugin plugins a store as /NAME: a directory, s3://BUCKET/PREFIX or `memory`;
-    /// `:ro` is read-only, `:create` allows only new files; repeatable
-    #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
-    pub(crate) mounts: Vec<String>,
-    #[command(flatten)]
-    pub(crate) permissions: PermissionArgs,
-    /// Read plugins, servers, stores, grants and limits from a configuration file
-    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// Offer the file_access tools for a store: a directory, s3://BUCKET/PREFIX or `memory`;
-    /// append `:ro` for read-only
-    #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
-    pub(crate) files: Option<String>,
-    /// Load skills from DIR (a skill or a directory of skills); repeatable
-    #[arg(long, value_name = "DIR")]
-    pub(crate) skills: Vec<PathBuf>,
-    /// Maximum wall-clock time of a call, such as 500ms, 5s or 2m [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// Maximum memory of a call in MiB [default: 64]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
-    pub(crate) memory: Option<u64>,
-    /// Recording of the calls, which the command decides by its own flags.
-    #[arg(skip)]
-    pub(crate) records: RecordMode,
-}
-
-/// Flag of commands that record their calls unless told otherwise.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct NoRecordArgs {
-    /// Do not record the calls in the log that `cofferdam log` shows
-    #[arg(long)]
-    no_record: bool,
-}
-
-/// Flag of commands that record their calls only when asked to.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct RecordArgs {
-    /// Record the calls in the log that `cofferdam log` shows
-    #[arg(long)]
-    record: bool,
-}
-
-impl NoRecordArgs {
-    pub(crate) fn mode(&self) -> RecordMode {
-        if self.no_record { RecordMode::Never } else { RecordMode::On }
-    }
-}
-
-impl RecordArgs {
-    pub(crate) fn mode(&self) -> RecordMode {
-        if self.record { RecordMode::Always } else { RecordMode::Off }
-    }
-}
-
-/// Flags that grant permissions to the plugins of `--plugin`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct PermissionArgs {
-    /// Let the --plugin plugins send HTTP requests, such as 'GET https://api.example.com/v1';
-    /// repeatable
-    #[arg(long, value_name = "RULE")]
-    pub(crate) allow_http: Vec<String>,
-    /// Let the --plugin plugins read an environment variable, with the host's value or with VALUE;
-    /// repeatable
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub(crate) allow_env: Vec<String>,
-    /// Let the --plugin plugins read the secret NAME, from the host's environment variable VARIABLE
-    /// [default: NAME]; repeatable
-    #[arg(long, value_name = "NAME[=VARIABLE]")]
-    pub(crate) secret: Vec<String>,
-    /// Grant the --plugin plugins another permission of `cofferdam grant --help`, such as
-    /// 'socket:tcp db.example.com:5432'; repeatable
-    #[arg(long, value_name = "PERMISSION")]
-    pub(crate) allow: Vec<String>,
-    /// Set a limit of the --plugin plugins, such as cpu-ms-max=60000; repeatable
-    #[arg(long, value_name = "KEY=NUMBER")]
-    pub(crate) limit: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod config_init;
 mod demo;
 mod dev;
 mod embed;
+mod eval;
 mod generate;
 mod grant;
 mod inspect;
@@ -26,6 +27,7 @@ mod skills;
 mod test;
 pub(crate) mod trust;
 mod workflow;
+mod wrap;
 
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +46,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
         Command::Chat(args) => chat::run(global, &args).await,
+        Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
@@ -54,6 +57,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Test(args) => test::run(global, args).await,
         Command::Dev(args) => dev::run(global, *args).await,
         Command::Embed(args) => embed::run(&args),
+        Command::Wrap(args) => wrap::run(global, &args).await,
         Command::Skills(command) => skills::run(global, command).await,
         Command::Demo => demo::run(global).await,
         Command::Config(ConfigCommand::Init(args)) => config_init::run(global, &args).await,
@@ -73,6 +77,7 @@ fn choose_recording(command: &mut Command) {
         Command::Call(args) => args.plugins.records = args.record.mode(),
         Command::Play(args) => args.plugins.records = args.record.mode(),
         Command::Chat(args) => args.plugins.records = args.record.mode(),
+        Command::Eval(args) => args.plugins.records = args.record.mode(),
         Command::Serve(args) => args.plugins.records = args.record.mode(),
         Command::Dev(args) => args.serve.plugins.records = args.serve.record.mode(),
         Command::Workflow(WorkflowCommand::Run(args)) => {

@@ -114,7 +114,7 @@ pub(crate) async fn load_without_grants(
     component: PathBuf,
 ) -> anyhow::Result<Plugin> {
     let (grants, limits) = (Grants::default(), Limits::default());
-    let options = PluginOptions { name, grants, limits, retries_max: 0 };
+    let options = PluginOptions::new(name, grants, limits);
     Ok(loading::load_one(engine, component, options, &operator()).await?)
 }
 
@@ -146,6 +146,8 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
         permissions,
         files: args.files.as_deref().map(files).transpose()?,
         skills: args.skills.clone(),
+        toolsets: args.toolsets.clone(),
+        tools: args.tools.clone(),
         timeout: args.timeout,
         memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
         records: args.records,

@@ -77,11 +77,7 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<BuiltComponent> {
         }
     }
     let path = recipe.output.clone().unwrap_or_else(|| project.component());
-    let unwritable = || format!("{} cannot be written", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(unwritable)?;
-    }
-    replace_file(&path, &component).with_context(unwritable)?;
+    write_component(&path, &component)?;
     Ok(BuiltComponent { project, component: path })
 }
 
@@ -91,4 +87,13 @@ pub(crate) fn open(directory: &Path) -> anyhow::Result<Project> {
         ProjectError::Read { .. } => anyhow::Error::from(error),
         error => UsageError(error.to_string()).into(),
     })
+}
+
+/// Writes a component in one step, and creates its directory.
+pub(crate) fn write_component(path: &Path, component: &[u8]) -> anyhow::Result<()> {
+    let unwritable = || format!("{} cannot be written", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(unwritable)?;
+    }
+    replace_file(path, component).with_context(unwritable)
 }

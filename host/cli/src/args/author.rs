@@ -8,7 +8,7 @@ use cofferdam_author::Language;
 use super::ServeArgs;
 
 pub(crate) const NEW_EXAMPLES: &str = "\
-Languages: rust, python, javascript, typescript, go, c, cpp. Other languages that compile to
+Languages: rust, python, javascript, typescript, go, c, cpp, zig. Other languages that compile to
 components work with the interface in `wit/` of this project.
 
 Examples:
@@ -17,7 +17,7 @@ Examples:
 
 pub(crate) const BUILD_EXAMPLES: &str = "\
 The language is detected from the files. [build] in plugin.toml overrides it: name, language, entry
-(Python, JavaScript), sources and flags (C, C++), sdk. The rest of plugin.toml becomes the manifest.
+(Python, JavaScript, Zig), sources and flags (C, C++), sdk. The rest of plugin.toml becomes the manifest.
 
 Examples:
   cofferdam build
@@ -44,6 +44,52 @@ Examples:
   cofferdam dev --http 127.0.0.1:8391 --no-auth
   cofferdam dev plugins/invoices --mount data=./fixtures:ro
   claude mcp add invoices -- cofferdam dev plugins/invoices";
+
+pub(crate) const WRAP_EXAMPLES: &str = "\
+Each call is one run of the program in a fresh sandbox. Its standard output is the result; an exit
+code other than 0 is a failure with the end of standard error. Without --arg and --stdin, the program
+gets all arguments as one JSON object on standard input. In templates, {name} is an argument of the
+call; a list becomes several words, and a template whose argument is absent is left out.
+
+Examples:
+  cofferdam wrap jq.wasm --name jq --description 'Filters JSON with a jq program.' \\
+    --schema @jq.json --arg '{filter}' --stdin '{input}'
+  cofferdam wrap report.wasm --name report --description 'Sums up sales.' --schema @s.json --json-output
+  cofferdam wrap tools.wasm --manifest plugin.toml --output dist/tools.wasm";
+
+#[derive(Debug, Args)]
+pub(crate) struct WrapArgs {
+    /// Program: a core module with `_start`, or a component with `wasi:cli/run`
+    #[arg(value_name = "FILE")]
+    pub(crate) program: PathBuf,
+    /// Manifest that declares the tools, instead of the flags below
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "description", "schema", "arguments", "stdin", "json_output"])]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Name of the tool
+    #[arg(long, required_unless_present = "manifest")]
+    pub(crate) name: Option<String>,
+    /// Description of the tool, for the model
+    #[arg(long, value_name = "TEXT", required_unless_present = "manifest")]
+    pub(crate) description: Option<String>,
+    /// JSON Schema of the arguments, or @FILE
+    #[arg(long, value_name = "JSON", required_unless_present = "manifest")]
+    pub(crate) schema: Option<String>,
+    /// Word of the command line, in order; may be repeated
+    #[arg(long = "arg", value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// Contents of standard input
+    #[arg(long, value_name = "TEMPLATE", allow_hyphen_values = true)]
+    pub(crate) stdin: Option<String>,
+    /// The program prints JSON, not text
+    #[arg(long)]
+    pub(crate) json_output: bool,
+    /// Write the plugin to this file [default: dist/FILE]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {

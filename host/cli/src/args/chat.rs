@@ -32,12 +32,28 @@ pub(crate) struct ChatArgs {
     pub(crate) prompt: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+    /// Send the model FILE with the prompt: a text, an image, a PDF or audio; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// Let the model keep notes for later sessions in a store: a directory, s3://BUCKET/PREFIX or
+    /// `memory`
+    #[arg(long, value_name = "STORE")]
+    pub(crate) memory_files: Option<String>,
+    /// Give the model a todo list
+    #[arg(long)]
+    pub(crate) todos: bool,
+    /// Begin in plan mode, in which only tools that change nothing run until you approve the plan
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// Model to use [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
     /// Override the provider's base URL
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Talk to the agent that FILE defines (YAML): its model, instructions, tools and settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agent: Option<PathBuf>,
     /// System prompt, or `@FILE`
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) system: Option<String>,
@@ -65,9 +81,14 @@ pub(crate) struct ChatArgs {
     /// as the first call
     #[arg(long, value_name = "auto|none|required|TOOL")]
     pub(crate) tool_choice: Option<String>,
-    /// Maximum tokens of the conversation, as the provider counts them
+    /// Maximum tokens of the conversation, as the provider counts them [default: that of the
+    /// configuration]
     #[arg(long, value_name = "N")]
     pub(crate) budget_tokens: Option<NonZeroU64>,
+    /// Tokens of the model's context window; older parts of a longer conversation are summarized
+    /// [default: that of the configuration, or 128000]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) context_window: Option<NonZeroU64>,
     /// Request strict schema adherence from providers that support it
     #[arg(long)]
     pub(crate) strict: bool,

@@ -61,9 +61,8 @@ pub(crate) enum LogCommand {
     #[command(after_help = "\
 Examples:
   cofferdam log export --since 1d > calls.jsonl
-  cofferdam log export --format otlp | while read -r body; do
-    curl --json \"$body\" http://127.0.0.1:4318/v1/traces
-  done")]
+  cofferdam log export --since 1h --otlp http://127.0.0.1:4318
+  cofferdam log export --format otlp > requests.jsonl")]
     Export(LogExportArgs),
     /// Remove the oldest records
     Prune(LogPruneArgs),
@@ -218,6 +217,10 @@ pub(crate) struct LogExportArgs {
     /// Form of the output
     #[arg(long, value_name = "FORM", value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
+    /// Send spans to the collector of OpenTelemetry at URL instead of printing; without URL to that
+    /// of [records.otlp] in the configuration
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with = "format")]
+    pub(crate) otlp: Option<String>,
 }
 
 #[derive(Debug, Args)]

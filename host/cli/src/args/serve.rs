@@ -16,6 +16,7 @@ Examples:
   cofferdam serve --config cofferdam.toml --http 127.0.0.1:8391
   cofferdam serve --config cofferdam.toml --search
   cofferdam serve --skills ./skills
+  cofferdam serve --agent librarian.yaml --files ./notes:ro --tools librarian
   cofferdam mcp config --host claude --config cofferdam.toml";
 
 #[derive(Debug, Clone, Args)]
@@ -25,6 +26,10 @@ pub(crate) struct ServeArgs {
     /// Serve HTTP on this address, such as 127.0.0.1:8391 or 8391; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve /healthz and /metrics (Prometheus) on this address, which needs no token; calls are
+    /// counted only with this flag
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    pub(crate) monitoring: Option<SocketAddr>,
     /// File with the bearer token of HTTP clients; created if missing [default: in the user's state
     /// directory]
     #[arg(long, value_name = "FILE", requires = "http")]
@@ -32,12 +37,15 @@ pub(crate) struct ServeArgs {
     /// Accept every program on this machine over HTTP, without a token
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     pub(crate) no_auth: bool,
-    /// Offer only the tools of [toolsets.NAME] in the configuration; repeatable
-    #[arg(long = "toolset", value_name = "NAME", requires = "config")]
-    pub(crate) toolsets: Vec<String>,
-    /// Offer only these tools
-    #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
-    pub(crate) tools: Vec<String>,
+    /// Offer the agent that FILE defines (YAML) as a tool; repeatable
+    #[arg(long = "agent", value_name = "FILE")]
+    pub(crate) agents: Vec<PathBuf>,
+    /// Offer the workflow that FILE defines (YAML) as a tool; repeatable
+    #[arg(long = "workflow", value_name = "FILE")]
+    pub(crate) workflows: Vec<PathBuf>,
+    /// Model of agents that name none [default: that of the configuration]
+    #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
+    pub(crate) model: Option<String>,
     /// Offer two tools that search and call the others, for large sets of tools
     #[arg(long)]
     pub(crate) search: bool,

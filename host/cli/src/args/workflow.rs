@@ -83,6 +83,10 @@ pub(crate) struct WorkflowRunArgs {
     /// Maximum supersteps, counted again from each answer [default: that of the file, or 100]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU64>,
+    /// Maximum tokens of all agents together, as the providers count them [default: that of the
+    /// configuration]
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<NonZeroU64>,
     /// Print events and the outcome as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ mod conversation;
 mod interrupts;
 mod saved;
 mod screen;
+mod sources;
 mod transcript;
 mod turn;
 
@@ -12,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError,
-    Session, TokenBudget, ToolMode,
+    Agent, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings, PlanMode,
+    RunError, Session, TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
+use cofferdam_tool::invoke::HostValues;
 
 use self::approve::StandingApprovals;
 use self::interrupts::Interrupts;
@@ -30,10 +32,11 @@ use super::labels;
 use crate::args::{ApprovalArgs, AskMode, ChatArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::host;
-use cofferdam::Purpose;
+use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
+use cofferdam::{AgentContext, ContextOptions, Purpose, StoreLocation};
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -43,15 +46,35 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         return saved::list(args.session_dir.as_deref()).await;
     }
     let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let model =
-        model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
+    let definition = args.agent.as_deref().map(AgentFile::read_ambient).transpose()?;
+    let defined = definition.as_ref().map(AgentFile::defined);
+    let model = match &defined {
+        Some(defined) if args.model.is_none() => {
+            defined.model(None, args.base_url.as_deref(), file.as_ref())?
+        }
+        _ => model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?,
+    };
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
-    let instructions = args.system.as_deref().map(text_or_file).transpose()?;
+    let instructions = match (&args.system, &defined) {
+        (Some(text), _) => Some(text_or_file(text)?),
+        (None, Some(defined)) => defined.instructions()?,
+        (None, None) => None,
+    };
+    let attached = args.attach.iter().map(|path| cofferdam::attachment(path));
+    let attached = attached.collect::<cofferdam::Result<Vec<_>>>()?;
     let saved = match &args.session {
         Some(name) => Some(Arc::new(SavedSession::open(args.session_dir.as_deref(), name)?)),
         None => None,
     };
-    let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
+    let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
+    let protected: Vec<_> = saved_in.chain(args.agent.clone()).collect();
+    let options = ContextOptions {
+        memory: args.memory_files.as_deref().map(StoreLocation::parse),
+        todos: args.todos,
+        plan_mode: args.plan,
+    };
+    let selection = host::selection(&args.plugins)?;
+    let context = AgentContext::open(&options, file.as_ref(), &selection, &protected)?;
     let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
     let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);
@@ -63,19 +86,22 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(saved) => saved.session()?,
         None => Session::new(),
     };
+    let toolset = match &defined {
+        Some(defined) => defined.tools(tools.toolset(), tools.skills())?,
+        None => tools.toolset().clone(),
+    };
     let agents = AgentFactory {
         args: args.clone(),
+        budget: ConfigFile::budget(args.budget_tokens, file.as_ref()),
         file,
-        toolset: tools.toolset().clone(),
+        definition,
+        toolset: toolset.clone(),
         instructions,
+        context,
         saved: saved.clone(),
         transcript: transcript.clone(),
         screen: Arc::clone(&screen),
         policy,
-        budget: args.budget_tokens.map(|tokens| {
-            let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
-            TokenBudget::new(limits)
-        }),
         call_log: tools.call_log().cloned(),
     };
     let mut talk = Conversation {
@@ -87,6 +113,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         approved: StandingApprovals {
             all: args.approval.yes,
             tools: args.approval.approve.clone(),
+            file_tools: file_tools(&tools),
         },
         interrupts: Interrupts::listen(),
         transcript,
@@ -94,24 +121,39 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         is_json: args.json,
         decisions,
         used: Default::default(),
+        pinned: Vec::new(),
+        attached,
     };
+    let call_log = tools.call_log().cloned();
     let save = |session: &Session| saved.as_ref().map_or(Ok(()), |saved| saved.save(session));
-    match prompt {
+    let exit = match prompt {
         Some(prompt) => {
             let end = talk.turn(&prompt).await?;
             save(&talk.session)?;
-            Ok(exit_of(&end))
+            exit_of(&end)
         }
-        None => conversation::run(&mut talk, tools.toolset(), saved.is_some(), save).await,
+        None => conversation::run(&mut talk, &toolset, saved.is_some(), save).await?,
+    };
+    if let Some(log) = call_log {
+        log.finish().await;
     }
+    Ok(exit)
+}
+
+/// Returns the names of the file-access tools.
+fn file_tools(tools: &cofferdam::Host) -> Vec<String> {
+    let names = tools.toolset().definitions().map(|definition| definition.name.to_string());
+    names.filter(|name| tools.is_file_tool(name)).collect()
 }
 
 /// Creates the agents of a conversation, one for each model that it uses.
 struct AgentFactory {
     args: ChatArgs,
     file: Option<ConfigFile>,
+    definition: Option<AgentFile>,
     toolset: Toolset,
     instructions: Option<String>,
+    context: AgentContext,
     saved: Option<Arc<SavedSession>>,
     transcript: Transcript,
     screen: Arc<Screen>,
@@ -121,6 +163,15 @@ struct AgentFactory {
 }
 
 impl AgentFactory {
+    /// Returns the values for tools of remote servers.
+    fn host_values(&self) -> HostValues {
+        self.file.as_ref().map(ConfigFile::host_values).unwrap_or_default()
+    }
+
+    fn plan_mode(&self) -> Option<&PlanMode> {
+        self.context.plan_mode()
+    }
+
     /// Returns the model that `typed` names, as `--model` does.
     fn model(&self, typed: &str) -> anyhow::Result<ModelSpec> {
         Ok(model_specs::choose(Some(typed), None, self.file.as_ref())?)
@@ -128,11 +179,23 @@ impl AgentFactory {
 
     fn agent(&self, model: &ModelSpec) -> anyhow::Result<Agent> {
         let Self { args, toolset, screen, .. } = self;
+        let defined = self.definition.as_ref().map(AgentFile::defined);
         let mut options = model.options.clone();
+        if let Some(defined) = &defined {
+            defined.set_options(&mut options);
+        }
         options.strict_schemas |= args.strict;
         options.tool_choice =
             args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
-        let mut settings = LoopSettings::default();
+        let mut settings = match &self.file {
+            Some(file) => file.loop_settings()?,
+            None => LoopSettings::default(),
+        };
+        let mut approvals = approvals(&args.approval, toolset, self.file.as_ref())?;
+        if let Some(defined) = &defined {
+            settings = defined.settings(settings)?;
+            approvals = defined.approvals(approvals)?;
+        }
         if let Some(iterations) = args.max_iterations {
             settings.max_iterations = iterations.get();
         }
@@ -142,15 +205,32 @@ impl AgentFactory {
         let client =
             model_specs::client(model, Some(Arc::new(move |planned| retries.retry(planned))))?;
         let client = cofferdam::recorded(client, model.provider.word(), self.call_log.as_ref());
+        let client: Arc<dyn ChatClient> = Arc::new(client);
+        let compactions = Arc::clone(screen);
+        // The same model writes the summaries.
+        let compaction = model
+            .compaction(args.context_window, Arc::clone(&client))
+            .observer(move |report| compactions.compacted(report));
         let mut builder = Agent::builder(client)
             .name("cofferdam")
             .tools(toolset.clone())
             .options(options)
             .settings(settings)
-            .approvals(approvals(&args.approval, toolset)?)
+            .approvals(approvals.run_others_at_once(true))
+            .compaction(compaction)
             .layer(Layer::function(ShowCalls(Arc::clone(screen))));
         if let Some(policy) = &self.policy {
             builder = builder.guard(policy.clone());
+        }
+        if let Some(file) = &self.file {
+            builder = builder.tool_search(file.tool_search());
+        }
+        let format = defined.map(|defined| defined.response_format("agent")).transpose()?;
+        if let Some(format) = format.flatten() {
+            builder = builder.response_format(format);
+        }
+        if let Some(choice) = defined.map(|defined| defined.choice()).transpose()?.flatten() {
+            builder = builder.choice(choice);
         }
         if let Some(instructions) = &self.instructions {
             builder = builder.instructions(instructions.clone());
@@ -161,22 +241,30 @@ impl AgentFactory {
         if let Some(saved) = &self.saved {
             builder = builder.context_provider(saved.history());
         }
-        builder = builder.context_provider(self.transcript.clone());
+        builder = self.context.add_to(builder).context_provider(self.transcript.clone());
         builder.build().map_err(|error| UsageError(error.to_string()).into())
     }
 }
 
 /// Returns which calls need approval. Returns an error if a tool that is approved in advance does
 /// not exist.
-pub(super) fn approvals(args: &ApprovalArgs, toolset: &Toolset) -> anyhow::Result<Approvals> {
+pub(super) fn approvals(
+    args: &ApprovalArgs,
+    toolset: &Toolset,
+    file: Option<&ConfigFile>,
+) -> anyhow::Result<Approvals> {
     for name in &args.approve {
         known(name, toolset)?;
     }
-    Ok(Approvals::by_default(match args.ask {
+    let approvals = Approvals::by_default(match args.ask {
         AskMode::Sources => ApprovalMode::Never,
         AskMode::Changes => ApprovalMode::ByAnnotation,
         AskMode::Always => ApprovalMode::Always,
-    }))
+    });
+    Ok(match file {
+        Some(file) => file.approvals(approvals)?,
+        None => approvals,
+    })
 }
 
 fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
@@ -210,7 +298,7 @@ fn exit_of(end: &TurnEnd) -> Exit {
 pub(super) fn exit_of_error(error: &RunError) -> Exit {
     match error {
         RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,
-        RunError::Chat(_) => Exit::Plugin,
+        RunError::Chat(_) | RunError::Answer(_) => Exit::Plugin,
         RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => {
             Exit::ToolError
         }

@@ -1,5 +1,6 @@
 //! `cofferdam config check`: explains a configuration, or reports its first error.
 
+use cofferdam_agent::Approvals;
 use cofferdam_engine::Grants;
 use cofferdam_mcp::client::{Always, ApprovalMode, ServerEndpoint};
 use cofferdam_tool::Permission;
@@ -24,6 +25,8 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
                 models.into_iter().map(|(name, model)| model_summary(name, &model)).collect();
             let skills = skill_tools::summary(&file)?;
             file_tools::check(&file)?;
+            file.approvals(Approvals::default())?;
+            file.loop_settings()?;
             Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
         });
     match checked {

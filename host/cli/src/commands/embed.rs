@@ -1,5 +1,7 @@
 //! `cofferdam embed`: embeds a manifest in a component.
 
+use std::path::Path;
+
 use anyhow::Context;
 use cofferdam_engine::manifest::{MANIFEST_BYTES_MAX, embed_manifest};
 use cofferdam_engine::screen::ScreenLimits;
@@ -12,11 +14,8 @@ use cofferdam::config::edit::replace_file;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
     let (component, manifest) = (args.component.display(), args.manifest.display());
-    let bytes = read_named_ambient(&args.component, ScreenLimits::default().component_bytes_max);
-    let bytes =
-        bytes.map_err(|error| UsageError(format!("{component} cannot be read: {error}")))?;
-    let text = read_named_text_ambient(&args.manifest, MANIFEST_BYTES_MAX);
-    let text = text.map_err(|error| UsageError(format!("{manifest} cannot be read: {error}")))?;
+    let bytes = read_component(&args.component)?;
+    let text = read_manifest(&args.manifest)?;
     let with = embed_manifest(&bytes, &text)
         .map_err(|error| UsageError(format!("{component}: {error}")))?;
     let output = args.output.as_ref().unwrap_or(&args.component);
@@ -28,4 +27,16 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
         print::bytes(with.len() as u64)
     ));
     Ok(Exit::Ok)
+}
+
+/// Reads a component or module, up to the size that the engine accepts.
+pub(super) fn read_component(path: &Path) -> Result<Vec<u8>, UsageError> {
+    read_named_ambient(path, ScreenLimits::default().component_bytes_max)
+        .map_err(|error| UsageError(format!("{} cannot be read: {error}", path.display())))
+}
+
+/// Reads a manifest, or a part of one.
+pub(super) fn read_manifest(path: &Path) -> Result<String, UsageError> {
+    read_named_text_ambient(path, MANIFEST_BYTES_MAX)
+        .map_err(|error| UsageError(format!("{} cannot be read: {error}", path.display())))
 }

@@ -57,20 +57,19 @@ fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
         return Ok(());
     }
     let table = &file.config.labels;
+    // Labels of tools that are not offered have no effect, but are no mistake.
+    let toolset = tools.toolset().unrestricted();
     for name in table.tools() {
-        if tools.toolset().definition(name.get_ref()).is_err() {
-            let message = format!(
-                "labels: there is no tool `{}`; {}",
-                name.get_ref(),
-                known_tools(tools.toolset())
-            );
+        if toolset.definition(name.get_ref()).is_err() {
+            let message =
+                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(toolset));
             return Err(file.error(name.span(), message).into());
         }
     }
     for name in table.sources() {
-        if !tools.toolset().sources().any(|source| source.name() == name.get_ref()) {
+        if !toolset.sources().any(|source| source.name() == name.get_ref()) {
             let sources: Vec<_> =
-                tools.toolset().sources().map(|source| format!("`{}`", source.name())).collect();
+                toolset.sources().map(|source| format!("`{}`", source.name())).collect();
             let message = format!(
                 "labels: no plugin, server or file store with tools is called `{}`; there are {}",
                 name.get_ref(),

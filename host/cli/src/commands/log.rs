@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cofferdam::config::ConfigFile;
-use cofferdam::record::{CallEntry, CallFilter, Log, PruneReport, UtcTime, trace_requests};
+use cofferdam::record::{
+    CallEntry, CallFilter, Log, LogItem, OtlpExporter, OtlpOptions, PruneReport, TraceRequests,
+    UtcTime,
+};
 use cofferdam::records;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::log::{
     ExportFormat, LogArgs, LogCommand, LogDirectoryArgs, LogExportArgs, LogFilterArgs, LogListArgs,
@@ -29,7 +32,7 @@ pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         Some(LogCommand::Show(args)) => entry::show(args),
         Some(LogCommand::Tail(args)) => tail(args).await,
         Some(LogCommand::Stats(args)) => stats(args),
-        Some(LogCommand::Export(args)) => export(args),
+        Some(LogCommand::Export(args)) => export(args).await,
         Some(LogCommand::Prune(args)) => prune(args),
         Some(LogCommand::Verify(args)) => evidence::verify(args),
         Some(LogCommand::Checkpoint(args)) => evidence::checkpoint(args),
@@ -220,20 +223,54 @@ fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
+async fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
     let filter = filter(&args.filter, None)?;
     let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
-    let mut calls = log.query(&filter)?.calls;
-    calls.reverse();
-    let lines: Box<dyn Iterator<Item = anyhow::Result<String>>> = match args.format {
-        ExportFormat::Jsonl => Box::new(calls.iter().map(|call| line(call, true))),
-        ExportFormat::Otlp => {
-            let requests = trace_requests(&calls, SERVICE).into_iter();
-            Box::new(requests.map(|request: Value| Ok(request.to_string())))
+    if let Some(url) = &args.otlp {
+        return send(&log, &filter, url, args).await;
+    }
+    let stream = log.stream(&filter)?;
+    match args.format {
+        ExportFormat::Jsonl => {
+            for item in stream {
+                if let LogItem::Call(call) = item {
+                    print::result(&line(&call, true)?)?;
+                }
+            }
         }
+        ExportFormat::Otlp => {
+            for request in TraceRequests::new(stream, SERVICE) {
+                print::result(&request.body)?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Sends spans of calls to the collector at `url`, or to that of the configuration.
+async fn send(
+    log: &Log,
+    filter: &CallFilter,
+    url: &str,
+    args: &LogExportArgs,
+) -> anyhow::Result<Exit> {
+    let exporter = if url.is_empty() {
+        let config = args.log.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+        config.as_ref().map(records::exporter).transpose()?.flatten().ok_or_else(|| {
+            UsageError("expected --otlp URL, or a configuration with [records.otlp]".to_owned())
+        })?
+    } else {
+        let exporter = OtlpExporter::new(OtlpOptions::new(url));
+        exporter.map_err(|error| UsageError(error.to_string()))?
     };
-    for line in lines {
-        print::result(&line?)?;
+    let report = exporter.export(log, filter).await?;
+    let spans = usize::try_from(report.spans).unwrap_or(usize::MAX);
+    print::note(&format!("{} sent", print::counted(spans, "span")));
+    if report.rejected > 0 {
+        let rejected = report.rejected;
+        let message = report.message.map(|message| format!(": {message}")).unwrap_or_default();
+        print::note(&format!("the collector rejected {rejected} of them{message}"));
+        return Ok(Exit::Plugin);
     }
     Ok(Exit::Ok)
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
-use cofferdam::serve::{HttpAccess, ServeOptions, Service};
+use cofferdam::serve::{HttpAccess, ServeOptions, ServedAgents, Service};
 use cofferdam::{FirstBuild, Operator};
 use cofferdam_mcp::{Receipts, ServerOptions};
 use cofferdam_tool::schema::Dialect;
@@ -29,18 +29,33 @@ pub(super) async fn serve(
 ) -> anyhow::Result<Exit> {
     let mut engine = host::engine_options(global);
     engine.pool.concurrent_calls_max = CONCURRENT_CALLS_MAX;
+    let mut selection = host::selection(&args.plugins)?;
+    // Only `dev` serves a plugin before it is built.
+    selection.shows_errors = first_build.is_some();
     let options = ServeOptions {
-        toolsets: args.toolsets.clone(),
-        tools: args.tools.clone(),
+        agents: ServedAgents {
+            agents: args.agents.clone(),
+            workflows: args.workflows.clone(),
+            model: args.model.clone(),
+        },
         follows_changes: !args.no_watch,
+        counts_calls: args.monitoring.is_some(),
         first_build,
         server: options(&args),
-        ..ServeOptions::new(host::selection(&args.plugins)?)
+        ..ServeOptions::new(selection)
     };
     let operator = host::operator();
     let service = Service::start(engine.start()?, options, operator.clone()).await?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
+    if let Some(address) = args.monitoring {
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
+        let address = listener.local_addr()?;
+        print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
+        service.serve_monitoring(listener, stop.clone());
+    }
     match args.http {
         Some(address) => serve_http(service, address, &args, &operator, stop).await?,
         None => serve_stdio(service, stop).await?,

@@ -28,6 +28,7 @@ use crate::exit::{Exit, UsageError};
 use crate::host;
 use crate::print;
 use cofferdam::Purpose;
+use cofferdam::config::ConfigFile;
 use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 
 /// Quota of a directory of checkpoints: enough for several thousand typical runs, or for one of the
@@ -59,22 +60,24 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
     let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
-    let approvals = chat::approvals(&args.approval, tools.toolset())?;
+    let approvals = chat::approvals(&args.approval, tools.toolset(), config.as_ref())?;
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
     let parts = AgentParts {
         model: args.model.as_deref(),
         config: config.as_ref(),
         toolset: tools.toolset(),
+        skills: tools.skills(),
         approvals,
+        budget: ConfigFile::budget(args.budget_tokens, config.as_ref()),
         call_log: tools.call_log().cloned(),
         labels: policy,
-        layer: &|id| Layer::function(ShowCalls { agent: id.to_owned() }),
+        layer: Some(&|id| Layer::function(ShowCalls { agent: id.to_owned() })),
     };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = file.workflow(&parts, max_iterations)?;
     let begun = match (input, &args.resume, &kept) {
-        (Some(input), ..) => RunStart::Run(workflow.run(Payload::text(input))),
+        (Some(input), ..) => RunStart::Run(Box::new(workflow.run(Payload::text(input)))),
         (None, Some(id), Some(kept)) => {
             RunStart::Snapshot(Box::new(kept.load(workflow.name(), id).await?))
         }
@@ -86,6 +89,9 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     };
     let end =
         ActiveRun { workflow, kept, is_json: args.json }.run_to_end(begun, &mut answers).await?;
+    if let Some(log) = tools.call_log() {
+        log.finish().await;
+    }
     show::end(&end, args.json)?;
     for id in answers.left() {
         print::note(&format!(
@@ -104,7 +110,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
 
 /// Start of a run.
 enum RunStart {
-    Run(WorkflowRun),
+    Run(Box<WorkflowRun>),
     Snapshot(Box<Snapshot>),
 }
 
@@ -124,7 +130,7 @@ impl ActiveRun {
     ) -> anyhow::Result<RunEnd> {
         let cancellation = super::cancelled_by_ctrl_c();
         let mut snapshot = match begun {
-            RunStart::Run(run) => match self.read(run, &cancellation).await? {
+            RunStart::Run(run) => match self.read(*run, &cancellation).await? {
                 Ok(snapshot) => snapshot,
                 Err(error) => return Ok(RunEnd::Failed(error)),
             },

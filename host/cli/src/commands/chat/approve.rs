@@ -2,10 +2,14 @@
 
 use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
 
+use serde_json::{Map, Value};
+
 use crate::{ask, print};
 
 /// Maximum number of questions after an invalid answer.
 const ATTEMPTS_MAX: u32 = 3;
+/// Name of the argument of file-access tools that is the path of a file.
+const FILE_ARGUMENT: &str = "file_name";
 
 /// Approvals that are given in advance by flags.
 pub(super) struct StandingApprovals {
@@ -13,6 +17,8 @@ pub(super) struct StandingApprovals {
     pub(super) all: bool,
     /// Names of tools whose calls are approved.
     pub(super) tools: Vec<String>,
+    /// Names of the file-access tools, whose calls can be approved by folder.
+    pub(super) file_tools: Vec<String>,
 }
 
 /// Result of an approval request.
@@ -77,7 +83,7 @@ pub(super) async fn answer(
         };
     }
     let answer = match against.is_empty() {
-        true => ask_user(request, session).await,
+        true => ask_user(request, approved, session).await,
         false => ask_user_despite(request, &against).await,
     };
     ApprovalOutcome { answer, is_unasked: false, by_flag: false }
@@ -108,14 +114,38 @@ fn show(request: &ApprovalRequest) {
     ));
 }
 
-async fn ask_user(request: &ApprovalRequest, session: &Session) -> MessageContent {
+/// Returns the folder of the file that a call of a file-access tool names, and the scope of calls
+/// in it with any other arguments.
+fn folder_scope(request: &ApprovalRequest) -> Option<(String, Scope)> {
+    let call = &request.function_call;
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
+    let free: Vec<_> = arguments.keys().map(String::as_str).collect();
+    let scope = Scope::same_folder(request, FILE_ARGUMENT, &free)?;
+    let path = arguments.get(FILE_ARGUMENT)?.as_str()?;
+    let (folder, _) = path.rsplit_once('/')?;
+    Some((folder.to_owned(), scope))
+}
+
+async fn ask_user(
+    request: &ApprovalRequest,
+    approved: &StandingApprovals,
+    session: &Session,
+) -> MessageContent {
     show(request);
+    let is_file_tool = approved.file_tools.contains(&request.function_call.name);
+    let folder = is_file_tool.then(|| folder_scope(request)).flatten();
+    let question = match &folder {
+        Some((path, _)) => format!(
+            "Allow it? [y]es, [N]o, [a]lways this tool, [f]older `{path}` always, \
+             [e]xactly this always: "
+        ),
+        None => "Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ".to_owned(),
+    };
     for _ in 0..ATTEMPTS_MAX {
-        let typed =
-            ask::choice_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ")
-                .await;
+        let typed = ask::choice_later(&question).await;
         let rule = match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" => return request.approve(),
+            "f" | "folder" if folder.is_some() => folder.map(|(_, scope)| scope),
             "a" | "always" => Scope::every_call(request),
             "e" | "exactly" => Scope::same_call(request),
             "" | "n" | "no" => {

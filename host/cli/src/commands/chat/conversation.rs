@@ -1,6 +1,10 @@
 //! A conversation, with prompts from the terminal or a pipe.
 
-use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
+use std::path::Path;
+
+use cofferdam_agent::{
+    Message, Mode, PlanMode, Scope, Session, TodoItem, TodoList, forbid_again, standing_rules,
+};
 use cofferdam_tool::Toolset;
 
 use super::turn::{Conversation, TurnEnd};
@@ -14,6 +18,10 @@ const HELP: &str = "\
 /tools         List the tools of the model
 /show [N]      Show the result of the last call, or of the call N calls back
 /model [NAME]  Show the model, or continue with another one
+/attach FILE   Send a text, an image, a PDF or audio with the next prompt
+/todos         Show the todo list of the model
+/mode [MODE]   Show the mode, or change it: plan or execute
+/pin TEXT      Keep TEXT in front of the model, however long the conversation becomes
 /rules         List the standing approvals
 /forget        Revoke the standing approvals
 /labels        Show the labels of the conversation: its integrity, and who may read it
@@ -99,6 +107,21 @@ fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_sav
             Ok(()) => print::note(&format!("the model is now {}", talk.model)),
             Err(error) => print::error(&error),
         },
+        "/attach" if argument.is_empty() => print::note("write which file: /attach FILE"),
+        "/attach" => match cofferdam::attachment(Path::new(argument)) {
+            Ok(content) => {
+                talk.attached.push(content);
+                print::note("the model gets the file with the next prompt");
+            }
+            Err(error) => print::error(&error.into()),
+        },
+        "/todos" => show_todos(&talk.session),
+        "/mode" => change_mode(argument, talk),
+        "/pin" if argument.is_empty() => print::note("write what to keep: /pin TEXT"),
+        "/pin" => {
+            talk.pinned.push(Message::user(argument).pinned());
+            print::note("the model gets this with the next prompt and keeps it");
+        }
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
@@ -146,6 +169,33 @@ fn show_tools(toolset: &Toolset) {
     }
 }
 
+fn show_todos(session: &Session) {
+    let items = TodoList::items(session);
+    if items.is_empty() {
+        print::note("there are no todos; --todos gives the model a todo list");
+    }
+    for TodoItem { id, title, is_complete, .. } in items {
+        let mark = if is_complete { "x" } else { " " };
+        print::note(&format!("[{mark}] {id} {title}"));
+    }
+}
+
+fn change_mode(typed: &str, talk: &Conversation) {
+    let Some(plan_mode) = talk.agents.plan_mode() else {
+        return print::note("there is no plan mode; start the chat with --plan");
+    };
+    match typed {
+        "" => print::note(plan_mode.of(&talk.session).as_str()),
+        _ => match typed.parse::<Mode>() {
+            Ok(mode) => {
+                PlanMode::set(&talk.session, mode);
+                print::note(&format!("the mode is now {}", mode.as_str()));
+            }
+            Err(error) => print::note(&error.to_string()),
+        },
+    }
+}
+
 fn show_rules(session: &Session) {
     let rules = standing_rules(session);
     if rules.is_empty() {
@@ -158,6 +208,10 @@ fn show_rules(session: &Session) {
             }
             Scope::Exactly { name, origin, arguments } => {
                 print::note(&format!("`{name}` with {arguments} ({origin})"));
+            }
+            Scope::Matching { name, origin, arguments } => {
+                let patterns = serde_json::to_string(&arguments).unwrap_or_default();
+                print::note(&format!("`{name}` with arguments like {patterns} ({origin})"));
             }
         }
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cofferdam_agent::Session;
+use cofferdam_agent::compaction::is_compaction_record;
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History};
 use etcetera::BaseStrategy as _;
 
@@ -96,7 +97,10 @@ pub(super) async fn list(directory: Option<&Path>) -> anyhow::Result<Exit> {
     names.sort();
     for name in names {
         let messages = match files.read(&name).await {
-            Ok(messages) => print::counted(messages.len(), "message"),
+            Ok(messages) => {
+                let messages = messages.iter().filter(|message| !is_compaction_record(message));
+                print::counted(messages.count(), "message")
+            }
             Err(error) => error.to_string(),
         };
         print::result(&format!("{name}  {messages}"))?;

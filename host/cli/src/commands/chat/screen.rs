@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use cofferdam::Host;
 use cofferdam::models::PlannedRetry;
 use cofferdam::text::beginning;
+use cofferdam_agent::compaction::CompactionReport;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
     ChatErrorKind, Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next,
-    ReachedLimit, Update,
+    ReachedLimit, Role, Update,
 };
 use cofferdam_terminal::MarkdownStyler;
 use cofferdam_tool::Toolset;
@@ -93,6 +94,12 @@ impl Screen {
     pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
         for delta in &update.deltas {
             match delta {
+                // The loop's own messages, such as a request to correct an answer.
+                Delta::Text(_) | Delta::Content(MessageContent::Text(_))
+                    if update.role == Some(Role::User) =>
+                {
+                    self.end_line()?;
+                }
                 Delta::Text(text) => self.text(text)?,
                 Delta::Call { call, .. } => self.note_call(call),
                 Delta::Content(MessageContent::Text(text)) => {
@@ -197,6 +204,16 @@ impl Screen {
         };
         let _ = self.end_line();
         print::note(&format!("{why}; the model has to answer without tools"));
+    }
+
+    /// Announces that the conversation was shortened for the model.
+    pub(super) fn compacted(&self, report: &CompactionReport) {
+        let _ = self.end_line();
+        let how = if report.is_summarized { "summarized" } else { "shortened" };
+        print::note(&format!(
+            "the older part of the conversation was {how} for the model: about {} tokens are now {}",
+            report.tokens_before, report.tokens_after
+        ));
     }
 
     /// Returns the number of results that can be shown.

@@ -1,10 +1,10 @@
 //! Output of `--json`: the messages of a turn as a history stores them, and a last line with the
 //! outcome.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use async_trait::async_trait;
-use cofferdam_agent::{AfterRun, BoxError, ContextProvider, Message, RunError, TokenUsage};
+use cofferdam_agent::{
+    AfterRun, BoxError, ContextProvider, Message, RunError, TokenUsage, UsageMeter,
+};
 use serde_json::{Value, json};
 
 use super::turn::TurnEnd;
@@ -15,12 +15,12 @@ use crate::print;
 #[derive(Clone)]
 pub(super) struct Transcript {
     is_printed: bool,
-    used: Arc<Mutex<Option<TokenUsage>>>,
+    used: UsageMeter,
 }
 
 impl Transcript {
     pub(super) fn new(is_printed: bool) -> Self {
-        Self { is_printed, used: Arc::default() }
+        Self { is_printed, used: UsageMeter::default() }
     }
 
     /// Prints a message if `--json` is set.
@@ -30,7 +30,7 @@ impl Transcript {
 
     /// Returns the usage since the last call of this function, and resets it.
     pub(super) fn take_used(&self) -> Option<TokenUsage> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.used.take()
     }
 }
 
@@ -45,8 +45,7 @@ impl ContextProvider for Transcript {
             self.message(message)?;
         }
         if let Some(usage) = run.response.usage {
-            *self.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() +=
-                usage;
+            self.used.add(usage);
         }
         Ok(())
     }
@@ -74,6 +73,7 @@ fn word(error: &RunError) -> &'static str {
         RunError::BudgetExceeded(_) => "budget_exceeded",
         RunError::Calls(_) | RunError::FailClosed(_) => "calls_failed",
         RunError::Cancelled => "stopped",
+        RunError::Answer(_) => "invalid_answer",
         _ => "failed",
     }
 }

@@ -17,6 +17,7 @@ use super::AgentFactory;
 use super::approve::{self, ApprovalOutcome, StandingApprovals};
 use super::interrupts::Interrupts;
 use super::screen::Screen;
+use super::sources;
 use super::transcript::{self, Transcript};
 use crate::commands::labels::Decisions;
 use crate::exit::Exit;
@@ -42,6 +43,10 @@ pub(super) struct Conversation {
     pub(super) is_json: bool,
     /// Token usage of all turns.
     pub(super) used: TokenUsage,
+    /// Pinned messages that the next turn sends before the prompt.
+    pub(super) pinned: Vec<Message>,
+    /// Files that the next turn sends with the prompt.
+    pub(super) attached: Vec<MessageContent>,
 }
 
 /// Outcome of a turn.
@@ -70,7 +75,11 @@ impl Conversation {
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();
         let started = Instant::now();
-        let end = self.runs(Message::user(text)).await;
+        let mut messages = std::mem::take(&mut self.pinned);
+        let mut contents = std::mem::take(&mut self.attached);
+        contents.push(MessageContent::text(text));
+        messages.push(Message::new(Role::User, contents));
+        let end = self.runs(messages).await;
         let usage = self.transcript.take_used();
         self.screen.end_turn()?;
         let end = end?;
@@ -104,12 +113,11 @@ impl Conversation {
         Ok(())
     }
 
-    async fn runs(&mut self, message: Message) -> anyhow::Result<TurnEnd> {
+    async fn runs(&mut self, mut messages: Vec<Message>) -> anyhow::Result<TurnEnd> {
         let mut end = TurnEnd::Answered;
-        let mut message = message;
         loop {
-            self.transcript.message(&message)?;
-            let RunReport { response, requests } = match self.run(message).await? {
+            messages.iter().try_for_each(|message| self.transcript.message(message))?;
+            let RunReport { response, requests } = match self.run(messages).await? {
                 Ok(ran) => ran,
                 Err(RunError::Cancelled) => return Ok(TurnEnd::Stopped),
                 Err(error) => return Ok(TurnEnd::Failed(error)),
@@ -118,13 +126,14 @@ impl Conversation {
                 if self.is_blocked(&response) {
                     return Ok(TurnEnd::Blocked);
                 }
+                sources::note(&response);
                 note_end(&response);
                 return Ok(end);
             }
             let Some(answers) = self.answers(&requests, &mut end).await? else {
                 return Ok(TurnEnd::Stopped);
             };
-            message = Message::new(Role::User, answers);
+            messages = vec![Message::new(Role::User, answers)];
         }
     }
 
@@ -137,11 +146,12 @@ impl Conversation {
 
     /// Runs the agent once and shows its updates. Ctrl-C cancels the run; a second Ctrl-C ends the
     /// process.
-    async fn run(&mut self, message: Message) -> anyhow::Result<Result<RunReport, RunError>> {
+    async fn run(&mut self, messages: Vec<Message>) -> anyhow::Result<Result<RunReport, RunError>> {
         let cancellation = CancellationToken::new();
         let mut run =
-            self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
+            self.agent.run(messages).session(&self.session).cancellation(cancellation.clone());
         run = run.log(terminal::log()).progress(terminal::progress());
+        run = run.host_values(self.agents.host_values());
         if self.is_dry_run {
             run = run.file_effects(FileEffects { is_dry_run: true, shows_diffs: true });
         }
@@ -226,6 +236,7 @@ fn note_end(response: &Response) {
         Some(FinishReason::ContentFilter) => {
             print::note("the provider withheld a part of the answer")
         }
+        Some(FinishReason::Refusal) => print::note("the model refused to answer"),
         _ if response.text().is_empty() => print::note("the model said nothing"),
         _ => {}
     }
