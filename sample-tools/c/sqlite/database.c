@@ -56,9 +56,11 @@ static int authorize(void *given, int action, const char *first, const char *sec
     }
 }
 
-static int is_time_over(void *unused) {
+bool is_time_over(void) { return cofferdam_cancelled() || cofferdam_time_left_ms() < TIME_LEFT_MS_MIN; }
+
+static int stop_in_time(void *unused) {
     (void)unused;
-    return cofferdam_cancelled() || cofferdam_time_left_ms() < TIME_LEFT_MS_MIN;
+    return is_time_over();
 }
 
 static bool has_content(cofferdam_string path, const char *ending) {
@@ -119,7 +121,7 @@ opened open_database(cofferdam_string path, enum access access) {
     sqlite3_limit(database, SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX);
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_progress_handler(database, STEPS, is_time_over, NULL);
+    sqlite3_progress_handler(database, STEPS, stop_in_time, NULL);
     // The host commits all changes of the call or none, so SQLite needs no journal on disk, only
     // one in memory to undo a statement.
     if (access != READING)

@@ -20,6 +20,9 @@ opened open_database(cofferdam_string path, enum access access);
 // Returns SQLite's last error as a failure with a message for a model.
 cofferdam_result failure_of(sqlite3 *database, enum access access);
 
+// Returns whether a call should end now to be able to report its end.
+bool is_time_over(void);
+
 // Compiles the first statement of `sql`. Sets it to NULL and returns SQLITE_OK if only blanks and
 // comments are left.
 int compile(sqlite3 *database, cofferdam_string sql, sqlite3_stmt **statement, cofferdam_string *rest);

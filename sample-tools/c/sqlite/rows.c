@@ -1,8 +1,6 @@
 #include "rows.h"
 
 enum {
-    // Maximum bytes of a cell for a model. A larger cell would displace all others.
-    TEXT_BYTES_MAX = 16 << 10,
     BLOB_BYTES_MAX = 4 << 10,
     RESULT_BYTES_MAX = 256 << 10,
 };
@@ -45,9 +43,9 @@ static cofferdam_string base64(const unsigned char *bytes, size_t length) {
 }
 
 // Adds {"text", "bytes"} if the text was cut.
-static void add_text(cofferdam_writer *json, cofferdam_string text) {
-    if (text.length <= TEXT_BYTES_MAX) return cofferdam_add_string(json, NULL, text);
-    size_t end = TEXT_BYTES_MAX;
+static void add_text(cofferdam_writer *json, cofferdam_string text, size_t bytes_max) {
+    if (text.length <= bytes_max) return cofferdam_add_string(json, NULL, text);
+    size_t end = bytes_max;
     // Does not cut inside a character.
     while (end && (text.data[end] & 0xC0) == 0x80) end--;
     cofferdam_begin_object(json, NULL);
@@ -57,27 +55,51 @@ static void add_text(cofferdam_writer *json, cofferdam_string text) {
 }
 
 // Adds {"base64", "bytes"}, without the content if it is long.
-static void add_blob(cofferdam_writer *json, const void *bytes, size_t length) {
+static void add_blob(cofferdam_writer *json, const void *bytes, size_t length, size_t bytes_max) {
     cofferdam_begin_object(json, NULL);
-    if (length <= BLOB_BYTES_MAX) cofferdam_add_string(json, "base64", base64(bytes, length));
+    if (length <= BLOB_BYTES_MAX && length <= bytes_max) cofferdam_add_string(json, "base64", base64(bytes, length));
     cofferdam_add_integer(json, "bytes", (int64_t)length);
     cofferdam_end(json);
 }
 
-static void add_cell(cofferdam_writer *json, sqlite3_stmt *statement, int column) {
+static void add_cell(cofferdam_writer *json, sqlite3_stmt *statement, int column, size_t bytes_max) {
     switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER: return cofferdam_add_integer(json, NULL, sqlite3_column_int64(statement, column));
     case SQLITE_FLOAT: return cofferdam_add_number(json, NULL, sqlite3_column_double(statement, column));
     case SQLITE_TEXT: {
         const char *text = (const char *)sqlite3_column_text(statement, column);
-        return add_text(json, (cofferdam_string){text ? text : "", text ? (size_t)sqlite3_column_bytes(statement, column) : 0});
+        size_t length = text ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+        return add_text(json, (cofferdam_string){text ? text : "", length}, bytes_max);
     }
     case SQLITE_BLOB: {
         const void *bytes = sqlite3_column_blob(statement, column);
-        return add_blob(json, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return add_blob(json, bytes, (size_t)sqlite3_column_bytes(statement, column), bytes_max);
     }
     default: return cofferdam_add_null(json, NULL);
     }
+}
+
+static const char COLUMNS[] = "SELECT name, type, \"notnull\", pk, dflt_value FROM pragma_table_xinfo(?) WHERE hidden != 1";
+
+int add_table_columns(cofferdam_writer *json, sqlite3 *database, const char *table) {
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(database, COLUMNS, -1, &statement, NULL);
+    if (code) return code;
+    sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+    cofferdam_begin_array(json, "columns");
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        cofferdam_begin_object(json, NULL);
+        cofferdam_add_text(json, "name", (const char *)sqlite3_column_text(statement, 0));
+        cofferdam_add_text(json, "type", (const char *)sqlite3_column_text(statement, 1));
+        if (sqlite3_column_int(statement, 2)) cofferdam_add_boolean(json, "not_null", true);
+        if (sqlite3_column_int(statement, 3)) cofferdam_add_boolean(json, "primary_key", true);
+        const char *otherwise = (const char *)sqlite3_column_text(statement, 4);
+        if (otherwise) cofferdam_add_text(json, "default", otherwise);
+        cofferdam_end(json);
+    }
+    cofferdam_end(json);
+    sqlite3_finalize(statement);
+    return code;
 }
 
 static void add_columns(cofferdam_writer *json, sqlite3_stmt *statement) {
@@ -87,17 +109,17 @@ static void add_columns(cofferdam_writer *json, sqlite3_stmt *statement) {
     cofferdam_end(json);
 }
 
-int add_rows(cofferdam_writer *json, sqlite3_stmt *statement, int64_t rows_max) {
+int add_rows(cofferdam_writer *json, sqlite3_stmt *statement, row_limits limits) {
     int code;
     int64_t rows = 0;
     bool has_room = true;
     add_columns(json, statement);
     cofferdam_begin_array(json, "rows");
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        has_room = rows < rows_max && json->length < RESULT_BYTES_MAX;
+        has_room = rows < limits.rows_max && json->length < RESULT_BYTES_MAX;
         if (!has_room) break;
         cofferdam_begin_array(json, NULL);
-        for (int column = 0; column < sqlite3_column_count(statement); column++) add_cell(json, statement, column);
+        for (int column = 0; column < sqlite3_column_count(statement); column++) add_cell(json, statement, column, limits.bytes_max);
         cofferdam_end(json);
         rows++;
     }

@@ -1,4 +1,5 @@
-// The tools `query`, `schema` and `execute`: SQLite for the files of a mount.
+// The tools `query`, `schema` and `execute`: SQLite for the files of a mount. `overview` and
+// `import_csv` are in files of their own.
 
 #include "database.h"
 #include "rows.h"
@@ -39,7 +40,7 @@ COFFERDAM_TOOL(query, "Runs one SQL statement that reads, such as SELECT, on an 
     if (bound.failure) return bound;
     cofferdam_writer json = {0};
     cofferdam_begin_object(&json, NULL);
-    int code = add_rows(&json, statement, arguments->rows_max);
+    int code = add_rows(&json, statement, (row_limits){arguments->rows_max, CELL_BYTES_MAX});
     if (code != SQLITE_DONE && code != SQLITE_ROW) return failure_of(opened.database, READING);
     return cofferdam_json(&json);
 }
@@ -89,29 +90,6 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
     return cofferdam_json(&json);
 }
 
-static const char COLUMNS[] = "SELECT name, type, \"notnull\", pk, dflt_value FROM pragma_table_xinfo(?) WHERE hidden != 1";
-
-static int add_table_columns(cofferdam_writer *json, sqlite3 *database, const char *table) {
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(database, COLUMNS, -1, &statement, NULL);
-    if (code) return code;
-    sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
-    cofferdam_begin_array(json, "columns");
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        cofferdam_begin_object(json, NULL);
-        cofferdam_add_text(json, "name", (const char *)sqlite3_column_text(statement, 0));
-        cofferdam_add_text(json, "type", (const char *)sqlite3_column_text(statement, 1));
-        if (sqlite3_column_int(statement, 2)) cofferdam_add_boolean(json, "not_null", true);
-        if (sqlite3_column_int(statement, 3)) cofferdam_add_boolean(json, "primary_key", true);
-        const char *otherwise = (const char *)sqlite3_column_text(statement, 4);
-        if (otherwise) cofferdam_add_text(json, "default", otherwise);
-        cofferdam_end(json);
-    }
-    cofferdam_end(json);
-    sqlite3_finalize(statement);
-    return code;
-}
-
 static const char OBJECTS[] = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
                               "ORDER BY type = 'table' DESC, type = 'view' DESC, name";
 
@@ -148,4 +126,6 @@ COFFERDAM_TOOL(schema, "Lists tables, views, indexes and triggers of an SQLite d
     return cofferdam_json(&json);
 }
 
-COFFERDAM_PLUGIN(query, schema, execute)
+COFFERDAM_DECLARE(overview);
+COFFERDAM_DECLARE(import_csv);
+COFFERDAM_PLUGIN(query, schema, overview, execute, import_csv)

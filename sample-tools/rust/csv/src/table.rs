@@ -28,7 +28,8 @@ impl Table {
         })?;
         let (file, size) = paths::open(path)?;
         let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(file);
-        let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+        let columns: Vec<String> =
+            reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect();
         if columns.is_empty() {
             return Err(ToolFailure::new(format!(
                 "`{path}` is empty: it has no row of column names"
@@ -53,7 +54,7 @@ impl Table {
 
     /// Returns the next row, or `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<&StringRecord>, ToolFailure> {
-        if !self.reader.read_record(&mut self.row)? {
+        if !self.reader.read_record(&mut self.row).map_err(unreadable)? {
             return Ok(None);
         }
         self.rows += 1;
@@ -74,6 +75,11 @@ impl Table {
         let read = self.reader.position().byte();
         call::progress(read as f64, Some(self.size as f64), Some(&format!("{} rows", self.rows)));
     }
+}
+
+/// Returns a failure with the message of an error, which names the line for the model.
+fn unreadable(error: csv::Error) -> ToolFailure {
+    ToolFailure::new(error.to_string()).permanent()
 }
 
 /// Returns a cell, or an empty string if the row is shorter.

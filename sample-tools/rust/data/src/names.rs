@@ -1,0 +1,97 @@
+//! Finds the name that a misspelled one means.
+
+/// Maximum number of names in a suggestion.
+const NAMES_MAX: usize = 60;
+/// Maximum characters of a part of the input in a message.
+const SHORT_LENGTH: usize = 60;
+
+/// Returns the start of a text for a message.
+pub(crate) fn shorten(text: &str) -> String {
+    cut(text, SHORT_LENGTH)
+}
+
+/// Returns at most `length` characters of a text, with `…` if there are more.
+pub(crate) fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns a suggestion that lists the names of columns or other `things`, the nearest one first.
+pub(crate) fn suggestion(things: &str, wanted: &str, names: &[String]) -> String {
+    let short: Vec<_> = names.iter().take(NAMES_MAX).map(|name| shorten(name)).collect();
+    let more = if names.len() > NAMES_MAX { " and more" } else { "" };
+    let all = format!("he {things} are `{}`{more}", short.join("`, `"));
+    match nearest(wanted, names) {
+        Some(name) => format!("did you mean `{name}`? T{all}"),
+        None => format!("t{all}"),
+    }
+}
+
+/// Returns the name at the smallest distance, unless that is more than half of the longer name.
+fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a String> {
+    let wanted = fold(wanted);
+    names
+        .iter()
+        .map(|name| (distance(&wanted, &fold(name)), name))
+        .filter(|(distance, name)| distance * 2 <= wanted.len().max(name.chars().count()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+fn fold(name: &str) -> Vec<char> {
+    name.to_lowercase().chars().collect()
+}
+
+/// Returns the number of characters to insert, delete or replace (Levenshtein).
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (taken, a) in from.iter().enumerate() {
+        let mut diagonal = taken;
+        let mut left = taken + 1;
+        for (b, cell) in to.iter().zip(row.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = *cell;
+            left = replaced.min(left + 1).min(*cell + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = taken + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, suggestion};
+
+    fn check(wanted: &str, expected: &str) {
+        let names = ["amount", "Region", "größe"].map(String::from);
+        assert_eq!(suggestion("columns", wanted, &names), expected, "{wanted}");
+    }
+
+    #[test]
+    fn finds_the_nearest() {
+        let all = "he columns are `amount`, `Region`, `größe`";
+        check("Amount", &format!("did you mean `amount`? T{all}"));
+        check("regoin", &format!("did you mean `Region`? T{all}"));
+        check("GRÖSSE", &format!("did you mean `größe`? T{all}"));
+        check("customer", &format!("t{all}"));
+        check("", &format!("t{all}"));
+    }
+
+    #[test]
+    fn measures() {
+        let check = |from: &str, to: &str, expected| {
+            let (from, to): (Vec<_>, Vec<_>) = (from.chars().collect(), to.chars().collect());
+            assert_eq!((distance(&from, &to), distance(&to, &from)), (expected, expected));
+        };
+        check("", "", 0);
+        check("", "abc", 3);
+        check("kitten", "sitting", 3);
+        check("flaw", "lawn", 2);
+        check("same", "same", 0);
+    }
+}
