@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cofferdam_agent::{Agent, Compaction, LoopSettings, ScriptedClient};
+use cofferdam_agent::compaction::{Compaction, Summarize, TokenLimit};
+use cofferdam_agent::{Agent, ScriptedClient};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{Functions, Toolset};
 use serde_json::json;
@@ -20,10 +21,8 @@ const SCRIPT: &str = r#"
 /// Script of the model that summarizes. It may be smaller than the model that works.
 const SUMMARIES: &str = r#"{"text":"Two pages are read; nothing happens on them."}"#;
 
-/// Maximum bytes of text that the model receives without a summary.
-const BYTES_MAX: usize = 2000;
-/// Number of the newest messages, which stay unchanged.
-const MESSAGES_KEPT: usize = 2;
+/// Maximum tokens that the model receives without a summary.
+const TOKENS_MAX: u64 = 700;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -34,10 +33,10 @@ async fn main() -> anyhow::Result<()> {
     toolset.add(Arc::new(functions))?;
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?.recording();
     let summaries = ScriptedClient::read("summaries", SUMMARIES.as_bytes())?;
-    let shorter = Compaction::new(summaries, BYTES_MAX, MESSAGES_KEPT);
-    let settings =
-        LoopSettings { iteration_completed: Some(Arc::new(shorter)), ..LoopSettings::default() };
-    let agent = Agent::builder(model.clone()).tools(toolset).settings(settings).build()?;
+    // Keeps the newest call with its result, and summarizes as soon as two others can be removed.
+    let summarize = Summarize::new(summaries).keep(1).slack(1);
+    let compaction = Compaction::new(TokenLimit::new(TOKENS_MAX).then(summarize));
+    let agent = Agent::builder(model.clone()).tools(toolset).compaction(compaction).build()?;
     let response = agent.run("What is the book about?").await?;
     for request in model.requests() {
         let bytes: usize = request

@@ -25,12 +25,7 @@ async fn load(cache: &Path) -> Vec<LoadEvent> {
     let host = Host::with(config);
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions {
-        name,
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    };
+    let options = PluginOptions::new(name, Grants::default(), Limits::default());
     let component = Component::from_file_ambient(guest("remember"));
     host.engine.load(&component, options, &events).await.expect("the guest loads");
     events.0.into_inner().unwrap()
@@ -95,7 +90,7 @@ async fn entries_of_another_installation_are_not_run() {
 
 fn options() -> PluginOptions {
     let name = PluginName::new("guest").unwrap();
-    PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 }
+    PluginOptions::new(name, Grants::default(), Limits::default())
 }
 
 /// Loads a guest in a new engine with the index of the last start. Returns the load events and

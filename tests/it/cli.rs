@@ -254,6 +254,42 @@ fn list_shows_every_tool_once() {
     assert!(!twice.stdout.contains("\n  word_count("), "{}", twice.stdout);
 }
 
+#[test]
+fn commands_offer_the_tools_of_a_toolset() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cofferdam.toml").display().to_string();
+    let (text, markdown) = (plugin("text"), plugin("markdown"));
+    let plugins = format!(
+        "[plugins.text]\ncomponent = {text:?}\n[plugins.markdown]\ncomponent = {markdown:?}\n"
+    );
+    let toolsets = "[toolsets.some]\ntools = [\"word_count\"]\nplugins = [\"markdown\"]\n";
+    std::fs::write(&config, format!("{plugins}{toolsets}")).unwrap();
+    let listed = |flags: &[&str]| {
+        let ran = run(&[&["list", "--json", "--config", &config], flags].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let tools: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let tools = tools.as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["--toolset", "some"]), ["outline", "links", "to_html", "word_count"]);
+    assert_eq!(listed(&["--tools", "diff,links"]), ["links", "diff"]);
+
+    let call = |flags: &[&str]| {
+        run(&[&["call", "word_count", "text=a b", "--config", &config], flags].concat())
+    };
+    assert_eq!(call(&["--toolset", "some"]).code, 0);
+    let hidden = call(&["--tools", "links"]);
+    assert_eq!(hidden.code, 2);
+    assert!(hidden.stderr.contains("no tool called 'word_count'"), "{}", hidden.stderr);
+
+    let unknown = run(&["list", "--config", &config, "--toolset", "sme"]);
+    assert_eq!(unknown.code, 2);
+    let expected = "there is no [toolsets.sme] in the configuration; there is some";
+    assert!(unknown.stderr.contains(expected), "{}", unknown.stderr);
+    let misspelled = run(&["list", "--config", &config, "--tools", "link"]);
+    assert!(misspelled.stderr.contains("did you mean `links`?"), "{}", misspelled.stderr);
+}
+
 fn configuration(folder: &Path, access: &str) -> String {
     std::fs::create_dir(folder.join("files")).unwrap();
     std::fs::write(folder.join("files/a.md"), "# One\n## Two\n").unwrap();

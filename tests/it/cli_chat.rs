@@ -1,7 +1,9 @@
 //! `cofferdam chat` with scripted models and real tools, run by a script or another program.
-//! `terminal` tests interactive use, `labels` information-flow labels, `provider` a model behind an
+//! `agents` tests agents in files, `terminal` interactive use, `labels` information-flow labels, `provider` a model behind an
 //! address.
 
+mod agents;
+mod context;
 mod labels;
 mod long;
 mod provider;
@@ -144,6 +146,129 @@ fn text_goes_to_stdout_and_calls_with_their_ends_to_stderr() {
     assert!(said[5].starts_with("  Trap.Unreachable"), "{}", ran.stderr);
     assert_eq!(said[6], "> no_such_tool");
     assert!(said[7].contains("Requested function \"no_such_tool\" not found."), "{}", ran.stderr);
+}
+
+#[test]
+fn a_model_has_only_the_tools_that_are_selected() {
+    let scene = Scene::new(&[
+        json!({"calls": [
+            {"tool": "word_count", "arguments": {"text": "a b"}},
+            {"tool": "lines_matching", "arguments": {"text": "a", "pattern": "a"}},
+        ]}),
+        says("Done."),
+    ]);
+    let ran = scene.chat(&["Go.", "-p", &plugin("text"), "--tools", "word_count", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let results = ran.results();
+    assert!(results[0].contains("\"words\":2"), "{results:?}");
+    assert!(results[1].contains("\"lines_matching\" not found"), "{results:?}");
+    let misspelled = scene.chat(&["Go.", "-p", &plugin("text"), "--tools", "word_cont"]);
+    assert_eq!(misspelled.code, Some(2), "{}", misspelled.stderr);
+}
+
+#[test]
+fn rules_of_the_configuration_allow_and_deny_calls_by_their_arguments() {
+    let save = |file: &str| json!({"tool": "file_access_save_file", "arguments": {"file_name": file, "content": "x"}});
+    let scene = Scene::new(&[
+        json!({"calls": [save("drafts/b.md"), save("c.md"), save(".git/config")]}),
+        says("Done."),
+    ]);
+    std::fs::create_dir(scene.path("notes/drafts")).unwrap();
+    let rules = r#"
+        [files.workspace]
+        store = "notes"
+        [stores.notes]
+        directory = "notes"
+        [[agent.approvals]]
+        effect = "allow"
+        tool = "file_access_save_file"
+        arguments = { file_name = { path = "drafts/**" }, content = "any" }
+        [[agent.approvals]]
+        effect = "deny"
+        tool = "*"
+        arguments = { file_name = { path = ".git/**" } }
+    "#;
+    std::fs::write(scene.path("cofferdam.toml"), rules).unwrap();
+    let flags = ["Save.", "--config", "cofferdam.toml", "--ask", "always", "--json"];
+    let ran = scene.chat(&flags);
+    // Nobody is there to approve the second call.
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    let results = ran.results();
+    assert!(results[0].contains("saved"), "{results:?}");
+    assert!(scene.has("notes/drafts/b.md"));
+    assert!(!scene.has("notes/c.md") && !scene.has("notes/.git/config"), "{results:?}");
+
+    std::fs::write(scene.path("cofferdam.toml"), rules.replace("drafts/**", "../**")).unwrap();
+    let wrong = scene.chat(&flags);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("cofferdam.toml:6:9: approval rule for"), "{}", wrong.stderr);
+}
+
+#[test]
+fn files_are_sent_with_the_prompt() {
+    let scene = Scene::new(&[says("A cat.")]);
+    std::fs::write(scene.path("cat.png"), b"\x89PNG\r\n\x1a\n\xff").unwrap();
+    std::fs::write(scene.path("core"), b"\xff\xfe\x00").unwrap();
+    let flags = ["What is it?", "--attach", "cat.png", "--attach", "notes/a.md", "--json"];
+    let ran = scene.chat(&flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let contents = ran.lines()[0]["contents"].clone();
+    let image = json!({"type": "data", "media_type": "image/png", "data": "iVBORw0KGgr/"});
+    assert_eq!(contents[0], image);
+    assert_eq!(contents[1]["text"], "File `a.md`:\none\n");
+    assert_eq!(contents[2]["text"], "What is it?");
+    for (file, expected) in [("core", "expected an image"), ("none.png", "No such file")] {
+        let refused = scene.chat(&["Go.", "--attach", file]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn settings_of_the_loop_come_from_the_configuration() {
+    let scene = Scene::new(&[deletes(), says("Done.")]);
+    let settings = "[agent.loop]\nterminate-on-unknown = true\nmax-iterations = 0\n";
+    std::fs::write(scene.path("cofferdam.toml"), settings).unwrap();
+    let wrong = scene.chat(&["Go.", "--config", "cofferdam.toml"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("max_iterations must be at least 1."), "{}", wrong.stderr);
+    std::fs::write(scene.path("cofferdam.toml"), settings.replace("= 0", "= 5")).unwrap();
+    let ended = scene.chat(&["Go.", "--config", "cofferdam.toml", "--json"]);
+    // The tool is unknown, because there is no store, so the model is not asked again.
+    assert!(ended.results().is_empty() && !ended.stdout.contains("Done."), "{}", ended.stdout);
+}
+
+#[test]
+fn a_long_conversation_is_summarized_and_stays_summarized() {
+    let long = says(&"word ".repeat(400));
+    let scene = Scene::new(&vec![long; 10]);
+    let flags = ["--session", "long", "--session-dir", "kept", "--context-window", "8000"];
+    let mut child = scene.start(&[&flags[..], &["--json"]].concat());
+    let mut stdin = child.stdin.take().unwrap();
+    let prompts = format!("/pin The code is 7.\n{}", "go on\n".repeat(9));
+    std::io::Write::write_all(&mut stdin, prompts.as_bytes()).unwrap();
+    drop(stdin);
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let note = "the older part of the conversation was summarized for the model";
+    assert_eq!(ran.stderr.matches(note).count(), 1, "{}", ran.stderr);
+    let answers = ran.lines().iter().filter(|line| line["role"] == "assistant").count();
+    assert_eq!(answers, 9, "{}", ran.stdout);
+
+    let stored = std::fs::read_to_string(scene.path("kept/long.jsonl")).unwrap();
+    let records: Vec<Value> =
+        stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let record = records.iter().find(|line| line["contents"] == json!([])).unwrap();
+    let kept = record["additional_properties"]["compaction"]["messages"].to_string();
+    assert!(kept.contains("Summary of what has happened so far:"), "{kept}");
+    assert!(kept.contains("The code is 7."), "{kept}");
+    let listed = scene.run(&["--sessions", "--session-dir", "kept"]);
+    assert_eq!(listed.stdout, "long  19 messages\n");
+    // The next process begins with the summary, so there is nothing to summarize.
+    std::fs::write(scene.path("model.jsonl"), says("Again.").to_string()).unwrap();
+    let again = scene.chat(&[&["once more"], &flags[..]].concat());
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Again.\n"), "{}", again.stderr);
+    assert!(!again.stderr.contains(note), "{}", again.stderr);
 }
 
 #[test]

@@ -246,6 +246,11 @@ fn the_plugin_of_the_demo_is_the_sample() {
         for key in ["digest", "component_bytes"] {
             report[key].take();
         }
+        // Other samples of its workspace use a newer WASI, which all of them import then.
+        let imports = report["imports"].as_array().unwrap().iter();
+        let names = imports.map(|import| import.as_str().unwrap().split('@').next().unwrap());
+        let names: std::collections::BTreeSet<_> = names.map(str::to_owned).collect();
+        report["imports"] = names.into_iter().collect();
         report
     };
     assert_eq!(inspect(&here), inspect(&guest("tour")), "run `cargo xtask tour`");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::module::{Answer, Definition, Item, Module};
 use crate::wire::Pipe;
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command
         .env_clear()

@@ -380,7 +380,7 @@ fn what_is_wrong_with_a_file_has_a_place() {
     );
     assert!(
         wrong("agents:\n  a: {modell: x}\n")
-            .starts_with(":2:7: unknown field `modell`, expected one of model,")
+            .starts_with(":2:7: unknown field `modell`, expected one of name, file, model,")
     );
     assert!(
         wrong("agents:\n  a: {}\norchestration: pipeline\n")

@@ -68,8 +68,7 @@ async fn host(kinds: &[QuestionKind], limits: Limits) -> Host {
         ..Grants::default()
     };
     let mut host = Host::new();
-    let options =
-        PluginOptions { name: PluginName::new("stores").unwrap(), grants, limits, retries_max: 0 };
+    let options = PluginOptions::new(PluginName::new("stores").unwrap(), grants, limits);
     let component = Component::from_file_ambient(guest("stores"));
     let plugin = host.engine.load(&component, options, &()).await.unwrap();
     host.add(plugin);

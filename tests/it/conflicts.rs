@@ -33,11 +33,11 @@ impl Scene {
                 FileAccess::ReadWrite,
             );
             let tools = tools.into_iter().map(|tool| ToolName::new(tool).unwrap()).collect();
+            let limits = Limits::default();
+            let grants = Grants { mounts: vec![mount], tools, ..Grants::default() };
             let options = PluginOptions {
-                name: PluginName::new(name).unwrap(),
-                grants: Grants { mounts: vec![mount], tools, ..Grants::default() },
-                limits: Limits::default(),
                 retries_max,
+                ..PluginOptions::new(PluginName::new(name).unwrap(), grants, limits)
             };
             let component = Component::from_file_ambient(guest(name));
             let plugin = host.engine.load(&component, options, &()).await.unwrap();

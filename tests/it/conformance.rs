@@ -12,14 +12,17 @@ mod agent;
 mod agent_approvals;
 mod agent_loop;
 mod agent_middleware;
+mod answers;
 mod arguments;
 mod choice;
+mod compaction;
 mod files_paths;
 mod files_tools;
 mod labels;
 mod mcp;
 mod mcp_served;
 mod results;
+mod rules;
 mod sessions;
 mod skills;
 mod workflows;
@@ -34,9 +37,11 @@ use serde_json::value::RawValue;
 
 /// Areas without a failing row. An area is added when it is complete and never removed.
 const COMPLETE: &[&str] = &[
+    "answers",
     "approvals",
     "arguments",
     "choice",
+    "compaction",
     "files_paths",
     "files_tools",
     "labels",
@@ -44,6 +49,7 @@ const COMPLETE: &[&str] = &[
     "mcp",
     "middleware",
     "results",
+    "rules",
     "sessions",
     "skills",
     "workflows",
@@ -58,9 +64,11 @@ type Runner = fn(&Row) -> Result<(), String>;
 /// Returns the runner of an area, if it has one.
 fn runner(area: &str) -> Option<Runner> {
     Some(match area {
+        "answers" => answers::run,
         "approvals" => agent_approvals::run,
         "arguments" => arguments::run,
         "choice" => choice::run,
+        "compaction" => compaction::run,
         "files_paths" => files_paths::run,
         "files_tools" => files_tools::run,
         "labels" => labels::run,
@@ -68,6 +76,7 @@ fn runner(area: &str) -> Option<Runner> {
         "mcp" => mcp::run,
         "middleware" => agent_middleware::run,
         "results" => results::run,
+        "rules" => rules::run,
         "sessions" => sessions::run,
         "skills" => skills::run,
         "workflows" => workflows::run,

@@ -15,10 +15,13 @@
 //! and special files in `mounts`, egress in `network`, plugins that change between loads in
 //! `cli_grants`.
 //!
+//! `as_commands` launches the attacks again by command plugins, where they are about code.
+//!
 //! A new attack is a new row. A new family is a file and an entry in `FAMILIES`.
 
 mod amplification;
 mod arena;
+mod as_commands;
 mod binaries;
 mod blocking;
 mod cache;

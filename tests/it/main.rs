@@ -25,7 +25,9 @@
 //! | `cli_files` | the binary and files: file-access tools, dry runs, diffs |
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
+//! | `commands` | programs for WASI as plugins, and `cofferdam wrap` |
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
+//! | `cli_eval` | the binary and evaluations: cases, reports, comparisons |
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
@@ -37,6 +39,8 @@
 //! | `operator` | no tests: an operator at a terminal |
 //! | `wire` | no tests: an MCP server, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, shutdown |
+//! | `monitoring` | health and metrics of a server, and spans for a collector |
+//! | `serve_agents` | agents and workflows as tools of a server |
 //! | `serve_changes` | changes of plugins and grants while a server runs |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, outcomes |
 //! | `fuzz` | the seeds of the fuzz targets |
@@ -63,6 +67,7 @@ mod cache;
 mod cli;
 mod cli_author;
 mod cli_chat;
+mod cli_eval;
 mod cli_files;
 mod cli_grants;
 mod cli_log;
@@ -72,6 +77,7 @@ mod cli_setup;
 mod cli_skills;
 mod cli_workflow;
 mod client;
+mod commands;
 mod conflicts;
 mod conformance;
 mod ends;
@@ -85,6 +91,7 @@ mod languages;
 mod loading;
 mod mcp_frames;
 mod module;
+mod monitoring;
 mod mounts;
 mod network;
 mod operator;
@@ -95,6 +102,7 @@ mod sandbox;
 mod scheduling;
 mod script;
 mod serve;
+mod serve_agents;
 mod serve_changes;
 mod servers;
 mod stores;

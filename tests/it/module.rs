@@ -104,9 +104,44 @@ impl Module<'_> {
         let world = resolve.select_world(&[package], None).expect("the package has one world");
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
             .expect("metadata");
-        let mut encoder = ComponentEncoder::default();
-        encoder.validate(false).module(&module).expect("a module of the world");
+        let mut encoder = ComponentEncoder::default()
+            .validate(false)
+            .module(&module)
+            .expect("a module of the world");
         encoder.encode().expect("a component")
+    }
+
+    /// Builds a program for the first preview of WASI that runs the tool's code and prints its
+    /// answer. Returns nothing if the module has more than code: imports, tools, or an answer that
+    /// is not one text.
+    pub(crate) fn program(&self) -> Option<Vec<u8>> {
+        let Answer::Contents(items) = &self.answer else { return None };
+        let [Item::Text(answer)] = items[..] else { return None };
+        let others = [self.wit, self.world, self.imports, self.list, self.realloc];
+        if others.iter().any(|part| !part.is_empty()) || !self.definitions.is_empty() {
+            return None;
+        }
+        let mut memory = Memory::default();
+        let text = memory.string(answer);
+        memory.words(0, &text);
+        let program = format!(
+            r#"(module
+              (import "wasi_snapshot_preview1" "fd_write"
+                (func $write (param i32 i32 i32 i32) (result i32)))
+              (memory (export "memory") {pages})
+              (global $answer i32 (i32.const 0))
+              {data}
+              {fields}
+              (func (export "_start")
+                {body}
+                (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#,
+            pages = memory.end / 65_536 + 2,
+            data = memory.data,
+            fields = self.fields,
+            body = self.body,
+        );
+        // Code that uses the parameters of a tool is no program.
+        wat::parse_str(program).ok()
     }
 
     fn text(&self) -> String {

@@ -48,7 +48,7 @@ impl Resolver for Names {
 }
 
 /// Returns a grant made of a rule, addresses, and headers that the host sets.
-fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
+pub(crate) fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
     let mut grant = HttpGrant::from(rule.parse::<HttpRule>().unwrap());
     grant.addresses.extend(
         addresses

@@ -4,6 +4,7 @@
 
 mod dev;
 mod docs;
+mod http;
 mod new;
 
 use std::io::Write as _;
@@ -14,7 +15,8 @@ use cofferdam_tests::{binary, root};
 use serde_json::Value;
 
 /// Languages with an SDK, as `cofferdam new --lang` knows them.
-const LANGUAGES: [&str; 7] = ["rust", "python", "javascript", "typescript", "go", "c", "cpp"];
+const LANGUAGES: [&str; 8] =
+    ["rust", "python", "javascript", "typescript", "go", "c", "cpp", "zig"];
 
 /// Result of a command.
 struct Ended {
@@ -94,6 +96,7 @@ fn every_sdk_does_the_same() {
                 "python" => "Python",
                 "go" => "Go",
                 "c" | "cpp" => "C, C++",
+                "zig" => "Zig",
                 _ => "JavaScript, TypeScript",
             };
             let row = page.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();

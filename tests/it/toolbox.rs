@@ -10,7 +10,8 @@ use cofferdam_files::{
 };
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{
-    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset,
+    CallContext, Completion, FileAccess, Limits, MountName, PluginName, RefusedCall, ToolName,
+    Toolset,
 };
 use serde_json::json;
 
@@ -43,12 +44,11 @@ impl Scene {
     }
 
     async fn load(&mut self, name: &str, mounts: Vec<Mount>, tools: BTreeSet<ToolName>) {
-        let options = PluginOptions {
-            name: PluginName::new(name).unwrap(),
-            grants: Grants { mounts, tools, ..Grants::default() },
-            limits: Limits::default(),
-            retries_max: 0,
-        };
+        let options = PluginOptions::new(
+            PluginName::new(name).unwrap(),
+            Grants { mounts, tools, ..Grants::default() },
+            Limits::default(),
+        );
         let component = Component::from_file_ambient(guest(name));
         let plugin = self.host.engine.load(&component, options, &()).await.unwrap();
         self.toolset.add(Arc::new(plugin)).unwrap();
@@ -92,6 +92,23 @@ async fn only_granted_tools_are_listed_and_called() {
         ungranted.answers(&[&["tools"], &["call", "ok", "{}"]]).await,
         ["", "Error::UnknownTool"]
     );
+}
+
+#[tokio::test]
+async fn a_restricted_toolset_offers_less_and_its_tools_call_as_before() {
+    let mut scene = Scene::new(&["ok"], FileAccess::ReadWrite).await;
+    scene.toolset = scene.toolset.restrict(|tool| tool.name.as_str() == "stores");
+    let names: Vec<_> = scene.toolset.definitions().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(names, ["stores"]);
+    assert_eq!(scene.answers(&[&["tools"], &["call", "ok", "{}"]]).await, ["ok", "ok"]);
+    let refused = scene.toolset.call("ok", None, &CallContext::new("c")).await.unwrap_err();
+    assert!(matches!(refused, RefusedCall::UnknownTool { nearest: None, .. }), "{refused:?}");
+    // A tool that joins later cannot take the name of a tool that is not offered.
+    let crash = Component::from_file_ambient(guest("crash"));
+    let name = PluginName::new("again").unwrap();
+    let options = PluginOptions::new(name, Grants::default(), Limits::default());
+    let again = scene.host.engine.load(&crash, options, &()).await.unwrap();
+    assert!(scene.toolset.add(Arc::new(again)).is_err());
 }
 
 #[tokio::test]

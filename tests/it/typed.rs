@@ -46,12 +46,7 @@ async fn load(component: &Component, cache: &Path) -> (Plugin, Vec<LoadEvent>) {
     config.cache_directory = Some(cache.to_owned());
     let host = Host::with(config);
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions {
-        name,
-        grants: host.grants.clone(),
-        limits: host.limits.clone(),
-        retries_max: 0,
-    };
+    let options = PluginOptions::new(name, host.grants.clone(), host.limits.clone());
     let events = Events::default();
     let plugin = host.engine.load(component, options, &events).await.expect("the component loads");
     (plugin, events.0.into_inner().unwrap())

@@ -151,12 +151,7 @@ impl Host {
         component: &Component,
     ) -> Result<Plugin, LoadError> {
         let name = PluginName::new(name).expect("a name for a plugin");
-        let options = PluginOptions {
-            name,
-            grants: self.grants.clone(),
-            limits: self.limits.clone(),
-            retries_max: 0,
-        };
+        let options = PluginOptions::new(name, self.grants.clone(), self.limits.clone());
         self.engine.load(component, options, &()).await
     }
 

@@ -16,7 +16,9 @@ use crate::measure::Measure;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "languages";
-const LANGUAGES: [&str; 7] = ["rust", "c", "cpp", "go", "javascript", "typescript", "python"];
+/// Languages with an SDK.
+pub(crate) const LANGUAGES: [&str; 8] =
+    ["rust", "c", "cpp", "zig", "go", "javascript", "typescript", "python"];
 const TOOL: &str = "word";
 const ROUNDS: usize = 30;
 /// Intended duration of a round of one side: languages differ by a factor of a hundred.
@@ -45,17 +47,17 @@ async fn of(
     let mut host = crate::call_floor::empty_host();
     host.load(guest).await;
     let floor = Floor::new(&host.engine, component).map_err(|reason| anyhow!(reason))?;
-    let calls = effort.times(calls_per_round(&floor).await?);
+    time_floor(&floor, 1).await?;
+    let calls = effort.times(calls_per_round(time_floor(&floor, 3).await?));
     let ours = async || time_ours(&host, calls).await;
     let reference = async || time_floor(&floor, calls).await;
     Ratio::new(format!("{NAME}-{language}")).alternate(effort, ROUNDS, ours, reference).await
 }
 
-async fn calls_per_round(floor: &Floor) -> anyhow::Result<u32> {
-    time_floor(floor, 1).await?;
-    let once = time_floor(floor, 3).await?.max(Duration::from_micros(1));
-    let calls = ROUND_TIME.as_nanos() / once.as_nanos().max(1);
-    Ok(u32::try_from(calls).unwrap_or(u32::MAX).clamp(1, CALLS_PER_ROUND_MAX))
+/// Returns the number of calls of a round if one takes `once`.
+pub(crate) fn calls_per_round(once: Duration) -> u32 {
+    let calls = ROUND_TIME.as_nanos() / once.as_nanos().max(1000);
+    u32::try_from(calls).unwrap_or(u32::MAX).clamp(1, CALLS_PER_ROUND_MAX)
 }
 
 async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duration> {

@@ -30,6 +30,8 @@ mod guards;
 #[cfg(feature = "calls")]
 mod guest_files;
 #[cfg(feature = "calls")]
+mod http_get;
+#[cfg(feature = "calls")]
 mod languages;
 #[cfg(feature = "calls")]
 mod mcp;
@@ -118,6 +120,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     languages::NAME,
     #[cfg(feature = "calls")]
+    http_get::NAME,
+    #[cfg(feature = "calls")]
     noisy_neighbour::NAME,
     #[cfg(feature = "calls")]
     guest_files::NAME,
@@ -177,6 +181,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         decode::NAME => decode::measure(effort).await,
         #[cfg(feature = "calls")]
         languages::NAME => languages::measure(effort).await,
+        #[cfg(feature = "calls")]
+        http_get::NAME => http_get::measure(effort).await,
         #[cfg(feature = "calls")]
         noisy_neighbour::NAME => noisy_neighbour::measure(effort).await,
         #[cfg(feature = "calls")]

@@ -155,6 +155,7 @@ fn declaration(name: &str, input_schema: String) -> Declaration {
         input_schema,
         output_schema: None,
         annotations: Default::default(),
+        group: None,
     }
 }
 

@@ -151,7 +151,17 @@ impl Arena {
 
     /// Loads a built guest and calls one of its tools.
     pub(crate) async fn call(&self, name: &str, tool: &str, arguments: &str) -> Ended {
-        match self.load(&Component::from_file_ambient(guest(name))).await {
+        self.call_component(&Component::from_file_ambient(guest(name)), tool, arguments).await
+    }
+
+    /// Loads a component and calls one of its tools.
+    pub(crate) async fn call_component(
+        &self,
+        component: &Component,
+        tool: &str,
+        arguments: &str,
+    ) -> Ended {
+        match self.load(component).await {
             Ok(plugin) => self.call_plugin(plugin, tool, arguments).await,
             Err(error) => refused(&error),
         }
@@ -255,7 +265,7 @@ fn assert_outcome(name: &str, end: End, completion: &Completion) {
 }
 
 /// Checks that the host keeps little of an attack.
-fn assert_modest(ended: &Ended) {
+pub(crate) fn assert_modest(ended: &Ended) {
     let Ended::Called(completion) = ended else { return };
     let record = &completion.record;
     for tail in [&record.stdout_tail, &record.stderr_tail] {

@@ -129,12 +129,7 @@ async fn loaded(cache: &Path, component: &[u8]) -> (Vec<LoadEvent>, String) {
     let engine = engine(cache).expect("the engine starts");
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions {
-        name,
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    };
+    let options = PluginOptions::new(name, Grants::default(), Limits::default());
     let component = Component::from_bytes(component);
     let plugin = engine.load(&component, options, &events).await.expect("the component loads");
     let mut toolset = cofferdam_tool::Toolset::new();

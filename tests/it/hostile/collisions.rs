@@ -46,12 +46,7 @@ async fn plugin(arena: &Arena, name: &str, tools: &[&str]) -> Plugin {
     let definitions = tools.iter().map(|tool| Definition::new(tool)).collect();
     let component = Component::from_bytes(Module { definitions, ..Module::default() }.component());
     let name = PluginName::new(name).unwrap();
-    let options = PluginOptions {
-        name,
-        grants: Grants::default(),
-        limits: Limits::default(),
-        retries_max: 0,
-    };
+    let options = PluginOptions::new(name, Grants::default(), Limits::default());
     arena.host.engine.load(&component, options, &()).await.expect("the plugin loads")
 }
 

@@ -68,14 +68,24 @@ attacks! {
     }) => End::Error("Trap.StackOverflow"),
     /// Every exception takes memory that is never released.
     exceptions_that_are_kept: Launch::Module(|| Module {
-        fields: "(tag $tag (param i64 i64 i64 i64))",
-        body: "(loop $again (block $caught (result i64 i64 i64 i64)
-              (try_table (catch $tag $caught)
-                (throw $tag (i64.const 1) (i64.const 2) (i64.const 3) (i64.const 4))) unreachable)
-            drop drop drop drop (br $again))",
+        fields: LARGE_EXCEPTION,
+        body: "(loop $again (block $caught
+                (try_table (catch_all $caught) (call $throw (v128.const i64x2 1 2))) unreachable)
+              (br $again))",
         ..Module::default()
     }) => End::Error("MemoryLimit"),
 }
+
+/// Exceptions of 512 bytes: small ones would fill the memory only after a million throws.
+const LARGE_EXCEPTION: &str = "(tag $tag (param v128 v128 v128 v128 v128 v128 v128 v128
+      v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128 v128
+      v128 v128 v128 v128 v128 v128 v128 v128))
+    (func $throw (param v128)
+      local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0
+      local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0
+      local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0
+      local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0 local.get 0
+      throw $tag)";
 
 /// Each frame keeps many values alive across the call.
 const LARGE_FRAMES: &str = "(func $deep (param i64) (result i64) (local i64 i64 i64 i64 i64 i64 i64 i64)

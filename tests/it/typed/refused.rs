@@ -17,7 +17,7 @@ async fn refusal(wat: &str) -> String {
 
 #[tokio::test]
 async fn a_component_that_exports_protocols_alone() {
-    for export in ["wasi:cli/run@0.2.0", "cofferdam:plugin/tools@9.0.0"] {
+    for export in ["wasi:http/incoming-handler@0.2.0", "cofferdam:plugin/tools@9.0.0"] {
         let error =
             refusal(&format!(r#"(component (instance $i) (export "{export}" (instance $i)))"#))
                 .await;

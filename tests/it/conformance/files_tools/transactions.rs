@@ -486,12 +486,11 @@ async fn plugin(mounts: Vec<Mount>) -> Result<Plugin, String> {
         config.pool.concurrent_calls_max = 4;
         Engine::new(config).expect("the engine starts")
     });
-    let options = PluginOptions {
-        name: PluginName::new("stores").expect("a constant name"),
-        grants: Grants { mounts, ..Grants::default() },
-        limits: Limits::default(),
-        retries_max: 0,
-    };
+    let options = PluginOptions::new(
+        PluginName::new("stores").expect("a constant name"),
+        Grants { mounts, ..Grants::default() },
+        Limits::default(),
+    );
     let component = cofferdam_engine::Component::from_file_ambient(guest("stores"));
     engine.await.load(&component, options, &()).await.map_err(|error| error.to_string())
 }

@@ -84,12 +84,7 @@ impl World {
         component: &Component,
         limits: Limits,
     ) -> Result<Plugin, cofferdam_engine::LoadError> {
-        let options = PluginOptions {
-            name: plugin_name(),
-            grants: Grants::default(),
-            limits,
-            retries_max: 0,
-        };
+        let options = PluginOptions::new(plugin_name(), Grants::default(), limits);
         self.engine.load(component, options, &()).await
     }
 
@@ -413,6 +408,7 @@ fn definition() -> Arc<ToolDefinition> {
         ),
         output: None,
         annotations: Annotations::default(),
+        group: None,
     })
 }
 

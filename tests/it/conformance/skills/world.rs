@@ -105,12 +105,11 @@ impl LoadComponent for OnEngine {
             Arc::clone(&script.folder),
             FileAccess::ReadOnly,
         );
-        let options = PluginOptions {
-            name: PluginName::new(&script.skill)?,
-            grants: Grants { mounts: vec![mount], ..Grants::default() },
-            limits: self.limits.clone(),
-            retries_max: 0,
-        };
+        let options = PluginOptions::new(
+            PluginName::new(&script.skill)?,
+            Grants { mounts: vec![mount], ..Grants::default() },
+            self.limits.clone(),
+        );
         let plugin = world().engine.load(&Component::from_bytes(bytes), options, &()).await?;
         Ok(Arc::new(plugin))
     }

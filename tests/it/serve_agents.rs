@@ -1,0 +1,147 @@
+//! Agents and workflows in files, served as tools.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::wire::{LEGACY, Pipe, command};
+
+/// Folder with an agent, its model, a store and a workflow.
+struct Scene(tempfile::TempDir);
+
+impl Scene {
+    fn new(replies: &[Value]) -> Self {
+        let scene = Self(tempfile::tempdir().unwrap());
+        let agent = "name: note keeper\ndescription: Keeps notes.\nmodel: script:model.jsonl\n\
+             tools: [file_access_delete_file, word_count]\n";
+        scene.write("keeper.yaml", agent);
+        let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+        scene.write("model.jsonl", &lines.join("\n"));
+        std::fs::create_dir(scene.path("notes")).unwrap();
+        scene.write("notes/a.md", "one");
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn serve(&self, more: &[&str]) -> Pipe {
+        let flags = [&["--agent", "keeper.yaml", "--files", "notes"], more].concat();
+        Pipe::of(command(&["text"], &flags).current_dir(self.0.path()))
+    }
+}
+
+fn deletes(file: &str) -> Value {
+    json!({"calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": file}}]})
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// Starts a session of a client that can ask its user.
+fn greet(pipe: &mut Pipe) {
+    let params = json!({
+        "protocolVersion": LEGACY,
+        "capabilities": {"elicitation": {"form": {}}},
+        "clientInfo": {"name": "wire", "version": "1"},
+    });
+    pipe.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+}
+
+#[test]
+fn an_agent_is_a_tool_that_asks_the_user_of_its_caller() {
+    for (action, is_deleted) in [("accept", true), ("decline", false)] {
+        let scene = Scene::new(&[deletes("a.md"), json!({"text": "Tidy."})]);
+        let mut pipe = scene.serve(&["--tools", "note_keeper"]);
+        greet(&mut pipe);
+        let listed = pipe.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 1, "{listed}");
+        assert_eq!(tools[0]["description"], "Keeps notes.");
+        let params = json!({"name": "note_keeper", "arguments": {"task": "Tidy up."}});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+        pipe.send(call.to_string().as_bytes());
+        let asked = loop {
+            let message = pipe.next();
+            if message["method"] == "elicitation/create" {
+                break message;
+            }
+        };
+        let question = asked["params"]["message"].as_str().unwrap();
+        assert!(question.contains("file_access_delete_file"), "{question}");
+        assert!(question.contains("a.md"), "{question}");
+        let properties = asked["params"]["requestedSchema"]["properties"].as_object().unwrap();
+        let content: Value = properties
+            .iter()
+            .map(|(name, schema)| {
+                let choice = schema["enum"][0].clone();
+                (name.clone(), if choice.is_null() { json!(true) } else { choice })
+            })
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        let mut result = json!({"action": action});
+        if action == "accept" {
+            result["content"] = content;
+        }
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+        pipe.send(answer.to_string().as_bytes());
+        let (_, ended) = pipe.until(&json!(2));
+        assert_eq!(text(&ended), "Tidy.", "{asked} {ended}");
+        assert_eq!(scene.path("notes/a.md").exists(), !is_deleted, "{asked}");
+    }
+}
+
+#[test]
+fn a_client_that_cannot_ask_gets_the_name_of_the_call() {
+    let scene = Scene::new(&[deletes("a.md"), json!({"text": "Tidy."})]);
+    let mut pipe = scene.serve(&[]);
+    let failed = pipe.call("note_keeper", json!({"task": "Tidy up."}));
+    assert_eq!(failed["result"]["isError"], true, "{failed}");
+    assert!(text(&failed).contains("file_access_delete_file"), "{failed}");
+    assert!(scene.path("notes/a.md").exists());
+    let wrong = pipe.call("note_keeper", json!({}));
+    assert!(text(&wrong).contains("task"), "{wrong}");
+}
+
+#[test]
+fn a_workflow_is_a_tool_and_changes_of_its_file_are_followed() {
+    let scene = Scene::new(&[json!({"text": "One word."})]);
+    let workflow = "name: counting\ndescription: Counts.\nagents:\n  count: {file: keeper.yaml}\n";
+    scene.write("w.yaml", workflow);
+    let mut pipe = scene.serve(&["--workflow", "w.yaml"]);
+    let counted = pipe.call("counting", json!({"task": "hello"}));
+    assert_eq!(text(&counted), "One word.", "{counted}");
+
+    scene.write("w.yaml", &workflow.replace("name: counting", "name: numbering"));
+    pipe.has_said("reloaded:");
+    let numbered = pipe.call("numbering", json!({"task": "hello"}));
+    assert_eq!(text(&numbered), "One word.", "{numbered}");
+    scene.write("keeper.yaml", "modell: x\n");
+    pipe.has_said("keeper.yaml:1:1: unknown field `modell`");
+    let listed = pipe.modern("tools/list", json!({}));
+    assert!(listed.to_string().contains("numbering"), "{listed}");
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_ends_the_server_at_its_start() {
+    let scene = Scene::new(&[]);
+    for (agent, expected) in [
+        ("tools: [word_cont]\nmodel: script:model.jsonl\n", "keeper.yaml:1:8: there is no tool"),
+        ("tools: all\n", "no model is named"),
+        ("name: '…'\nmodel: script:model.jsonl\n", "no tool can be named after the agent"),
+        ("name: word_count\nmodel: script:model.jsonl\n", "two tools are called 'word_count'"),
+    ] {
+        scene.write("keeper.yaml", agent);
+        let pipe = scene.serve(&[]);
+        pipe.has_said(expected);
+        let (code, _, _) = pipe.end();
+        assert_eq!(code, Some(2), "{agent}");
+    }
+}
