@@ -38,6 +38,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if options.all {
         guests::build_samples()?;
         samples()?;
+        section("sample tools on files: a git repository, tables by SQL, a PDF");
+        calls(&ON_FILES)?;
         projects::build()?;
         in_other_languages()?;
     }
@@ -124,12 +126,45 @@ const SAMPLES: [SampleCall; 10] = [
     ),
 ];
 
+/// Calls of sample tools in Rust that read files.
+const ON_FILES: [SampleCall; 4] = [
+    (
+        "git",
+        "git_log",
+        r#"{"repository":"/data/poems.git","count":3}"#,
+        Some("sample-tools/rust/git/tests/data"),
+    ),
+    (
+        "git",
+        "git_blame",
+        r#"{"repository":"/data/poems.git","path":"poems/long.txt","count":3}"#,
+        Some("sample-tools/rust/git/tests/data"),
+    ),
+    (
+        "data",
+        "query",
+        r#"{"sql":"SELECT region, count(*) AS sales, sum(amount) AS total FROM 'sales.csv' GROUP BY region ORDER BY total DESC"}"#,
+        Some("sample-tools/rust/data/tests/data"),
+    ),
+    (
+        "pdf",
+        "pdf_search",
+        r#"{"file":"/data/report.pdf","text":"fox"}"#,
+        Some("sample-tools/rust/pdf/tests/data"),
+    ),
+];
+
 fn in_other_languages() -> anyhow::Result<()> {
     section(
         "tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are \
          here",
     );
-    for (plugin, tool, arguments, directory) in SAMPLES {
+    calls(&SAMPLES)
+}
+
+/// Calls the sample tools that are built.
+fn calls(calls: &[SampleCall]) -> anyhow::Result<()> {
+    for (plugin, tool, arguments, directory) in calls {
         let component = format!("target/plugins/{plugin}.wasm");
         if !root().join(&component).is_file() {
             continue;

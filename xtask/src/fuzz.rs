@@ -56,11 +56,22 @@ pub(crate) struct Options {
 }
 
 /// Compiles one crate with coverage if cargo has started this program in place of rustc; returns
-/// `None` otherwise.
+/// `None` otherwise. Macros and build scripts get no coverage: they are loaded into rustc or run
+/// by cargo, where libFuzzer's counters do not exist.
 pub(crate) fn as_rustc() -> Option<ExitCode> {
     std::env::var_os(WRAPPER)?;
     let mut arguments = std::env::args_os().skip(1);
-    let status = Command::new(arguments.next()?).args(arguments).args(COVERAGE).status();
+    let compiler = arguments.next()?;
+    let arguments: Vec<_> = arguments.collect();
+    let is_for_the_build = arguments.windows(2).any(|pair| match pair {
+        [key, value] if key == "--crate-type" => value == "proc-macro",
+        [key, value] if key == "--crate-name" => {
+            value.to_string_lossy().starts_with("build_script_")
+        }
+        _ => false,
+    });
+    let flags = if is_for_the_build { &[] } else { COVERAGE };
+    let status = Command::new(compiler).args(arguments).args(flags).status();
     let is_compiled = status.is_ok_and(|status| status.success());
     Some(if is_compiled { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -110,6 +110,7 @@ impl Project {
             "javascript" | "typescript" => ("javascript", Some(Toolchain::Node)),
             "go" => ("go", Some(Toolchain::Go)),
             "c" | "cpp" => ("c", Some(Toolchain::Clang)),
+            "zig" => ("zig", Some(Toolchain::Zig)),
             other => anyhow::bail!("{}: no toolchain is known for {other}", folder.display()),
         };
         Ok(Self { folder, name, sdk, toolchain })
@@ -149,6 +150,10 @@ impl Project {
         let sdk = Path::new("guest-sdk").join(self.sdk);
         for tree in [&*self.folder, &sdk, Path::new("wit"), Path::new("host/author/src")] {
             hash_tree(&root().join(tree), &mut hasher)?;
+        }
+        if self.toolchain == Some(Toolchain::Zig) {
+            // The SDK is written over that of C.
+            hash_tree(&root().join("guest-sdk/c"), &mut hasher)?;
         }
         Ok(format!("{:016x}", hasher.finish()))
     }

