@@ -30,6 +30,7 @@ pub mod outcome;
 pub mod output;
 pub mod permission;
 pub mod record;
+pub mod recording;
 pub mod redact;
 pub mod retry;
 pub mod schema;

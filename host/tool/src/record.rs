@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::label::Label;
+use crate::recording::CallRecording;
 use crate::{CallContext, Outcome, PluginName, ToolName};
 
 /// Maximum number of hosts that a record lists.
@@ -92,6 +93,9 @@ pub struct CallRecord {
     pub stdout_tail: String,
     /// Tail of the guest's standard error.
     pub stderr_tail: String,
+    /// Inputs of the guest, if the plugin's calls are recorded so that they can run again.
+    #[serde(skip)]
+    pub recording: Option<Arc<CallRecording>>,
 }
 
 /// Identity of a plugin: its configured name and the digest of its component.
