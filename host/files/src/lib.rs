@@ -44,6 +44,7 @@ mod object;
 mod overlay;
 mod path;
 mod quota;
+mod recording;
 mod scope;
 mod search;
 mod store;
@@ -79,6 +80,7 @@ pub use overlay::{
 };
 pub use path::{NameRules, PathError, StorePath};
 pub use quota::{Quota, QuotaCounts, QuotaExceeded, Usage};
+pub use recording::{PlaybackStore, StoreRecorder, StoreRecordings};
 pub use scope::{StoreSharing, session_stem};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation,

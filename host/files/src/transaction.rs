@@ -14,7 +14,10 @@ use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{ErrorType, FileAccess, ToolError};
 
-use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, Subtree, finish};
+use crate::{
+    Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, StoreRecorder, StoreRecordings,
+    Subtree, finish,
+};
 
 /// The layers of one call. Clones share state.
 #[derive(Clone)]
@@ -26,6 +29,8 @@ struct TransactionState {
     outer: Option<Transaction>,
     budget: Budget,
     layers: Mutex<Vec<OverlayLayer>>,
+    /// Recordings of what the call reads from its stores, if it is recorded.
+    recordings: Option<Arc<StoreRecordings>>,
 }
 
 struct OverlayLayer {
@@ -72,19 +77,19 @@ impl Transaction {
     /// Creates the transaction of a call whose changes, in all stores together, may use `budget`.
     #[must_use]
     pub fn new(budget: Budget) -> Self {
-        Self { inner: Arc::new(TransactionState { outer: None, budget, layers: Mutex::default() }) }
+        Self::over(None, budget, None)
     }
 
-    /// Creates the transaction of an inner call made by the call of `self`.
+    /// Creates the transaction of a call inside `outer`, if there is one. What it reads from its
+    /// stores, or from the outer call's view of them, is added to `recordings`.
     #[must_use]
-    pub fn inner(&self, budget: Budget) -> Self {
-        Self {
-            inner: Arc::new(TransactionState {
-                outer: Some(self.clone()),
-                budget,
-                layers: Mutex::default(),
-            }),
-        }
+    pub fn over(
+        outer: Option<&Self>,
+        budget: Budget,
+        recordings: Option<Arc<StoreRecordings>>,
+    ) -> Self {
+        let (outer, layers) = (outer.cloned(), Mutex::default());
+        Self { inner: Arc::new(TransactionState { outer, budget, layers, recordings }) }
     }
 
     /// Returns the call's view of `store`, named `name`, with the permissions of `access`.
@@ -134,9 +139,13 @@ impl Transaction {
 
     /// Returns the store under the layer over `store`: the outer call's layer, if there is one.
     fn below(&self, name: &str, store: &Arc<dyn FileStore>) -> Arc<dyn FileStore> {
-        match &self.inner.outer {
+        let below: Arc<dyn FileStore> = match &self.inner.outer {
             Some(outer) => Arc::new(outer.layer(name, store)),
             None => Arc::clone(store),
+        };
+        match &self.inner.recordings {
+            Some(recordings) => Arc::new(StoreRecorder::new(name, below, Arc::clone(recordings))),
+            None => below,
         }
     }
 
@@ -237,7 +246,7 @@ mod tests {
             Err(FileError::ReadOnly)
         ));
         // The inner call may write what the outer one may only read.
-        let inner = outer.inner(budget());
+        let inner = Transaction::over(Some(&outer), budget(), None);
         put(&inner.view("same", &store, FileAccess::ReadWrite), "a", "inner").await;
         assert_eq!(inner.finish(FileEffects::default()).await.unwrap().len(), 1);
         assert_eq!(get(&reading, "a").await.unwrap(), "inner");
@@ -252,8 +261,8 @@ mod tests {
         let (known, unknown) = (store(), store());
         let outer = Transaction::new(budget());
         put(&outer.view("known", &known, FileAccess::ReadWrite), "a", "1").await;
-        let inner = outer.inner(budget());
-        let deeper = inner.inner(budget());
+        let inner = Transaction::over(Some(&outer), budget(), None);
+        let deeper = Transaction::over(Some(&inner), budget(), None);
         put(&deeper.view("unknown", &unknown, FileAccess::ReadWrite), "b", "2").await;
         deeper.finish(FileEffects::default()).await.unwrap();
         inner.finish(FileEffects::default()).await.unwrap();
@@ -271,7 +280,7 @@ mod tests {
         let outer = Transaction::new(budget());
         let mine = outer.view("data", &store, FileAccess::ReadWrite);
         put(&mine, "a", "outer").await;
-        let inner = outer.inner(budget());
+        let inner = Transaction::over(Some(&outer), budget(), None);
         put(&inner.view("data", &store, FileAccess::ReadWrite), "a", "inner").await;
         drop(inner);
         assert_eq!(get(&mine, "a").await.unwrap(), "outer");
@@ -302,7 +311,7 @@ mod tests {
             let outer = Transaction::new(budget());
             let reading = outer.view_below("data", &store, root(), FileAccess::ReadOnly);
             assert!(reading.delete(&path("a")).await.is_err());
-            let inner = outer.inner(budget());
+            let inner = Transaction::over(Some(&outer), budget(), None);
             put(&inner.view_below("data", &store, root(), FileAccess::ReadWrite), "b", session)
                 .await;
             inner.finish(FileEffects::default()).await.unwrap();
@@ -359,7 +368,7 @@ mod tests {
         put(&*store, "log", "").await;
         let outer = Transaction::new(budget());
         put(&outer.view("data", &store, FileAccess::ReadWrite), "kept", "1").await;
-        let inner = outer.inner(budget());
+        let inner = Transaction::over(Some(&outer), budget(), None);
         lose_the_race(&inner, &store).await;
         assert!(inner.finish(FileEffects::default()).await.is_err());
         // No change of the outer call was refused, so it may still commit.
@@ -374,7 +383,7 @@ mod tests {
         let outer = Transaction::new(budget());
         let creating = outer.view("data", &store, FileAccess::CreateOnly);
         put(&creating, "new", "1").await;
-        let inner = outer.inner(budget());
+        let inner = Transaction::over(Some(&outer), budget(), None);
         let view = inner.view("data", &store, FileAccess::CreateOnly);
         assert!(matches!(view.read(&path("a"), 99).await, Err(FileError::CreateOnly)));
         put(&view, "other", "2").await;
