@@ -409,6 +409,11 @@ impl Invocation<'_> {
         (record.stdout_tail, record.stderr_tail) = state.printed();
         record.refused = state.refused;
         record.questions = state.client.question_count();
+        if let Some(recorder) = &state.recorder
+            && state.network.has_used_sockets()
+        {
+            recorder.add_gap("the guest used sockets");
+        }
         state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
@@ -491,9 +496,9 @@ pub(crate) async fn list_tools(
     limits: &Limits,
 ) -> Result<Vec<ToolDefinition>, ToolError> {
     let context = &CallContext::default();
-    let files = &CallFiles::new(&plugin.grants, context, None);
-    let call =
-        Invocation { engine, parts: CallParts { plugin, files, toolset: None, limits, context } };
+    let files = &CallFiles::new(&plugin.grants, context, None, None);
+    let parts = CallParts { plugin, files, toolset: None, limits, context, recorder: None };
+    let call = Invocation { engine, parts };
     let work = ListTools { code: Arc::clone(code) };
     match call.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
         GuestOutcome::Returned(definitions) => Ok(definitions.value),

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
+use chacha20::ChaCha12Rng;
+use chacha20::rand_core::SeedableRng;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, ResourceTable, ResourceType};
 use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
@@ -184,7 +184,8 @@ impl Floor {
 fn bound(wasi: &mut WasiCtxBuilder) {
     wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     wasi.max_random_size(RANDOM_BYTES_MAX);
-    wasi.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+    wasi.secure_random(ChaCha12Rng::seed_from_u64(0))
+        .insecure_random(ChaCha12Rng::seed_from_u64(0));
     wasi.insecure_random_seed(0);
 }
 

@@ -31,6 +31,7 @@ mod host_api;
 mod load;
 pub mod manifest;
 mod plugin;
+mod recording;
 mod scheduler;
 pub mod screen;
 #[cfg(feature = "testing")]
@@ -48,4 +49,7 @@ pub use host_api::Capability;
 pub use load::compile::{CompileError, Compiler, compile_child};
 pub use load::index::Approval;
 pub use load::{Component, LoadEvent, LoadObserver};
-pub use plugin::{LoadRequest, Plugin, PluginBatch, PluginInfo, PluginOptions, UnavailablePlugin};
+pub use plugin::{
+    LoadRequest, Plugin, PluginBatch, PluginInfo, PluginOptions, ReplayError, UnavailablePlugin,
+};
+pub use recording::Replay;

@@ -2,15 +2,18 @@
 
 mod batch;
 mod load;
+mod replay;
 mod unavailable;
 
 use data_encoding::HEXLOWER;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::permission::{GrantedPermissions, RequestedPermissions};
 use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::retry::RetryPolicy;
 use cofferdam_tool::{
     CallContext, Completion, ErrorType, Limits, Outcome, Output, PluginName, Policy, ToolCall,
@@ -18,6 +21,7 @@ use cofferdam_tool::{
 };
 
 pub use self::batch::{LoadRequest, PluginBatch};
+pub use self::replay::ReplayError;
 pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
 use crate::command::CommandTools;
@@ -26,7 +30,11 @@ use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, PluginCode};
 use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
 use crate::load::ComponentLoad;
+use crate::recording::{CallRecorder, RecordedCall};
 use crate::{Capability, Component, Engine, Grants, LoadError};
+
+/// Number of calls of which `sampled` records one.
+const SAMPLE: u64 = 100;
 
 /// Settings of a plugin.
 #[derive(Debug, Clone)]
@@ -45,13 +53,16 @@ pub struct PluginOptions {
     /// unhandled exceptions. Useful in development: the text may contain anything that the plugin
     /// has read.
     pub shows_errors: bool,
+    /// Selection of the calls that are recorded so that they can run again.
+    pub recording: RecordingLevel,
 }
 
 impl PluginOptions {
-    /// Creates settings without retries, under which unexpected errors are hidden.
+    /// Creates settings without retries and recordings, under which unexpected errors are hidden.
     #[must_use]
     pub fn new(name: PluginName, grants: Grants, limits: Limits) -> Self {
-        Self { name, grants, limits, retries_max: 0, shows_errors: false }
+        let recording = RecordingLevel::Off;
+        Self { name, grants, limits, retries_max: 0, shows_errors: false, recording }
     }
 }
 
@@ -85,6 +96,8 @@ pub struct Plugin {
     granted: GrantedPermissions,
     context: Arc<PluginContext>,
     code: PluginCode,
+    /// Number of calls whose recording was decided by counting.
+    sampled: AtomicU64,
 }
 
 /// Parts of a plugin that do not depend on its options.
@@ -145,6 +158,7 @@ impl Plugin {
             granted,
             context: Arc::new(context),
             code,
+            sampled: AtomicU64::new(0),
         })
     }
 
@@ -271,15 +285,21 @@ impl ToolSource for Plugin {
         // An inner call belongs to the outer call's transaction, which has seen the older state of
         // the files, so a retry would end in the same conflict.
         if retries_max == 0 || context.outer.is_some() {
-            return self.attempt(call, context).await;
+            return self.attempt(call, context, None).await;
         }
         let retries = RetryPolicy::on_conflict(retries_max);
-        retries.run(context, || Box::pin(self.attempt(call.clone(), context))).await
+        retries.run(context, || Box::pin(self.attempt(call.clone(), context, None))).await
     }
 }
 
 impl Plugin {
-    async fn attempt(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+    /// Runs the call once. `replay` is the recorder of a replay.
+    async fn attempt(
+        &self,
+        call: ToolCall<'_>,
+        context: &CallContext,
+        replay: Option<&Arc<CallRecorder>>,
+    ) -> Completion {
         let code = match self.code.first().get() {
             Some(_) if context.is_cancelled() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
@@ -294,7 +314,7 @@ impl Plugin {
             Ok(first) => {
                 let code =
                     self.code.for_this_thread(first, self.engine.pool(first.wasm_engine.metering));
-                self.run(code, &call, context).await
+                self.run(code, &call, context, replay).await
             }
             Err(outcome) => Completion::ended(outcome, context),
         };
@@ -303,7 +323,13 @@ impl Plugin {
         completion
     }
 
-    async fn run(&self, code: &Code, call: &ToolCall<'_>, context: &CallContext) -> Completion {
+    async fn run(
+        &self,
+        code: &Code,
+        call: &ToolCall<'_>,
+        context: &CallContext,
+        replay: Option<&Arc<CallRecorder>>,
+    ) -> Completion {
         let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
         let limits = narrowed.as_ref().unwrap_or(self.limits());
         if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
@@ -312,7 +338,12 @@ impl Plugin {
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
             return Completion::ended(Outcome::Error(error), context);
         }
-        let files = CallFiles::new(&self.context.grants, context, self.engine.spill.as_ref());
+        let records = self.options.recording != RecordingLevel::Off;
+        let own = (records && replay.is_none()).then(Arc::<CallRecorder>::default);
+        let recorder = replay.or(own.as_ref());
+        let stores = recorder.map(|recorder| recorder.stores());
+        let spill = self.engine.spill.as_ref();
+        let files = CallFiles::new(&self.context.grants, context, spill, stores);
         let invocation = Invocation {
             engine: &self.engine,
             parts: CallParts {
@@ -321,6 +352,7 @@ impl Plugin {
                 toolset: call.toolset,
                 limits,
                 context,
+                recorder,
             },
         };
         let tool = call.tool.name.as_str();
@@ -341,7 +373,34 @@ impl Plugin {
             completion.record.set_outcome(&completion.outcome);
             redactor.record(&mut completion.record);
         }
+        if let Some(recorder) = recorder
+            && (replay.is_some() || self.keeps_recording(&completion.outcome))
+        {
+            let recording = recorder.finish(&RecordedCall {
+                plugin: &self.context,
+                limits,
+                tool,
+                arguments: call.arguments.value(),
+                context,
+                completion: &completion,
+            });
+            completion.record.recording = Some(Arc::new(recording));
+        }
         completion
+    }
+
+    /// Returns whether the recording of a call with this outcome is kept.
+    fn keeps_recording(&self, outcome: &Outcome) -> bool {
+        let is_success = matches!(outcome, Outcome::Ok(_));
+        match self.options.recording {
+            RecordingLevel::Off => false,
+            RecordingLevel::Failures => !is_success,
+            RecordingLevel::Sampled => {
+                let number = self.sampled.fetch_add(1, Ordering::Relaxed);
+                !is_success || number.is_multiple_of(SAMPLE)
+            }
+            RecordingLevel::All => true,
+        }
     }
 }
 

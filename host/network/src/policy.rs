@@ -39,6 +39,11 @@ impl<B> AdmittedRequest<B> {
     pub fn port(&self) -> u16 {
         self.target.port
     }
+
+    /// Returns the body of the request, for a request that is not sent.
+    pub fn into_body(self) -> B {
+        self.request.into_body()
+    }
 }
 
 /// Admits a request if one of `grants` covers it, and replaces the requester's headers with those

@@ -8,6 +8,7 @@ use cofferdam_tool::invoke::Progress;
 
 use super::CallState;
 use crate::guest::cofferdam::plugin::call;
+use crate::recording::ClockKind;
 
 /// Minimum time between two progress reports that are forwarded.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(50);
@@ -24,7 +25,11 @@ impl call::Host for CallState {
     }
 
     fn time_left_ms(&mut self) -> u64 {
-        u64::try_from(self.deadline.remaining().as_millis()).unwrap_or(u64::MAX)
+        let left = || u64::try_from(self.deadline.remaining().as_millis()).unwrap_or(u64::MAX);
+        match &self.recorder {
+            Some(recorder) => recorder.read_clock(ClockKind::TimeLeft, left),
+            None => left(),
+        }
     }
 
     fn cancelled(&mut self) -> bool {

@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::CallState;
 use crate::Capability;
 use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
+use crate::recording::CallRecorder;
 use crate::scheduler::deadline::PAUSE_MAX;
 
 /// Maximum number of questions of one call. No user will answer more.
@@ -52,9 +53,13 @@ pub(crate) struct CallerClient {
 
 impl CallerClient {
     /// Creates the client of a call. An inner call, which another tool has made, has none.
-    pub(crate) fn new(context: &CallContext) -> Self {
-        let asker = context.asker.as_ref().filter(|_| context.outer.is_none());
-        let asker = asker.and_then(|asker| Some((Arc::clone(asker), Handle::try_current().ok()?)));
+    pub(crate) fn new(context: &CallContext, recorder: Option<&Arc<CallRecorder>>) -> Self {
+        let asker = context.asker.as_ref().filter(|_| context.outer.is_none()).cloned();
+        let asker = match recorder {
+            Some(recorder) => Some(recorder.asker(asker)),
+            None => asker,
+        };
+        let asker = asker.and_then(|asker| Some((asker, Handle::try_current().ok()?)));
         Self { asker, asked: Vec::new(), lines: 0, line_bytes: 0 }
     }
 

@@ -1,25 +1,48 @@
 //! Clocks of a guest, with the precision that it was granted.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use cofferdam_tool::permission::ClockPrecision;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
+use crate::recording::{CallRecorder, ClockKind};
+
 /// Step of a coarse clock. Timing differences due to caches and speculation are thousands of times
 /// smaller, and few tools measure anything shorter.
 const COARSE_STEP: Duration = Duration::from_millis(1);
+/// Step of a precise clock.
+const PRECISE_STEP: Duration = Duration::from_nanos(1);
 
 /// Configures the clocks of a guest. Its call started at `started`.
-pub(crate) fn configure(builder: &mut WasiCtxBuilder, precision: ClockPrecision, started: Instant) {
+pub(crate) fn configure(
+    builder: &mut WasiCtxBuilder,
+    precision: ClockPrecision,
+    started: Instant,
+    recorder: Option<&Arc<CallRecorder>>,
+) {
     let step = match precision {
         // The runtime's own clocks are those of the host.
-        ClockPrecision::Precise => return,
+        ClockPrecision::Precise if recorder.is_none() => return,
+        ClockPrecision::Precise => Some(PRECISE_STEP),
         ClockPrecision::Coarse => Some(COARSE_STEP),
         ClockPrecision::Frozen => None,
     };
     let started_unix = unix_time().saturating_sub(started.elapsed());
-    builder.monotonic_clock(Monotonic { started, step });
-    builder.wall_clock(Wall { started_unix, step });
+    let (monotonic, wall) = (Monotonic { started, step }, Wall { started_unix, step });
+    match recorder {
+        None => {
+            builder.monotonic_clock(monotonic);
+            builder.wall_clock(wall);
+        }
+        Some(recorder) => {
+            builder.monotonic_clock(RecordedClock {
+                clock: monotonic,
+                recorder: Arc::clone(recorder),
+            });
+            builder.wall_clock(RecordedClock { clock: wall, recorder: Arc::clone(recorder) });
+        }
+    }
 }
 
 fn unix_time() -> Duration {
@@ -68,6 +91,34 @@ impl HostWallClock for Wall {
             Some(step) => floor(unix_time(), step),
             None => floor(self.started_unix, COARSE_STEP),
         }
+    }
+}
+
+/// Clock whose readings are recorded.
+struct RecordedClock<C> {
+    clock: C,
+    recorder: Arc<CallRecorder>,
+}
+
+impl HostMonotonicClock for RecordedClock<Monotonic> {
+    fn resolution(&self) -> u64 {
+        self.clock.resolution()
+    }
+
+    fn now(&self) -> u64 {
+        self.recorder.read_clock(ClockKind::Monotonic, || self.clock.now())
+    }
+}
+
+impl HostWallClock for RecordedClock<Wall> {
+    fn resolution(&self) -> Duration {
+        self.clock.resolution()
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.recorder.read_clock(ClockKind::Wall, || {
+            u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX)
+        }))
     }
 }
 

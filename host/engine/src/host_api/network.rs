@@ -45,6 +45,11 @@ impl Network {
         }
     }
 
+    /// Returns whether the guest has tried to use sockets.
+    pub(crate) fn has_used_sockets(&self) -> bool {
+        self.reach.as_ref().is_some_and(|reach| reach.is_used())
+    }
+
     /// Allows the sockets of a call to reach the granted addresses.
     pub(crate) fn open_sockets(&mut self, plugin: &PluginContext, builder: &mut WasiCtxBuilder) {
         if !plugin.grants.sockets.is_empty() {

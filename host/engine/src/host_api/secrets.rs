@@ -10,6 +10,9 @@ impl secrets::Host for CallState {
         let grants = self.grants();
         let value = grants.secrets.get(&name).filter(|_| grants.readable_secrets.contains(&name));
         if let Some(value) = value {
+            if let Some(recorder) = &self.recorder {
+                recorder.add_gap("the guest read a secret, which a replay replaces");
+            }
             return Ok(value.expose().to_owned());
         }
         // An invalid name does not need an entry in the record.

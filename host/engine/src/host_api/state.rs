@@ -17,6 +17,7 @@ use super::wasi::Wasi;
 use super::wasi_files::{CallFiles, FilesView};
 use super::{Capability, CommandStreams, Limiter, PluginContext};
 use crate::Grants;
+use crate::recording::CallRecorder;
 use crate::scheduler::admission::CallPermit;
 use crate::scheduler::deadline::Deadline;
 
@@ -32,6 +33,8 @@ pub(crate) struct CallParts<'a> {
     pub(crate) toolset: Option<&'a Toolset>,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
+    /// Recorder of the call, if it is recorded or a replay.
+    pub(crate) recorder: Option<&'a Arc<CallRecorder>>,
 }
 
 /// Data of one call's store. The functions that the guest imports operate on it.
@@ -54,6 +57,7 @@ pub(crate) struct CallState {
     pub(super) deadline: Arc<Deadline>,
     /// Time of the last progress report.
     pub(super) progress_at: Option<Instant>,
+    pub(crate) recorder: Option<Arc<CallRecorder>>,
 }
 
 impl CallState {
@@ -63,7 +67,7 @@ impl CallState {
         deadline: Arc<Deadline>,
         permit: Arc<CallPermit>,
     ) -> Self {
-        let CallParts { plugin, files, toolset, limits, context } = call;
+        let CallParts { plugin, files, toolset, limits, context, recorder } = call;
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Self {
@@ -77,11 +81,12 @@ impl CallState {
             plugin: Arc::clone(plugin),
             network: Network::new(limits),
             toolbox: Toolbox::new(toolset, &plugin.grants, files.transaction(), context),
-            client: CallerClient::new(context),
+            client: CallerClient::new(context, recorder),
             command: None,
             context: context.clone(),
             deadline,
             progress_at: None,
+            recorder: recorder.cloned(),
         }
     }
 
@@ -168,11 +173,20 @@ pub(crate) struct DeniedCapability {
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let Self {
-            wasi, plugin, network, command, deadline, log_bytes_max, random_bytes_max, ..
+            wasi,
+            plugin,
+            network,
+            command,
+            deadline,
+            log_bytes_max,
+            random_bytes_max,
+            recorder,
+            ..
         } = self;
         let make = || {
             let limits = (*log_bytes_max, *random_bytes_max);
-            Box::new(Wasi::new(plugin, network, command.as_deref(), deadline, limits))
+            let (command, recorder) = (command.as_deref(), recorder.as_ref());
+            Box::new(Wasi::new(plugin, network, command, deadline, recorder, limits))
         };
         WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }

@@ -8,6 +8,8 @@
 //! It runs in a separate task, with a separate instance, while the outer guest waits. It ends at
 //! the latest when the outer call ends.
 
+mod recorded;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -92,10 +94,51 @@ impl CallState {
 
 impl Host for CallState {
     async fn list_tools(&mut self) -> Vec<types::ToolDefinition> {
-        self.granted_tools().map(|definition| to_guest_definition(definition)).collect()
+        let granted = || self.granted_tools().map(|tool| recorded::tool(tool)).collect();
+        let tools = match &self.recorder {
+            Some(recorder) => recorder.list_tools(granted),
+            None => granted(),
+        };
+        tools.into_iter().map(recorded::to_guest_definition).collect()
     }
 
     async fn call_tool(
+        &mut self,
+        name: String,
+        arguments_json: String,
+    ) -> Result<Vec<Content>, Error> {
+        let Some(recorder) = self.recorder.clone() else {
+            return self.call_inner(name, arguments_json).await;
+        };
+        let answer = match recorder.playback() {
+            Some(playback) => {
+                let played = playback.inner_call(&name, &arguments_json);
+                let answer = played.map_or(Err(Error::UnknownTool), recorded::to_guest_answer);
+                self.refuse_again(&name, &answer);
+                answer
+            }
+            None => self.call_inner(name.clone(), arguments_json.clone()).await,
+        };
+        recorder.add_inner_call(name, arguments_json, recorded::answer(&answer));
+        answer
+    }
+}
+
+impl CallState {
+    /// Records the refusal of an inner call in a replay, as the live call did.
+    fn refuse_again(&mut self, name: &str, answer: &Result<Vec<Content>, Error>) {
+        let is_refused = match answer {
+            Err(Error::UnknownTool) => true,
+            Err(Error::Ended(error)) => error == ErrorType::CapabilityDenied.name(),
+            _ => false,
+        };
+        if let (true, Ok(name)) = (is_refused, ToolName::new(name)) {
+            self.refuse_tool(name, None);
+        }
+    }
+
+    /// Makes an inner call.
+    async fn call_inner(
         &mut self,
         name: String,
         arguments_json: String,
@@ -143,9 +186,7 @@ impl Host for CallState {
             Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
         }
     }
-}
 
-impl CallState {
     /// Returns the context of an inner call.
     fn inner_context(&mut self) -> CallContext {
         self.toolbox.made = self.toolbox.made.saturating_add(1);
@@ -214,23 +255,5 @@ fn to_guest_failure(failure: ToolFailure) -> Failure {
         message: failure.message,
         suggestion: failure.suggestion,
         transient: failure.transient,
-    }
-}
-
-fn to_guest_definition(definition: &ToolDefinition) -> types::ToolDefinition {
-    let annotations = definition.annotations;
-    types::ToolDefinition {
-        name: definition.name.to_string(),
-        title: definition.title.clone(),
-        description: definition.description.clone(),
-        input_schema: definition.input.published().to_string(),
-        output_schema: definition.output.as_ref().map(|schema| schema.published().to_string()),
-        annotations: types::Annotations {
-            read_only: annotations.read_only,
-            destructive: annotations.destructive,
-            idempotent: annotations.idempotent,
-            open_world: annotations.open_world,
-            long_running: annotations.long_running,
-        },
     }
 }

@@ -1,7 +1,9 @@
 //! Context of the WASI functions of one call, except files, and the output of the guest.
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
+use std::sync::Arc;
+
+use chacha20::ChaCha12Rng;
+use chacha20::rand_core::SeedableRng;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
 
@@ -9,6 +11,7 @@ use super::log::LogTail;
 use super::network::Network;
 use super::output::OutputPipe;
 use super::{CommandStreams, PluginContext, clocks};
+use crate::recording::{CallRecorder, RandomSources};
 use crate::scheduler::deadline::Deadline;
 
 /// WASI context of one call, with the last part of its output streams.
@@ -25,6 +28,7 @@ impl Wasi {
         network: &mut Network,
         command: Option<&CommandStreams>,
         deadline: &Deadline,
+        recorder: Option<&Arc<CallRecorder>>,
         (log_bytes_max, random_bytes_max): (u64, u64),
     ) -> Self {
         let grants = &plugin.grants;
@@ -41,12 +45,16 @@ impl Wasi {
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         network.open_sockets(plugin, &mut builder);
         builder.max_random_size(random_bytes_max);
-        clocks::configure(&mut builder, grants.clock, deadline.started());
+        clocks::configure(&mut builder, grants.clock, deadline.started(), recorder);
         if !grants.random {
             builder
-                .secure_random(StdRng::seed_from_u64(0))
-                .insecure_random(StdRng::seed_from_u64(0));
+                .secure_random(ChaCha12Rng::seed_from_u64(0))
+                .insecure_random(ChaCha12Rng::seed_from_u64(0));
             builder.insecure_random_seed(0);
+        } else if let Some(recorder) = recorder {
+            let RandomSources { secure, insecure, insecure_seed } = recorder.random_sources();
+            builder.secure_random(secure).insecure_random(insecure);
+            builder.insecure_random_seed(insecure_seed);
         }
         for (name, value) in &grants.env {
             builder.env(name, value.expose());

@@ -21,7 +21,9 @@ mod write;
 
 use std::sync::Arc;
 
-use cofferdam_files::{Budget, FileStore as _, Overlay, SpillOptions, Transaction};
+use cofferdam_files::{
+    Budget, FileStore as _, Overlay, SpillOptions, StoreRecordings, Transaction,
+};
 use cofferdam_tool::{CallContext, Completion, MountName, Outcome, ToolError};
 use wasmtime::component::{HasData, ResourceTable};
 
@@ -51,6 +53,7 @@ impl CallFiles {
         grants: &Grants,
         context: &CallContext,
         spill: Option<&Arc<SpillOptions>>,
+        recordings: Option<&Arc<StoreRecordings>>,
     ) -> Self {
         // A call without mounts changes nothing.
         let budget = match spill.filter(|_| !grants.mounts.is_empty()) {
@@ -59,8 +62,7 @@ impl CallFiles {
         };
         let outer =
             context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let transaction = outer
-            .map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
+        let transaction = Transaction::over(outer, budget.clone(), recordings.cloned());
         let mounted = |mount: &Mount| MountedFiles {
             name: mount.name.clone(),
             overlay: match mount.sharing.directory(context.session.as_deref()) {

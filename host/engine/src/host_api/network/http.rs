@@ -28,6 +28,7 @@ use super::ledger::TrafficLedger;
 use crate::Grants;
 use crate::host_api::CallState;
 use crate::host_api::PluginContext;
+use crate::recording::{CallRecorder, RequestTape, played_response};
 
 /// Name of the interface in the runtime. The linker matches a guest's own patch version of 0.2 with
 /// it.
@@ -51,6 +52,7 @@ struct Hooks {
     grants: Arc<Grants>,
     allowance: Allowance,
     ledger: TrafficLedger,
+    recorder: Option<Arc<CallRecorder>>,
 }
 
 type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
@@ -58,7 +60,11 @@ type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl Http {
-    fn new(network: &Network, plugin: &PluginContext) -> Self {
+    fn new(
+        network: &Network,
+        plugin: &PluginContext,
+        recorder: Option<&Arc<CallRecorder>>,
+    ) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(FIELDS_BYTES_MAX);
         let allowance = Allowance::new(
@@ -67,7 +73,8 @@ impl Http {
             network.received_bytes_max,
         );
         let (client, grants) = (plugin.client.clone(), Arc::clone(&plugin.grants));
-        Self { ctx, hooks: Hooks { client, grants, allowance, ledger: TrafficLedger::default() } }
+        let (ledger, recorder) = (TrafficLedger::default(), recorder.cloned());
+        Self { ctx, hooks: Hooks { client, grants, allowance, ledger, recorder } }
     }
 
     pub(super) fn report(&self, record: &mut CallRecord) {
@@ -78,15 +85,15 @@ impl Http {
 }
 
 impl Network {
-    fn http(&mut self, plugin: &PluginContext) -> &mut Http {
-        let made = self.http.take().unwrap_or_else(|| Box::new(Http::new(self, plugin)));
+    fn http(&mut self, plugin: &PluginContext, recorder: Option<&Arc<CallRecorder>>) -> &mut Http {
+        let made = self.http.take().unwrap_or_else(|| Box::new(Http::new(self, plugin, recorder)));
         self.http.insert(made)
     }
 }
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let http = self.network.http(&self.plugin);
+        let http = self.network.http(&self.plugin, self.recorder.as_ref());
         WasiHttpCtxView { hooks: &mut http.hooks, table: &mut self.resources, ctx: &mut http.ctx }
     }
 }
@@ -116,25 +123,56 @@ impl WasiHttpHooks for Hooks {
         _received: Worker,
     ) -> Box<dyn Future<Output = Answer> + Send> {
         let secret = |name: &str| self.grants.secrets.get(name).cloned();
+        let (method, url) = (request.method().clone(), request.uri().clone());
+        let (request, tape) = match &self.recorder {
+            Some(recorder) => RequestTape::start(recorder, request),
+            None => (request, None),
+        };
         let admitted = match admit(&self.grants.http, secret, request) {
             Ok(admitted) => admitted,
             Err(error) => {
+                tape.into_iter().for_each(RequestTape::forget);
                 let code = self.ledger.code(&error);
                 return Box::new(async move { Err(code.into()) });
             }
         };
         self.ledger.contact(admitted.host(), admitted.port());
+        if let Some(playback) = self.recorder.as_ref().and_then(|recorder| recorder.playback()) {
+            // Nothing of the network is there to refuse them again.
+            playback.network_refusals().for_each(|refusal| self.ledger.add(refusal.clone()));
+            let (method, url) = (method.as_str(), url.to_string());
+            let answer = played_response(playback, method, &url, admitted.into_body());
+            return Box::new(async move { ended(tape.as_ref(), answer.await) });
+        }
         let (client, allowance, ledger) =
             (self.client.clone(), self.allowance.clone(), self.ledger.clone());
         Box::new(async move {
             let answer =
                 client.send(admitted, &allowance, &timeouts(options.unwrap_or_default())).await;
-            let answer = answer.map_err(|error| ledger.code(&error))?;
-            let answer = answer
-                .map(|body| body.map_err(move |error| ledger.code(&error).into()).boxed_unsync());
-            Ok((answer, Box::new(async { Ok(()) }) as Worker))
+            let answer = answer.map_err(|error| ledger.code(&error)).map(|answer| {
+                answer.map(|body| {
+                    body.map_err(move |error| ledger.code(&error).into()).boxed_unsync()
+                })
+            });
+            ended(tape.as_ref(), answer)
         })
     }
+}
+
+/// Records the response if there is a recording, and returns it.
+fn ended(
+    tape: Option<&RequestTape>,
+    answer: Result<http::Response<WasiBody>, ErrorCode>,
+) -> Answer {
+    let answer = match (tape, answer) {
+        (None, answer) => answer?,
+        (Some(tape), Ok(answer)) => tape.answer(answer),
+        (Some(tape), Err(code)) => {
+            tape.fail(&code);
+            return Err(code.into());
+        }
+    };
+    Ok((answer, Box::new(async { Ok(()) }) as Worker))
 }
 
 impl TrafficLedger {

@@ -33,6 +33,11 @@ impl TrafficLedger {
         self.entries().contacts.add_host(HostContact { host: host.to_string(), port, requests: 1 });
     }
 
+    /// Returns whether a request or a connection was made.
+    pub(super) fn has_contacts(&self) -> bool {
+        !self.entries().contacts.hosts.is_empty()
+    }
+
     /// Records an error if it is a refusal or a limit, which an operator could change.
     pub(super) fn note(&self, error: &NetworkError) {
         if let Some((capability, reason)) = missing(error) {
@@ -61,13 +66,17 @@ impl TrafficLedger {
     }
 
     fn refuse(&self, capability: String, reason: Option<String>) {
+        self.add(Refusal { reason, ..Refusal::new(capability) });
+    }
+
+    /// Adds a refusal.
+    pub(super) fn add(&self, refusal: Refusal) {
         let mut entries = self.entries();
         let has_room = entries.refused.len() < REFUSALS_MAX;
-        match entries.refused.iter_mut().find(|refusal| refusal.capability == capability) {
-            Some(refusal) => refusal.times = refusal.times.saturating_add(1),
-            None if has_room => {
-                entries.refused.push(Refusal { reason, ..Refusal::new(capability) });
-            }
+        let is_same = |other: &&mut Refusal| other.capability == refusal.capability;
+        match entries.refused.iter_mut().find(is_same) {
+            Some(known) => known.times = known.times.saturating_add(1),
+            None if has_room => entries.refused.push(refusal),
             None => {}
         }
     }

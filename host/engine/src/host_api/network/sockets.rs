@@ -74,6 +74,12 @@ impl AllowedAddresses {
         self.ledger.report(record);
     }
 
+    /// Returns whether the guest has reached something, or looked up a name.
+    pub(super) fn is_used(&self) -> bool {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        !found.is_empty() || self.ledger.has_contacts()
+    }
+
     /// Makes the sockets of `builder` check addresses here.
     pub(super) fn open(&self, builder: &mut WasiCtxBuilder) {
         let has = |protocol| self.grants.sockets.iter().any(|rule| rule.protocol == protocol);
