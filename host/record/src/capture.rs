@@ -62,7 +62,8 @@ impl CallCapture {
         if self.has_payloads {
             self.add_payloads(completion, &mut payloads);
         }
-        EndItem { number, at, entry: entry(record, completion.outcome.word()), payloads }
+        let (entry, recording) = (entry(record, completion.outcome.word()), &record.recording);
+        EndItem { number, at, entry, payloads, recording: recording.clone() }
     }
 
     pub(crate) fn refused(
@@ -89,7 +90,7 @@ impl CallCapture {
             error: Some(reason(refused).to_owned()),
             ..CallEntry::default()
         };
-        EndItem { number, at: Instant::now(), entry, payloads }
+        EndItem { number, at: Instant::now(), entry, payloads, recording: None }
     }
 
     fn add_payloads(self, completion: &Completion, to: &mut Vec<(PayloadKind, RawPayload)>) {

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use aho_corasick::AhoCorasick;
+use cofferdam_tool::recording::RecordedBytes;
 use cofferdam_tool::redact::Redactor;
 use regex::Regex;
 use serde_json::Value;
@@ -56,6 +57,9 @@ const SHAPES: &str = r"(?x)
 const NAMES: &str = r"(?:proxy-)?authorization|(?:set-)?cookie|passw(?:or)?d|passphrase|(?:[a-z0-9]+[-_])*token|(?:x-)?api[-_]?key|private[-_]?key|access[-_]?key(?:[-_]id)?|secret[-_]access[-_]key|(?:client[-_])?secret|accesstoken|refreshtoken|idtoken|authtoken|sessiontoken";
 
 const REDACTED: &str = "[redacted]";
+
+/// Members of a recording whose own members have names that a tool, a user or a server has chosen.
+const FOREIGN_NAMES: [&str; 4] = ["arguments", "env", "config", "questions"];
 
 /// Redacts text before it is hashed or written.
 #[derive(Debug)]
@@ -146,6 +150,70 @@ impl Cleaner {
                 *members = std::mem::take(members)
                     .into_iter()
                     .map(|(key, member)| self.member(key, member))
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+
+    /// Redacts recorded bytes. Bytes that are not text and contain a granted secret are removed.
+    /// Returns whether something was redacted.
+    pub(crate) fn content(&self, content: &mut RecordedBytes) -> bool {
+        match content {
+            RecordedBytes::Text(text) => {
+                let Cow::Owned(clean) = self.text(text) else { return false };
+                let is_redacted = clean != *text;
+                *text = clean;
+                is_redacted
+            }
+            RecordedBytes::Base64(_) => {
+                let bytes = content.bytes().unwrap_or_default();
+                let text = String::from_utf8_lossy(&bytes);
+                let is_redacted = matches!(self.secrets.text(&text), Cow::Owned(_));
+                if is_redacted {
+                    *content = RecordedBytes::Text(REDACTED.to_owned());
+                }
+                is_redacted
+            }
+            RecordedBytes::Stored { .. } => false,
+        }
+    }
+
+    /// Redacts the JSON form of a recording and keeps its structure. Returns whether something was
+    /// redacted.
+    pub(crate) fn recording(&self, value: &mut Value) -> bool {
+        let before = value.clone();
+        self.structure(value, false);
+        *value != before
+    }
+
+    /// Redacts strings. Values under names of secrets are redacted if the names are those of a
+    /// tool, a user or a server, and not those of the structure.
+    fn structure(&self, value: &mut Value, has_foreign_names: bool) {
+        match value {
+            Value::String(text) => self.string(text),
+            Value::Array(items) => match items.as_mut_slice() {
+                // A header.
+                [Value::String(name), value @ Value::String(_)] if self.name.is_match(name) => {
+                    *value = Value::from(REDACTED);
+                }
+                items => items.iter_mut().for_each(|item| self.structure(item, has_foreign_names)),
+            },
+            Value::Object(members) if has_foreign_names => {
+                *members = std::mem::take(members)
+                    .into_iter()
+                    .map(|(key, member)| self.member(key, member))
+                    .collect();
+            }
+            Value::Object(members) => {
+                *members = std::mem::take(members)
+                    .into_iter()
+                    .map(|(mut key, mut member)| {
+                        let is_foreign = FOREIGN_NAMES.contains(&key.as_str());
+                        self.structure(&mut member, is_foreign);
+                        self.string(&mut key);
+                        (key, member)
+                    })
                     .collect();
             }
             _ => {}

@@ -154,6 +154,9 @@ pub struct CallEntry {
     /// Diffs of the changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<PayloadDigest>,
+    /// Recording with which the call can run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<PayloadDigest>,
 }
 
 /// Kind of a payload.

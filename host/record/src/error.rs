@@ -75,6 +75,14 @@ pub enum RecordError {
         /// Smallest value.
         min: u64,
     },
+    /// A recording has another version of the format.
+    #[error("the recording has version {found} of the format; this build reads version {known}")]
+    RecordingVersion {
+        /// Version of the recording.
+        found: u32,
+        /// Version that this build reads.
+        known: u32,
+    },
     /// No call has this id.
     #[error("no call in the log has the id `{0}`; `cofferdam log` lists ids")]
     UnknownId(String),

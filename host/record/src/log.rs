@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_tool::recording::CallRecording;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::LogDirectory;
@@ -12,6 +13,7 @@ use crate::filter::IdCondition;
 use crate::item::parse_event;
 use crate::note::SigningKey;
 use crate::payloads::read_payload;
+use crate::recordings::read_recording;
 use crate::retention::{RetentionLimits, prune};
 use crate::search::{CallCollector, LogDamage, LogSearch};
 use crate::segments::SegmentFile;
@@ -136,6 +138,15 @@ impl Log {
         kind: PayloadKind,
     ) -> Result<Option<Vec<u8>>, RecordError> {
         read_payload(&self.directory, entry, kind)
+    }
+
+    /// Returns the recording with which a call can run again. `None` if the call was not recorded
+    /// like this, or the recording was pruned.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or the recording is from another version of the format.
+    pub fn recording(&self, entry: &CallEntry) -> Result<Option<CallRecording>, RecordError> {
+        read_recording(&self.directory, entry)
     }
 
     /// Returns counts and durations by tool of the calls that pass a filter.

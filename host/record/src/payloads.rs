@@ -111,6 +111,17 @@ impl PayloadStore {
         (Some(digest), error)
     }
 
+    /// Stores bytes whatever the mode, and returns their digest.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<PayloadDigest, RecordError> {
+        let hash = blake3::keyed_hash(&self.key, bytes);
+        self.store(hash, bytes)?;
+        Ok(PayloadDigest {
+            hash: hash.to_hex().as_str().to_owned(),
+            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            is_cut: false,
+        })
+    }
+
     fn store(&mut self, hash: blake3::Hash, bytes: &[u8]) -> Result<(), RecordError> {
         if self.remembered.contains(&hash) {
             return Ok(());
@@ -156,8 +167,15 @@ pub(crate) fn read_payload(
     entry: &CallEntry,
     kind: PayloadKind,
 ) -> Result<Option<Vec<u8>>, RecordError> {
-    let Some(digest) = entry.payload(kind) else { return Ok(None) };
-    let Some((_, name)) = blob_name(&digest.hash) else { return Ok(None) };
+    entry.payload(kind).map_or(Ok(None), |digest| read_blob(directory, &digest.hash))
+}
+
+/// Reads stored bytes. Returns `None` if there are none with this digest.
+pub(crate) fn read_blob(
+    directory: &LogDirectory,
+    hash: &str,
+) -> Result<Option<Vec<u8>>, RecordError> {
+    let Some((_, name)) = blob_name(hash) else { return Ok(None) };
     match directory.read(&name, BLOB_BYTES_MAX) {
         Ok(bytes) => return Ok(Some(bytes)),
         Err(error) if error.is_not_found() => {}

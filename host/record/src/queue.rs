@@ -4,11 +4,12 @@
 //! wakes it only if it was idle or the batch is large: waking a thread takes longer than the rest.
 
 use std::sync::mpsc::SyncSender;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::ToolName;
 use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::recording::CallRecording;
 
 use crate::event::LogEvent;
 use crate::payloads::RawPayload;
@@ -77,6 +78,8 @@ pub(crate) struct EndItem {
     /// Entry without the part that is known from the start of the call.
     pub(crate) entry: CallEntry,
     pub(crate) payloads: Vec<(PayloadKind, RawPayload)>,
+    /// Inputs of the call, if it can run again.
+    pub(crate) recording: Option<Arc<CallRecording>>,
 }
 
 /// Queue from the callers to the writer.
@@ -112,7 +115,9 @@ impl QueueItem {
             Self::Begin(begin) => begin.arguments.bytes.len(),
             Self::End(end) | Self::Refused(end) => {
                 let files = end.entry.files.len() * ITEM_BYTES;
-                files + end.payloads.iter().map(|(_, payload)| payload.bytes.len()).sum::<usize>()
+                let recording = end.recording.as_ref().map_or(0, |recording| recording.size());
+                let payloads = end.payloads.iter().map(|(_, payload)| payload.bytes.len());
+                files + recording + payloads.sum::<usize>()
             }
             Self::Event(..) | Self::Flush(_) => 0,
         };

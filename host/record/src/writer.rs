@@ -159,7 +159,7 @@ impl LogWriter {
         else {
             return;
         };
-        let EndItem { at, entry, payloads, .. } = &mut *end;
+        let EndItem { at, entry, payloads, recording, .. } = &mut *end;
         entry.kind = if written.is_some() { CallLineKind::End } else { CallLineKind::Call };
         entry.us = micros(at.saturating_duration_since(begin.at));
         // The wall clock may have been set meanwhile.
@@ -168,6 +168,12 @@ impl LogWriter {
         self.add_start(entry, *begin);
         self.clean(entry);
         self.add_payloads(entry, payloads);
+        if let Some(recording) = recording.take() {
+            match self.payloads.add_recording(recording, &self.cleaner) {
+                Ok(digest) => entry.recording = Some(digest),
+                Err(error) => self.fail(&error.into()),
+            }
+        }
         self.add_call(entry);
     }
 
@@ -192,7 +198,7 @@ impl LogWriter {
     }
 
     fn refused(&mut self, mut refused: Box<EndItem>, anchor: ClockAnchor) {
-        let EndItem { number, at, entry, payloads } = &mut *refused;
+        let EndItem { number, at, entry, payloads, .. } = &mut *refused;
         entry.at = anchor.time(*at);
         entry.id = self.id(*number);
         self.clean(entry);
