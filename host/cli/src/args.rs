@@ -6,6 +6,7 @@ mod eval;
 pub(crate) mod log;
 mod mcp;
 mod plugins;
+mod replay;
 mod serve;
 mod skills;
 mod workflow;
@@ -23,6 +24,7 @@ pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };
 pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
+pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
 pub(crate) use self::workflow::{
@@ -224,6 +226,9 @@ Examples:
     /// Show the recorded calls, and check that the log is what was written
     #[command(after_help = log::EXAMPLES)]
     Log(Box<log::LogArgs>),
+    /// Run recorded calls again, also with another version of a plugin, and compare the results
+    #[command(after_help = replay::EXAMPLES)]
+    Replay(Box<ReplayArgs>),
     /// Show or empty the cache of compiled plugins
     #[command(subcommand)]
     Cache(CacheCommand),

@@ -22,6 +22,7 @@ mod log;
 mod mcp;
 mod new;
 mod play;
+mod replay;
 mod serve;
 mod skills;
 mod test;
@@ -29,6 +30,7 @@ pub(crate) mod trust;
 mod workflow;
 mod wrap;
 
+pub(crate) use self::replay::not_recorded;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Cli, Command, ConfigCommand, WorkflowCommand};
@@ -64,6 +66,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Trust(args) => trust::run(&args),
         Command::Log(args) => log::run(&args).await,
+        Command::Replay(args) => replay::run(global, &args).await,
         Command::Cache(command) => cache::run(global, &command),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),
@@ -73,18 +76,22 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
 
 /// Sets for each command that calls tools, by its flags, whether the calls are recorded.
 fn choose_recording(command: &mut Command) {
-    match command {
-        Command::Call(args) => args.plugins.records = args.record.mode(),
-        Command::Play(args) => args.plugins.records = args.record.mode(),
-        Command::Chat(args) => args.plugins.records = args.record.mode(),
-        Command::Eval(args) => args.plugins.records = args.record.mode(),
-        Command::Serve(args) => args.plugins.records = args.record.mode(),
-        Command::Dev(args) => args.serve.plugins.records = args.serve.record.mode(),
-        Command::Workflow(WorkflowCommand::Run(args)) => {
-            args.plugins.records = args.record.mode();
+    let (plugins, mode, recording) = match command {
+        Command::Call(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Play(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Chat(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Eval(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Serve(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Dev(args) => {
+            let serve = &mut args.serve;
+            (&mut serve.plugins, serve.record.mode(), serve.record.recording())
         }
-        _ => {}
-    }
+        Command::Workflow(WorkflowCommand::Run(args)) => {
+            (&mut args.plugins, args.record.mode(), args.record.recording())
+        }
+        _ => return,
+    };
+    (plugins.records, plugins.recording) = (mode, recording);
 }
 
 /// Returns a token that the first Ctrl-C cancels. A second Ctrl-C ends the process.

@@ -151,6 +151,7 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
         timeout: args.timeout,
         memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
         records: args.records,
+        recording: args.recording,
         ..Selection::default()
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::{Compiler, Grants, PoolSize};
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, ToolSource};
 
@@ -150,6 +151,14 @@ impl HostBuilder {
     /// Sets the prompter and the observer.
     pub fn operator(mut self, operator: Operator) -> Self {
         self.operator = operator;
+        self
+    }
+
+    /// Records calls of plugins so that they can run again ([`replay`](crate::replay)), whatever the
+    /// configuration says. The recordings go to the call log or the program's
+    /// [`CallSink`](cofferdam_tool::sink::CallSink), with what the tools read.
+    pub fn recording(mut self, level: RecordingLevel) -> Self {
+        self.selection.recording = Some(level);
         self
     }
 

@@ -46,7 +46,7 @@ pub struct MalformedCase {
 }
 
 /// One call and its expected outcome. Exactly one of `result`, `contents`, `failure`, `failed`,
-/// `error` and `invalid` is set.
+/// `error`, `invalid` and `recording` is set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCase {
@@ -90,6 +90,9 @@ pub struct TestCase {
     progress: Option<Vec<Step>>,
     /// All log lines for the client: level, message.
     log: Option<Vec<(String, String)>>,
+    /// File with the recording of a call, relative to the file of cases. The call runs again with
+    /// the recorded inputs and must end like the recorded one.
+    recording: Option<PathBuf>,
     /// Content of files after the call, by mount and path; null for a file that does not exist.
     files: Option<BTreeMap<String, BTreeMap<String, Option<String>>>>,
     /// Expected declaration of the tool.
@@ -201,7 +204,7 @@ impl TestCase {
         if case.expectation_count() == 1 {
             return Ok(case);
         }
-        let outcomes = "result, contents, failure, failed, error, invalid";
+        let outcomes = "result, contents, failure, failed, error, invalid, recording";
         Err(format!(
             "a case has exactly one of {outcomes}; this one has {}",
             case.expectation_count()
@@ -226,6 +229,7 @@ impl TestCase {
             self.failed,
             self.error.is_some(),
             self.invalid.is_some(),
+            self.recording.is_some(),
         ]
         .into_iter()
         .filter(|is_said| *is_said)

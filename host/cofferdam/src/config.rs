@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
 use cofferdam_tool::Limits;
 use cofferdam_tool::permission::{RequestedLimits, SecretText};
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::usage::UsageLimits;
 use serde::Deserialize;
 use toml::Spanned;
@@ -152,6 +153,9 @@ pub struct PluginConfig {
     /// Treatment of its unexpected errors.
     #[serde(default)]
     pub(crate) errors: UnexpectedErrors,
+    /// Calls that are recorded so that they can run again. Omitted, `[records]` decides.
+    #[serde(default)]
+    pub(crate) replay: Option<RecordingLevel>,
     /// Limits on the calls of all its tools together.
     #[serde(default)]
     pub(crate) usage: UsageLimits,

@@ -326,6 +326,7 @@ pub mod policy_files;
 mod recorded_model;
 pub mod records;
 pub mod remembered;
+pub mod replay;
 mod selection;
 #[cfg(feature = "mcp")]
 pub mod serve;

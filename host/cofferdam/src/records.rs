@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use cofferdam_engine::Plugin;
 use cofferdam_record::{FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder};
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::sink::CallSink;
 use serde::Deserialize;
@@ -63,6 +64,8 @@ pub(crate) struct RecordsTable {
     days_max: u32,
     /// Treatment of calls while the writer cannot keep up.
     on_full: OnFullKey,
+    /// Calls that are recorded so that they can run again.
+    replay: RecordingLevel,
     /// Collector that gets spans of the calls.
     #[cfg(feature = "otlp")]
     otlp: Option<self::collector::CollectorTable>,
@@ -94,6 +97,7 @@ impl Default for RecordsTable {
             bytes_max: Spanned::new(0..0, 1024 * 1024 * 1024),
             days_max: 30,
             on_full: OnFullKey::default(),
+            replay: RecordingLevel::default(),
             #[cfg(feature = "otlp")]
             otlp: None,
         }
@@ -141,6 +145,23 @@ pub fn limits(config: Option<&ConfigFile>) -> (u64, Duration) {
     let default = RecordsTable::default();
     let table = config.map_or(&default, |file| &file.config.records);
     (*table.bytes_max.get_ref(), table.age_max())
+}
+
+/// Returns which calls of a plugin are recorded so that they can run again: none without a receiver
+/// of the recordings.
+pub(crate) fn recording_level(
+    selection: &Selection,
+    config: Option<&ConfigFile>,
+    plugin: &str,
+    has_log: bool,
+) -> RecordingLevel {
+    if !has_log && selection.call_sink.is_none() {
+        return RecordingLevel::Off;
+    }
+    let config = config.map(|file| &file.config);
+    let of_plugin = config.and_then(|config| config.plugins.get(plugin)?.replay);
+    let of_file = config.map(|config| config.records.replay);
+    selection.recording.or(of_plugin).or(of_file).unwrap_or_default()
 }
 
 /// Returns the log that the selection and its configuration ask for. Tries to create its directory,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cofferdam_engine::Grants;
 use cofferdam_tool::permission::{RequestedLimits, SecretText};
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, Permission, PluginName, ToolSource};
 
@@ -50,6 +51,9 @@ pub struct Selection {
     pub shows_errors: bool,
     /// Recording of calls in the call log.
     pub records: RecordMode,
+    /// Calls of plugins that are recorded so that they can run again, instead of what the
+    /// configuration says.
+    pub recording: Option<RecordingLevel>,
     /// Receiver of all calls instead of the call log.
     pub call_sink: Option<Arc<dyn CallSink>>,
 }

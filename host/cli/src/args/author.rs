@@ -29,11 +29,12 @@ A case is a line of cases.jsonl:
   {\"tool\":\"greet\",\"arguments\":{\"name\":\"Ada\"},\"result\":\"Hello, Ada!\"}
   {\"tool\":\"read\",\"arguments\":{\"file\":\"/data/a\"},\"mounts\":{\"data\":{\"a\":\"hi\"}},\"result\":\"hi\"}
 A project is built first if its sources are newer than the component. Each case is one call. It gets only the mounts, secrets, env and config that it names, and expects
-one of result, contents, failure, failed, error or invalid. docs/cli.md lists all keys.
+one of result, contents, failure, failed, error, invalid or recording. docs/cli.md lists all keys.
 
 Examples:
   cofferdam test
   cofferdam test --filter missing
+  cofferdam test --replay
   cofferdam test dist/greet.wasm --cases cases.jsonl --json";
 
 pub(crate) const DEV_EXAMPLES: &str = "\
@@ -137,6 +138,10 @@ pub(crate) struct TestArgs {
     /// Run only cases whose name or tool contains this string
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
+    /// Run each call again from a recording, and report what differs: results that depend on
+    /// something besides the inputs of the call
+    #[arg(long)]
+    pub(crate) replay: bool,
     /// Test the component as it is, even if sources are newer
     #[arg(long)]
     pub(crate) no_build: bool,

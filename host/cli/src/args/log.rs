@@ -45,6 +45,7 @@ impl LogArgs {
             Some(LogCommand::Verify(args)) => &mut args.log,
             Some(LogCommand::Checkpoint(args) | LogCommand::Dir(args)) => args,
             Some(LogCommand::Prove(args)) => &mut args.log,
+            Some(LogCommand::ToCase(args)) => &mut args.log,
         }
     }
 }
@@ -83,6 +84,15 @@ Examples:
   cofferdam log prove 3f2a91c0-17 > proof.json
   cofferdam log prove --check proof.json --key \"$KEY\"")]
     Prove(LogProveArgs),
+    /// Make a case for `cofferdam test` of a recorded call
+    #[command(after_help = "\
+The recording is written to the folder `recordings` beside the file of cases. It contains what the
+tool has read: look at it before you share it.
+
+Examples:
+  cofferdam log to-case 3f2a91c0-17
+  cofferdam log to-case 3f2a91c0-17 --cases plugins/web/cases.jsonl --name 'redirect to another host'")]
+    ToCase(LogCaseArgs),
     /// Print the directory of the log
     Dir(LogDirectoryArgs),
 }
@@ -169,9 +179,26 @@ pub(crate) struct LogShowArgs {
     /// Show only the changes of files, as a diff
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
+    /// Print the recording with which `cofferdam replay` runs the call again, as a JSON object
+    #[arg(long, conflicts_with_all = ["json", "diff"])]
+    pub(crate) recording: bool,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogCaseArgs {
+    /// Id of the call, or its beginning
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) log: LogDirectoryArgs,
+    /// File of cases that the case is added to
+    #[arg(long, value_name = "FILE", default_value = "cases.jsonl")]
+    pub(crate) cases: PathBuf,
+    /// Title of the case [default: the id of the call]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cofferdam::records::RecordMode;
+use cofferdam_tool::recording::RecordingLevel;
 
 use super::duration;
 
@@ -45,6 +46,9 @@ pub(crate) struct PluginArgs {
     /// Recording of the calls, which the command decides by its own flags.
     #[arg(skip)]
     pub(crate) records: RecordMode,
+    /// Calls that are recorded so that they can run again.
+    #[arg(skip)]
+    pub(crate) recording: Option<RecordingLevel>,
 }
 
 /// Flag of commands that record their calls unless told otherwise.
@@ -53,6 +57,9 @@ pub(crate) struct NoRecordArgs {
     /// Do not record the calls in the log that `cofferdam log` shows
     #[arg(long)]
     no_record: bool,
+    /// Record the calls so that `cofferdam replay` can run them again. Stores what the tools read
+    #[arg(long, conflicts_with = "no_record")]
+    replayable: bool,
 }
 
 /// Flag of commands that record their calls only when asked to.
@@ -61,17 +68,32 @@ pub(crate) struct RecordArgs {
     /// Record the calls in the log that `cofferdam log` shows
     #[arg(long)]
     record: bool,
+    /// Record the calls so that `cofferdam replay` can run them again. Stores what the tools read
+    #[arg(long)]
+    replayable: bool,
 }
 
 impl NoRecordArgs {
     pub(crate) fn mode(&self) -> RecordMode {
-        if self.no_record { RecordMode::Never } else { RecordMode::On }
+        match self {
+            Self { no_record: true, .. } => RecordMode::Never,
+            Self { replayable: true, .. } => RecordMode::Always,
+            _ => RecordMode::On,
+        }
+    }
+
+    pub(crate) fn recording(&self) -> Option<RecordingLevel> {
+        self.replayable.then_some(RecordingLevel::All)
     }
 }
 
 impl RecordArgs {
     pub(crate) fn mode(&self) -> RecordMode {
-        if self.record { RecordMode::Always } else { RecordMode::Off }
+        if self.record || self.replayable { RecordMode::Always } else { RecordMode::Off }
+    }
+
+    pub(crate) fn recording(&self) -> Option<RecordingLevel> {
+        self.replayable.then_some(RecordingLevel::All)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cofferdam approve`: accepts the current state of a plugin or a server.
 
 use super::grant::load;
+use super::replay;
 use crate::args::{ApproveArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, host, print};
@@ -33,7 +34,12 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
                 permission_strings(plugin.requested()).join("\n  ")
             ))?;
         }
-        PinComparison::Changed(difference) => show(&difference, args.full)?,
+        PinComparison::Changed(difference) => {
+            show(&difference, args.full)?;
+            if let Some(summary) = replay::of_changed_plugin(global, &file, name).await? {
+                print::result(&summary)?;
+            }
+        }
     }
     check_accepted(&args)?;
     pins.accept(&plugin);

@@ -160,6 +160,7 @@ async fn times(
     cases.retain(Some(language), None);
     let Some(case) = cases.for_timing() else { return Ok(None) };
     let runner = Runner {
+        replays: false,
         engine,
         component: &built.component,
         directory: &cases.directory,

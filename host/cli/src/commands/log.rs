@@ -1,5 +1,6 @@
 //! `cofferdam log`: the calls that were recorded, their statistics, and the evidence about them.
 
+mod case;
 mod entry;
 mod evidence;
 
@@ -37,6 +38,7 @@ pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         Some(LogCommand::Verify(args)) => evidence::verify(args),
         Some(LogCommand::Checkpoint(args)) => evidence::checkpoint(args),
         Some(LogCommand::Prove(args)) => evidence::prove(args),
+        Some(LogCommand::ToCase(args)) => case::add(args),
         Some(LogCommand::Dir(args)) => {
             print::result(&directory(args)?.0.display().to_string())?;
             Ok(Exit::Ok)
@@ -45,7 +47,7 @@ pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
 }
 
 /// Returns the directory of the log, and the configuration that was named.
-fn directory(args: &LogDirectoryArgs) -> anyhow::Result<(PathBuf, Option<ConfigFile>)> {
+pub(super) fn directory(args: &LogDirectoryArgs) -> anyhow::Result<(PathBuf, Option<ConfigFile>)> {
     let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let directory = match &args.directory {
         Some(directory) => directory.clone(),
@@ -55,7 +57,7 @@ fn directory(args: &LogDirectoryArgs) -> anyhow::Result<(PathBuf, Option<ConfigF
 }
 
 /// Opens the log. Returns `None` if nothing was ever recorded.
-fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
+pub(super) fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
     open_in(&directory(args)?.0, args)
 }
 
@@ -70,7 +72,7 @@ fn open_in(directory: &Path, args: &LogDirectoryArgs) -> anyhow::Result<Option<L
     Ok(Some(Log::open(directory).map_err(|error| UsageError(error.to_string()))?))
 }
 
-fn filter(args: &LogFilterArgs, limit: Option<usize>) -> anyhow::Result<CallFilter> {
+pub(super) fn filter(args: &LogFilterArgs, limit: Option<usize>) -> anyhow::Result<CallFilter> {
     let time = |typed: &Option<String>| typed.as_deref().map(time).transpose();
     Ok(CallFilter {
         tool: args.tool.clone(),

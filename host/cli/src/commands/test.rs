@@ -24,6 +24,7 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
         directory: &cases.directory,
         language,
         declarations: &declarations,
+        replays: args.replay,
     };
     let (mut passed, mut failed) = (0, 0);
     for malformed in &cases.malformed {

@@ -73,6 +73,7 @@ pub(crate) fn find_config(cli: &mut Cli) -> anyhow::Result<()> {
             let log = args.log_mut();
             log.directory.is_none().then_some(&mut log.config)
         }
+        Command::Replay(args) if args.log.directory.is_none() => Some(&mut args.log.config),
         _ => None,
     };
     let Some(config) = config.filter(|config| config.is_none()) else { return Ok(()) };

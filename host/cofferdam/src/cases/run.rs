@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
-use cofferdam_engine::{Engine, Grants, Mount, PluginOptions};
+use cofferdam_engine::{Engine, Grants, Mount, Plugin, PluginOptions};
 use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
 use cofferdam_tool::ask::{LogLevel, LogSink};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::invoke::{FileEffects, Progress, ProgressSink};
 use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::recording::{CallRecording, RecordingLevel};
 use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, MountName, RefusedCall, ToolName, ToolSource,
     Toolset,
 };
 
 use super::{MountedFiles, TestCase};
-use crate::{Error, Operator, loading, stores};
+use crate::{Error, Operator, loading, replay, stores};
 
 /// Runs cases of one component.
 pub struct Runner<'a> {
@@ -32,6 +33,8 @@ pub struct Runner<'a> {
     /// Declarations of the component. A tool that calls others may call all tools of its own
     /// plugin, if it requests them.
     pub declarations: &'a [Declaration],
+    /// True to run each call again from a recording, and to report what differs.
+    pub replays: bool,
 }
 
 /// Result of a case: the differences, one per line.
@@ -41,6 +44,7 @@ pub struct Verdict {
 
 /// A plugin with the grants of one case.
 pub struct PreparedCase {
+    plugin: Arc<Plugin>,
     toolset: Toolset,
     pub(super) stores: Vec<(String, Arc<dyn FileStore>)>,
     is_dry_run: bool,
@@ -72,11 +76,33 @@ impl Runner<'_> {
     /// Returns an error if the case or the component is invalid. The outcome of the call is part of
     /// the verdict instead.
     pub async fn run(&self, case: &TestCase) -> crate::Result<Verdict> {
+        if let Some(file) = &case.recording {
+            return self.replay(&self.directory.join(file)).await;
+        }
         let prepared = self.prepare(case).await?;
         let told = Arc::new(CaseOutput::default());
         let ended = prepared.call(case, Some(&told)).await;
-        let problems = super::expect::problems(case, &prepared, &ended, &told, self.language).await;
+        let mut problems =
+            super::expect::problems(case, &prepared, &ended, &told, self.language).await;
+        if self.replays
+            && let Ok(completion) = &ended
+            && let Some(recording) = &completion.record.recording
+            && recording.gaps.is_empty()
+        {
+            problems.extend(replayed(&prepared.plugin, recording).await?);
+        }
         Ok(Verdict { problems })
+    }
+
+    /// Runs a recorded call again.
+    async fn replay(&self, file: &Path) -> crate::Result<Verdict> {
+        let recording = Arc::new(replay::read_ambient(file)?);
+        let name = crate::plugin_name(self.component).map_err(invalid)?;
+        let options = PluginOptions::new(name, Grants::default(), Limits::default());
+        let component = self.component.to_owned();
+        let plugin =
+            loading::load_one(self.engine, component, options, &Operator::default()).await?;
+        Ok(Verdict { problems: replayed(&plugin, &recording).await? })
     }
 
     /// Loads the plugin with the grants of a case.
@@ -105,7 +131,9 @@ impl Runner<'_> {
                 .map_err(invalid)?,
             ..Grants::default()
         };
-        let options = PluginOptions::new(name, grants, Limits::default());
+        let recording = if self.replays { RecordingLevel::All } else { RecordingLevel::default() };
+        let options =
+            PluginOptions { recording, ..PluginOptions::new(name, grants, Limits::default()) };
         let plugin = loading::load_one(
             self.engine,
             self.component.to_owned(),
@@ -113,8 +141,10 @@ impl Runner<'_> {
             &Operator::default(),
         )
         .await?;
-        let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>]).map_err(invalid)?;
-        Ok(PreparedCase { toolset, stores, is_dry_run })
+        let plugin = Arc::new(plugin);
+        let toolset =
+            Toolset::join([Arc::clone(&plugin) as Arc<dyn ToolSource>]).map_err(invalid)?;
+        Ok(PreparedCase { plugin, toolset, stores, is_dry_run })
     }
 
     /// Returns the stores of a case, and whether one of them is a directory. If so, the case is a
@@ -166,6 +196,12 @@ impl Runner<'_> {
         }
         Ok(directory)
     }
+}
+
+/// Runs a recorded call again and returns the differences.
+async fn replayed(plugin: &Plugin, recording: &Arc<CallRecording>) -> crate::Result<Vec<String>> {
+    let report = replay::run(plugin, recording).await.map_err(invalid)?;
+    Ok(report.differences.iter().map(|difference| format!("replay: {difference}")).collect())
 }
 
 impl PreparedCase {

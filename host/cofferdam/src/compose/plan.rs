@@ -44,6 +44,11 @@ impl HostPlan {
         let config = selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
         let mut specs = plugin_specs(selection, config.as_ref(), values)?;
         let records = records::plan(selection, config.as_ref())?;
+        for spec in &mut specs {
+            let (name, config) = (spec.options.name.as_str(), config.as_ref());
+            let level = records::recording_level(selection, config, name, records.is_some());
+            spec.options.recording = level;
+        }
         // Also while nothing is recorded: the log holds earlier calls.
         let log = records::directory_ambient(config.as_ref());
         let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();

@@ -27,6 +27,12 @@ pub(super) fn show(args: &LogShowArgs) -> anyhow::Result<Exit> {
     if args.diff {
         return diff(&log, &call);
     }
+    if args.recording {
+        let recording =
+            log.recording(&call)?.ok_or_else(|| crate::commands::not_recorded(&call))?;
+        print::result(&serde_json::to_string(&recording)?)?;
+        return Ok(Exit::Ok);
+    }
     let mut payloads = Vec::new();
     for (kind, name) in PAYLOADS {
         if let Some(bytes) = log.payload(&call, kind)? {

@@ -1,0 +1,139 @@
+//! Runs recorded calls again, and compares them with their recordings.
+//!
+//! A replay gives the guest the inputs of the recording: arguments, configuration, clocks, random
+//! numbers, files, HTTP responses, results of other tools and answers of the caller. It sends no
+//! request, opens no socket, changes no file and uses no secret. The component may be another
+//! version: then a replay shows what the new version does differently.
+
+mod compare;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cofferdam_engine::{Plugin, ReplayError};
+use cofferdam_tool::recording::{CallRecording, RECORDING_VERSION};
+use serde::{Deserialize, Serialize};
+
+pub use self::compare::{DifferenceKind, ReplayDifference};
+use crate::error::Context as _;
+use crate::{Error, Result};
+
+/// Maximum bytes of a file with a recording.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Result of one replay.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ReplayReport {
+    /// Differences to the recorded call. None if the replay is identical.
+    pub differences: Vec<ReplayDifference>,
+    /// Reasons why the replay may end differently although it gets the same inputs.
+    pub gaps: Vec<String>,
+    /// True if the component is the recorded one.
+    pub is_same_component: bool,
+    /// CPU time of the recorded call in microseconds.
+    pub recorded_cpu_us: u64,
+    /// CPU time of the replay in microseconds.
+    pub cpu_us: u64,
+}
+
+/// Summary of several replays.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct ReplaySummary {
+    /// Number of replays that are identical.
+    pub identical: usize,
+    /// Number of replays that differ.
+    pub different: usize,
+    /// Ids of the calls that differ, by their first difference.
+    pub groups: BTreeMap<String, Vec<String>>,
+    /// Calls that could not be replayed: id and reason.
+    pub failed: Vec<(String, String)>,
+}
+
+impl ReplayReport {
+    /// Returns whether the call has ended as recorded and used the same inputs.
+    #[must_use]
+    pub fn is_identical(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+impl ReplaySummary {
+    /// Adds the replay of the call `id`.
+    pub fn add(&mut self, id: &str, report: &std::result::Result<ReplayReport, ReplayError>) {
+        match report {
+            Ok(report) => match report.differences.first() {
+                None => self.identical += 1,
+                Some(first) => {
+                    self.different += 1;
+                    self.groups.entry(first.summary()).or_default().push(id.to_owned());
+                }
+            },
+            Err(error) => self.failed.push((id.to_owned(), error.to_string())),
+        }
+    }
+
+    /// Returns the number of calls.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.identical + self.different + self.failed.len()
+    }
+}
+
+/// Runs a recorded call again in `plugin` and compares the two.
+///
+/// # Errors
+/// If the component has no such tool, does not accept the arguments, or cannot be loaded with the
+/// recorded grants.
+pub async fn run(
+    plugin: &Plugin,
+    recording: &Arc<CallRecording>,
+) -> std::result::Result<ReplayReport, ReplayError> {
+    let replay = plugin.replay(recording).await?;
+    let replayed = replay.completion.record.recording.as_ref();
+    // What was redacted in the recording is redacted in the replay.
+    let redacted = |recording: &Arc<CallRecording>| cofferdam_record::redacted(recording);
+    let replayed = replayed.map(redacted);
+    let differences = match &replayed {
+        Some(replayed) => compare::differences(&redacted(recording), replayed, &replay.missing),
+        None => Vec::new(),
+    };
+    Ok(ReplayReport {
+        differences,
+        gaps: recording.gaps.iter().cloned().collect(),
+        is_same_component: plugin.identity().digest.as_ref() == recording.plugin.digest,
+        recorded_cpu_us: recording.cpu_us,
+        cpu_us: replayed.map_or(0, |replayed| replayed.cpu_us),
+    })
+}
+
+/// Reads a recording from a file.
+///
+/// # Errors
+/// If the file cannot be read, is not a recording, or has another version of the format.
+pub fn read_ambient(path: &Path) -> Result<CallRecording> {
+    /// The version alone, which decides how the rest is read.
+    #[derive(Deserialize)]
+    struct RecordingVersion {
+        version: u32,
+    }
+
+    let shown = path.display();
+    let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX)
+        .with_context(|| format!("the recording {shown} cannot be read"))?;
+    let invalid = |error: serde_json::Error| {
+        Error::invalid(format!(
+            "{shown} is not a recording: {error}; `cofferdam log show ID --recording` writes one"
+        ))
+    };
+    let RecordingVersion { version } = serde_json::from_str(&text).map_err(invalid)?;
+    if version != RECORDING_VERSION {
+        return Err(Error::invalid(format!(
+            "the recording {shown} has version {version} of the format; this build reads version \
+             {RECORDING_VERSION}"
+        )));
+    }
+    serde_json::from_str(&text).map_err(invalid)
+}
