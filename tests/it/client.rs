@@ -9,6 +9,7 @@ use cofferdam_tests::{Host, guest};
 use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::{CallContext, Completion, Content, Limits, Output, PluginName, ToolName};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -68,7 +69,10 @@ async fn host(kinds: &[QuestionKind], limits: Limits) -> Host {
         ..Grants::default()
     };
     let mut host = Host::new();
-    let options = PluginOptions::new(PluginName::new("stores").unwrap(), grants, limits);
+    let options = PluginOptions {
+        recording: RecordingLevel::All,
+        ..PluginOptions::new(PluginName::new("stores").unwrap(), grants, limits)
+    };
     let component = Component::from_file_ambient(guest("stores"));
     let plugin = host.engine.load(&component, options, &()).await.unwrap();
     host.add(plugin);
@@ -415,4 +419,28 @@ async fn resources_and_schemas_come_out_as_they_were_written() {
         ]
     );
     assert_eq!(schema.input.published()["$defs"]["address"]["$anchor"], "addressDef");
+}
+
+#[tokio::test]
+async fn a_replay_answers_from_the_recording_and_asks_nobody() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    let steps: &[&[&str]] = &[
+        &["ask", "sample", r#"{"maxTokens":5}"#, "form", "Who?", SCHEMA, "roots"],
+        &["ask", "form", "Again?", SCHEMA],
+    ];
+    let completion = run(&host, steps, &asking(&person)).await;
+    let recording = completion.record.recording.unwrap();
+    assert_eq!(recording.questions.len(), 2);
+    let report = cofferdam::replay::run(host.plugin(), &recording).await.unwrap();
+    assert!(report.is_identical(), "{:?}", report.differences);
+    assert_eq!(person.asked.lock().unwrap().len(), 2);
+
+    // Another question is not answered.
+    let mut other = (*recording).clone();
+    let text = serde_json::to_string(&other.questions).unwrap().replace("Again?", "Once more?");
+    other.questions = serde_json::from_str(&text).unwrap();
+    let report = cofferdam::replay::run(host.plugin(), &Arc::new(other)).await.unwrap();
+    let first = report.differences.first().map(ToString::to_string);
+    assert_eq!(first.as_deref(), Some("new input: ask the caller (form)"));
 }

@@ -29,6 +29,7 @@
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `cli_eval` | the binary and evaluations: cases, reports, comparisons |
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
+//! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
@@ -73,6 +74,7 @@ mod cli_grants;
 mod cli_log;
 mod cli_mcp;
 mod cli_remembered;
+mod cli_replay;
 mod cli_setup;
 mod cli_skills;
 mod cli_workflow;

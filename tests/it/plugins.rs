@@ -74,7 +74,8 @@ fn built(name: &str) -> Option<PathBuf> {
 /// Runs the cases of a component, which must all pass, and returns their number.
 fn passes(component: &Path, cases: &Path, language: Option<&str>) -> usize {
     let (component, cases) = (component.to_str().unwrap(), cases.to_str().unwrap());
-    let mut arguments = vec!["test", component, "--cases", cases, "--json"];
+    // Each case runs a second time from its recording.
+    let mut arguments = vec!["test", component, "--cases", cases, "--json", "--replay"];
     arguments.extend(language.into_iter().flat_map(|language| ["--language", language]));
     let ended = cofferdam(&root(), &arguments);
     let lines: Vec<Value> =

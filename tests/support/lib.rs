@@ -13,6 +13,7 @@ use std::sync::Arc;
 use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, Plugin, PluginOptions, PoolSize,
 };
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::{CallContext, Completion, Limits, PluginName, RefusedCall, Toolset};
 
 /// Returns the root of the repository.
@@ -78,7 +79,10 @@ pub struct Host {
     pub limits: Limits,
     /// Grants of plugins that are loaded afterwards.
     pub grants: Grants,
+    /// Calls that plugins record that are loaded afterwards.
+    pub recording: RecordingLevel,
     toolset: Toolset,
+    plugins: Vec<Arc<Plugin>>,
 }
 
 impl Host {
@@ -106,7 +110,9 @@ impl Host {
             engine,
             limits: Limits::default(),
             grants: Grants::default(),
+            recording: RecordingLevel::default(),
             toolset: Toolset::new(),
+            plugins: Vec::new(),
         }
     }
 
@@ -126,8 +132,19 @@ impl Host {
     /// # Panics
     /// If a tool's name is taken.
     pub fn add(&mut self, plugin: Plugin) -> &mut Self {
-        self.toolset.add(Arc::new(plugin)).expect("tool names are unique");
+        let plugin = Arc::new(plugin);
+        self.plugins.push(Arc::clone(&plugin));
+        self.toolset.add(plugin).expect("tool names are unique");
         self
+    }
+
+    /// Returns the plugin that was loaded last.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        self.plugins.last().expect("a plugin was loaded")
     }
 
     /// Loads any component.
@@ -151,7 +168,10 @@ impl Host {
         component: &Component,
     ) -> Result<Plugin, LoadError> {
         let name = PluginName::new(name).expect("a name for a plugin");
-        let options = PluginOptions::new(name, self.grants.clone(), self.limits.clone());
+        let options = PluginOptions {
+            recording: self.recording,
+            ..PluginOptions::new(name, self.grants.clone(), self.limits.clone())
+        };
         self.engine.load(component, options, &()).await
     }
 

@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_network::{ClientConfig, Resolver};
 use cofferdam_tests::{Host, config, root, shared_cache};
 use cofferdam_tool::permission::{HttpGrant, HttpRule};
+use cofferdam_tool::recording::{CallRecording, RecordingLevel};
 use cofferdam_tool::{Completion, Outcome, Output};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -119,6 +121,24 @@ impl Servers {
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
+    /// Runs recorded calls again, which must be identical and send nothing. Returns what is
+    /// different.
+    async fn replay(&self, host: &Host, recordings: &[(&Case, Arc<CallRecording>)]) -> Vec<String> {
+        let sent = || self.server.requests().len() + self.second.requests().len();
+        // A server may still be reading a request of a call that has ended.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let before = sent();
+        let mut problems = Vec::new();
+        for (case, recording) in recordings {
+            let report = cofferdam::replay::run(host.plugin(), recording).await.unwrap();
+            let is_exact = report.gaps.is_empty();
+            let differences = report.differences.iter().filter(|_| is_exact);
+            problems.extend(differences.map(|one| format!("replay of {}: {one}", case.name)));
+        }
+        assert_eq!(sent(), before, "a replay sent a request");
+        problems
+    }
+
     /// Loads a plugin that may send requests to all servers except `other`.
     async fn host(&self, guest: &str) -> Host {
         let mut config = config();
@@ -130,6 +150,7 @@ impl Servers {
             ..ClientConfig::default()
         };
         let mut host = Host::with(config);
+        host.recording = RecordingLevel::All;
         host.limits.http_sent_bytes_max = SENT_BYTES_MAX;
         let urls = [self.server.url(""), self.second.url(""), self.closed.clone()];
         let urls = urls.iter().map(String::as_str).chain(["http://nosuch.test"]);
@@ -157,12 +178,17 @@ async fn every_sdk_sends_requests_alike() {
             continue;
         }
         let mut count = 0;
+        let mut recordings = Vec::new();
         for case in cases.iter().filter(|case| case.is_about(language)) {
             let arguments = Value::Object(case.arguments.clone()).to_string();
             let completion = host.call(&case.tool, &arguments).await;
             count += 1;
             let problem = case.problem(&completion);
             problems.extend(problem.map(|problem| format!("{language}: {problem}")));
+            recordings.push((case, completion.record.recording.unwrap()));
+        }
+        for problem in servers.replay(&host, &recordings).await {
+            problems.push(format!("{language}: {problem}"));
         }
         let _ = writeln!(std::io::stderr(), "HTTP in {language}: {count} cases");
     }

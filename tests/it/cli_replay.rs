@@ -1,0 +1,237 @@
+//! The binary and recorded calls: replays, other versions, test cases, levels, secrets.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::Value;
+
+use crate::cli::{Ran, ran};
+
+/// Token that must be in no file of the log.
+const CANARY: &str = "sk-canary0123456789abcdefghij";
+
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    command.env("HOME", folder.join("home")).current_dir(folder).args(arguments);
+    ran(command.output().unwrap())
+}
+
+/// Runs a command that must succeed, and returns its output.
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let ended = run(folder, arguments);
+    assert_eq!(ended.code, 0, "{arguments:?}: {}{}", ended.stdout, ended.stderr);
+    ended.stdout
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["text", "csv", "crash"] {
+        std::fs::copy(guest(name), folder.path().join(format!("{name}.wasm"))).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("data/x.csv"), "a,b\n1,2\n3,4\n").unwrap();
+    folder
+}
+
+/// Returns the id of the newest call.
+fn newest(folder: &Path) -> String {
+    let listed = done(folder, &["log", "--json", "-n", "1"]);
+    let call: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    call["id"].as_str().unwrap().to_owned()
+}
+
+const COUNT: [&str; 6] = ["call", "word_count", "text=a b", "-p", "text.wasm", "--replayable"];
+const SCHEMA: [&str; 8] = [
+    "call",
+    "schema",
+    "file=/data/x.csv",
+    "-p",
+    "csv.wasm",
+    "--mount",
+    "data=data:ro",
+    "--replayable",
+];
+
+#[test]
+fn a_call_runs_again_without_the_files_that_it_read() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &SCHEMA);
+    std::fs::remove_dir_all(folder.join("data")).unwrap();
+    let id = newest(folder);
+    let replayed = done(folder, &["replay", &id, "--with", "csv.wasm"]);
+    assert!(replayed.starts_with(&format!("{id}  schema  identical (")), "{replayed}");
+
+    // The recording as a file, on a machine without the log.
+    let recording = done(folder, &["log", "show", &id, "--recording"]);
+    std::fs::remove_dir_all(folder.join("home")).unwrap();
+    std::fs::write(folder.join("call.json"), &recording).unwrap();
+    done(folder, &["replay", "--recording", "call.json", "--with", "csv.wasm"]);
+
+    // The file had other content, and another file was read.
+    let changed =
+        recording.replace(r#"{"text":"a,b\n1,2\n3,4\n"}"#, r#"{"text":"a,c\n1,2\n3,4\n"}"#);
+    assert_ne!(changed, recording);
+    std::fs::write(folder.join("call.json"), changed).unwrap();
+    let differs = run(folder, &["replay", "--recording", "call.json", "--with", "csv.wasm"]);
+    assert_eq!(differs.code, 1, "{}", differs.stderr);
+    assert!(differs.stdout.contains(r#"result /columns/1/name: "b" → "c""#), "{}", differs.stdout);
+    let changed = recording.replace("x.csv", "z.csv").replace("/data/z.csv", "/data/x.csv");
+    std::fs::write(folder.join("call.json"), changed).unwrap();
+    let differs = run(folder, &["replay", "--recording", "call.json", "--with", "csv.wasm"]);
+    assert_eq!(differs.code, 1, "{}", differs.stderr);
+    for line in ["outcome: ok → failure", "new input: look up `/data/x.csv`"] {
+        assert!(differs.stdout.contains(line), "{}", differs.stdout);
+    }
+}
+
+#[test]
+fn calls_run_again_in_another_component() {
+    let folder = folder();
+    let folder = folder.path();
+    for _ in 0..3 {
+        done(folder, &COUNT);
+    }
+    done(folder, &SCHEMA);
+    let all = done(folder, &["replay", "--plugin", "text", "--with", "text.wasm"]);
+    assert_eq!(all, "3 recorded calls replayed: 3 identical, 0 different\n");
+    // The tool is not in the other component.
+    let other = run(folder, &["replay", "--plugin", "text", "--with", "csv.wasm", "--json"]);
+    assert_eq!(other.code, 4);
+    let lines: Vec<Value> =
+        other.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[0]["error"], "the component has no tool `word_count`");
+    assert_eq!(lines[3]["summary"]["failed"].as_array().unwrap().len(), 3);
+    // Without a component, the plugin of the configuration.
+    let without = run(folder, &["replay", "--plugin", "text"]);
+    assert_eq!(without.code, 2);
+    assert!(without.stderr.contains("pass it as --with COMPONENT"), "{}", without.stderr);
+    std::fs::write(folder.join("c.toml"), "[plugins.text]\ncomponent = \"text.wasm\"\n").unwrap();
+    done(folder, &["replay", "--plugin", "text", "--config", "c.toml"]);
+
+    let id = newest(folder);
+    std::fs::create_dir(folder.join("builds")).unwrap();
+    for (number, name) in ["csv", "csv", "csv", "text", "text"].into_iter().enumerate() {
+        let build = folder.join(format!("builds/{number}.wasm"));
+        std::fs::copy(guest(name), &build).unwrap();
+        let age = Duration::from_secs(100 - u64::try_from(number).unwrap());
+        let file = std::fs::File::options().write(true).open(&build).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+    let first = run(folder, &["replay", &id, "--bisect", "builds"]);
+    assert_eq!((first.code, first.stdout.trim()), (1, "builds/3.wasm"), "{}", first.stderr);
+}
+
+#[test]
+fn a_recorded_call_becomes_a_test_case() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &SCHEMA);
+    let id = newest(folder);
+    std::fs::create_dir(folder.join("plugin")).unwrap();
+    std::fs::write(folder.join("plugin/cases.jsonl"), r#"{"tool":"schema","failed":true}"#)
+        .unwrap();
+    let cases = ["log", "to-case", &id, "--cases", "plugin/cases.jsonl", "--name", "two rows"];
+    done(folder, &cases);
+    let test = ["test", "csv.wasm", "--cases", "plugin/cases.jsonl", "--filter", "two rows"];
+    assert!(done(folder, &test).ends_with("1 passed, 0 failed\n"));
+    let recording = folder.join(format!("plugin/recordings/{id}.json"));
+    let text = std::fs::read_to_string(&recording).unwrap();
+    std::fs::write(&recording, text.replace("\\\"rows\\\":2", "\\\"rows\\\":3")).unwrap();
+    let failed = run(folder, &test);
+    assert_eq!(failed.code, 1);
+    assert!(failed.stdout.contains("result /rows: 3 → 2"), "{}", failed.stdout);
+}
+
+#[test]
+fn the_level_decides_which_calls_can_run_again() {
+    let folder = folder();
+    let folder = folder.path();
+    let config = |replay: &str| {
+        format!(
+            "[records]\nenabled = true\n{replay}\n[plugins.text]\ncomponent = \"text.wasm\"\n\
+             [plugins.crash]\ncomponent = \"crash.wasm\"\nreplay = \"off\"\n\
+             [plugins.csv]\ncomponent = \"csv.wasm\"\n"
+        )
+    };
+    std::fs::write(folder.join("c.toml"), config("replay = \"failures\"")).unwrap();
+    let call = |arguments: &[&str]| {
+        run(folder, &[&["call", "--config", "c.toml"], arguments].concat());
+        let listed = done(folder, &["log", "--json", "-n", "1"]);
+        let call: Value = serde_json::from_str(listed.trim()).unwrap();
+        (call["outcome"].as_str().unwrap().to_owned(), call["recording"].is_object())
+    };
+    assert_eq!(call(&["word_count", "text=a"]), ("ok".to_owned(), false));
+    assert_eq!(call(&["schema", "file=/data/x.csv"]), ("failure".to_owned(), true));
+    assert_eq!(call(&["panic"]), ("error".to_owned(), false));
+    std::fs::write(folder.join("c.toml"), config("replay = \"all\"")).unwrap();
+    assert_eq!(call(&["word_count", "text=a"]), ("ok".to_owned(), true));
+    std::fs::write(folder.join("c.toml"), config("replay = \"sampled\"")).unwrap();
+    assert_eq!(call(&["word_count", "text=a"]), ("ok".to_owned(), true));
+    std::fs::write(folder.join("c.toml"), config("replay = \"some\"")).unwrap();
+    let wrong = run(folder, &["call", "word_count", "text=a", "--config", "c.toml"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("failures"), "{}", wrong.stderr);
+    // A trap runs into the same trap.
+    run(folder, &["call", "panic", "-p", "crash.wasm", "--replayable"]);
+    done(folder, &["replay", &newest(folder), "--with", "crash.wasm"]);
+}
+
+#[test]
+fn secrets_are_not_in_recordings() {
+    let folder = folder();
+    let folder = folder.path();
+    let lines = format!("name,token\nx,{CANARY}\n");
+    std::fs::write(folder.join("data/x.csv"), lines).unwrap();
+    let config = "[records]\nenabled = true\ndirectory = \"log\"\nreplay = \"all\"\n\
+        [secrets]\nown = { env = \"OWN\" }\n[stores.data]\ndirectory = \"data\"\n\
+        [plugins.csv]\ncomponent = \"csv.wasm\"\ngrants.files.data = \"read-only\"\n\
+        grants.secrets = [\"own\"]\n";
+    std::fs::write(folder.join("c.toml"), config).unwrap();
+    std::fs::write(folder.join("data/y.csv"), "a\nmy own canary\n").unwrap();
+    for file in ["x", "y"] {
+        let mut command = Command::new(binary());
+        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+        command.env("HOME", folder.join("home")).env("OWN", "my own canary").current_dir(folder);
+        let file = format!("file=/data/{file}.csv");
+        let ended =
+            ran(command.args(["call", "schema", &file, "--config", "c.toml"]).output().unwrap());
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+    }
+    let listed = done(folder, &["log", "--json", "--config", "c.toml"]);
+    for line in listed.lines() {
+        let call: Value = serde_json::from_str(line).unwrap();
+        let id = call["id"].as_str().unwrap();
+        let recording = done(folder, &["log", "show", id, "--recording", "--config", "c.toml"]);
+        assert!(!recording.contains("canary"), "{recording}");
+        assert!(recording.contains("secrets were removed from the recording"), "{recording}");
+        // The guest sees what was left.
+        let replayed = run(folder, &["replay", id, "--config", "c.toml"]);
+        assert!(replayed.code < 2, "{}", replayed.stderr);
+        assert!(replayed.stderr.contains("the replay is approximate"), "{}", replayed.stderr);
+    }
+}
+
+#[test]
+fn a_changed_plugin_shows_what_it_does_with_recorded_calls() {
+    let folder = folder();
+    let folder = folder.path();
+    let config = "[records]\nenabled = true\nreplay = \"all\"\n\
+                  [plugins.text]\ncomponent = \"text.wasm\"\n";
+    std::fs::write(folder.join("c.toml"), config).unwrap();
+    done(folder, &["approve", "text", "--config", "c.toml", "--yes"]);
+    for text in ["text=a b", "text=c"] {
+        done(folder, &["call", "word_count", text, "--config", "c.toml"]);
+    }
+    // A custom section, which changes the digest and not the code.
+    let mut component = std::fs::read(folder.join("text.wasm")).unwrap();
+    component.extend_from_slice(b"\x00\x05\x04note");
+    std::fs::write(folder.join("text.wasm"), component).unwrap();
+    let approved = done(folder, &["approve", "text", "--config", "c.toml", "--yes"]);
+    let summary = "2 recorded calls replayed: 2 identical, 0 different";
+    assert!(approved.contains(summary), "{approved}");
+}
