@@ -165,10 +165,10 @@ fn chat_records_by_default_and_keeps_secrets_out() {
     let session = ["--session", "saved", "--session-dir", "sessions"];
     let recorded = run(folder, &[&chat[..], &session].concat());
     assert_eq!(recorded.code, 0, "{}", recorded.stderr);
-    // Replies of the model belong to the session, like the calls.
+    // The run and the replies of the model belong to the session, like the call.
     let spans = run(folder, &["log", "export", "--format", "otlp", "--config", "c.toml"]).stdout;
     let conversation = r#"{"key":"gen_ai.conversation.id","value":{"stringValue":"saved"}}"#;
-    assert_eq!(spans.matches(conversation).count(), 3, "{spans}");
+    assert_eq!(spans.matches(conversation).count(), 4, "{spans}");
     let found = calls(folder, &["--config", "c.toml", "--changed=b.md"]);
     assert_eq!(found.len(), 1);
     let id = found[0]["id"].as_str().unwrap();

@@ -145,3 +145,69 @@ fn what_is_wrong_with_an_agent_ends_the_server_at_its_start() {
         assert_eq!(code, Some(2), "{agent}");
     }
 }
+
+#[test]
+fn one_trace_from_the_client_through_an_agent_to_its_model_and_its_tools() {
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    let count = json!({"tool": "word_count", "arguments": {"text": "a b"}});
+    let scene = Scene::new(&[json!({"calls": [count]}), json!({"text": "Two words."})]);
+    scene.write("c.toml", "[records]\nenabled = true\ndirectory = \"log\"\n");
+    let mut pipe = scene.serve(&["--config", "c.toml"]);
+    greet(&mut pipe);
+    let params = json!({
+        "name": "note_keeper",
+        "arguments": {"task": "Count."},
+        "_meta": {"traceparent": CALLER},
+    });
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    assert_eq!(text(&pipe.ask(&call)), "Two words.");
+    drop(pipe.end());
+    let mut export = std::process::Command::new(cofferdam_tests::binary());
+    export.args(["log", "export", "--format", "otlp", "--directory", "log"]);
+    let exported = export.current_dir(scene.0.path()).output().unwrap();
+    let exported = String::from_utf8(exported.stdout).unwrap();
+    let mut spans = Vec::new();
+    for line in exported.lines() {
+        let request: Value = serde_json::from_str(line).unwrap();
+        let found = request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+        spans.extend(found.clone());
+    }
+    let named = |name: &str| {
+        spans.iter().filter(|span| span["name"] == name).cloned().collect::<Vec<Value>>()
+    };
+    let [served, agent, counted] =
+        ["execute_tool note_keeper", "invoke_agent note keeper", "execute_tool word_count"]
+            .map(|name| named(name).pop().unwrap_or_else(|| panic!("{name}: {exported}")));
+    assert!(spans.iter().all(|span| span["traceId"] == CALLER[3..35]), "{exported}");
+    assert_eq!(served["parentSpanId"], CALLER[36..52]);
+    assert_eq!(agent["parentSpanId"], served["spanId"]);
+    assert_eq!(counted["parentSpanId"], agent["spanId"]);
+    let models: Vec<_> =
+        spans.iter().filter(|span| span["name"].as_str().unwrap().starts_with("chat ")).collect();
+    assert_eq!(models.len(), 2, "{exported}");
+    assert!(models.iter().all(|span| span["parentSpanId"] == agent["spanId"]), "{exported}");
+    // Attributes that the conventions require of each kind of span.
+    let attributes = |span: &Value| {
+        let list = span["attributes"].as_array().unwrap();
+        let value = |one: &Value| {
+            (one["key"].as_str().unwrap().to_owned(), one["value"]["stringValue"].clone())
+        };
+        list.iter().map(value).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let of_call = attributes(&served);
+    for (key, value) in [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "note_keeper"),
+        ("mcp.method.name", "tools/call"),
+        ("mcp.protocol.version", LEGACY),
+        ("network.transport", "pipe"),
+        ("cofferdam.principal", "local"),
+    ] {
+        assert_eq!(of_call.get(key), Some(&json!(value)), "{key}");
+    }
+    assert_eq!((&served["kind"], &counted["kind"]), (&json!(2), &json!(1)));
+    assert!(!attributes(&counted).contains_key("mcp.method.name"));
+    assert_eq!(attributes(&agent)["gen_ai.agent.name"], "note keeper");
+    assert_eq!(attributes(models[0])["gen_ai.provider.name"], "script");
+}

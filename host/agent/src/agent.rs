@@ -13,7 +13,7 @@ use crate::run::{IntoMessages, Run};
 use crate::tool_search::{self, ToolSearch};
 use crate::{
     AgentRequest, ChatClient, ChatOptions, ChoiceBehavior, Clock, ContextProvider, InvalidSetting,
-    LoopSettings, ResponseFormat, SystemClock, TokenBudget,
+    LoopSettings, ResponseFormat, RunObserver, SystemClock, TokenBudget,
 };
 
 /// Model, its tools, and the configuration of their runs. Cloning is cheap; clones share
@@ -46,6 +46,7 @@ pub(crate) struct AgentParts {
     /// Definitions of the tools that the guard adds to each run.
     pub(crate) guard_tools: Arc<[Arc<ToolDefinition>]>,
     pub(crate) tool_search: Option<ToolSearch>,
+    pub(crate) observer: Option<Arc<dyn RunObserver>>,
     /// Definitions of the tools that search and load tools.
     pub(crate) search_tools: Arc<[Arc<ToolDefinition>]>,
 }
@@ -110,6 +111,7 @@ impl Agent {
             guard: Arc::new(NoGuard),
             guard_tools: Arc::from([]),
             tool_search: Some(ToolSearch::default()),
+            observer: None,
             search_tools: Arc::from([]),
         };
         AgentBuilder { parts, converts_failures: true }
@@ -247,6 +249,12 @@ impl AgentBuilder {
     /// Sets how conversations that become too long are shortened.
     pub fn compaction(mut self, compaction: Compaction) -> Self {
         self.parts.compaction = Some(compaction);
+        self
+    }
+
+    /// Sets the observer that receives each run when it has ended.
+    pub fn observer(mut self, observer: impl Into<Option<Arc<dyn RunObserver>>>) -> Self {
+        self.parts.observer = observer.into();
         self
     }
 

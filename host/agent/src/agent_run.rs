@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use cofferdam_tool::ask::{Asker, LogSink};
 use cofferdam_tool::invoke::{FileEffects, HostValues, ProgressSink};
+use cofferdam_tool::trace::TraceContext;
 use cofferdam_tool::{CallContext, DuplicateTool, ToolSource};
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +89,8 @@ pub struct RunContext {
     pub host: Option<Arc<HostValues>>,
     /// Treatment of changes that tools make to files.
     pub file_effects: FileEffects,
+    /// Span of the caller. The run has its own below it, or starts a trace.
+    pub trace: Option<TraceContext>,
     /// Number of agents that the run is nested in.
     pub(crate) depth: u32,
 }
@@ -144,6 +147,7 @@ impl RunContext {
             progress: call.progress.clone(),
             host: call.host.clone(),
             file_effects: call.file_effects,
+            trace: call.trace,
             depth,
         })
     }

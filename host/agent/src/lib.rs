@@ -60,6 +60,7 @@ mod hooks;
 mod live;
 mod message;
 pub mod middleware;
+mod observer;
 mod pairing;
 mod response;
 mod run;
@@ -99,6 +100,7 @@ pub use message::{
     Reasoning, Role, TextContent, TokenUsage, UriContent,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
+pub use observer::{EndedRun, RunObserver};
 pub use pairing::{Pairing, Position};
 pub use response::Response;
 pub use run::{IntoMessages, Run};

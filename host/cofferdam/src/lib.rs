@@ -390,7 +390,7 @@ pub use self::host::{Host, Purpose};
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
 #[cfg(feature = "agent")]
-pub use self::recorded_model::recorded;
+pub use self::recorded_model::{recorded, run_recorder};
 pub use self::selection::{
     FilesStore, OfferedPermission, PluginFile, Selection, StoreLocation, StoreMount,
 };

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    ChatClient, ChatError, ChatRequest, FinishReason, Reply, ReplyStream, TokenUsage,
+    ChatClient, ChatError, ChatRequest, EndedRun, FinishReason, Reply, ReplyStream, RunError,
+    RunObserver, TokenUsage,
 };
-use cofferdam_record::LogEvent;
+use cofferdam_record::{LogEvent, SpanIds};
 
 use crate::records::CallLog;
 
-/// Finish of a stream that was dropped before its end.
+/// Finish of a stream or a run that was dropped before its end.
 const DROPPED: &str = "dropped";
 
 /// Client that records the requests to another one.
@@ -31,6 +32,46 @@ struct OpenRequest {
     started: Instant,
     usage: Option<TokenUsage>,
     finish: String,
+    trace: Option<SpanIds>,
+}
+
+/// Records the runs of an agent.
+struct RunRecorder {
+    provider: String,
+    log: Arc<CallLog>,
+}
+
+/// Returns an observer that records the runs of an agent in a log, if there is one.
+#[must_use]
+pub fn run_recorder(provider: &str, log: Option<&Arc<CallLog>>) -> Option<Arc<dyn RunObserver>> {
+    let log = Arc::clone(log?);
+    Some(Arc::new(RunRecorder { provider: provider.to_owned(), log }))
+}
+
+impl RunObserver for RunRecorder {
+    fn ended(&self, run: &EndedRun<'_>) {
+        let error = match run.error {
+            None if run.is_dropped => Some(DROPPED),
+            None => None,
+            Some(RunError::Cancelled) => Some("cancelled"),
+            Some(RunError::Chat(_)) => Some("model"),
+            Some(RunError::BudgetExceeded(_)) => Some("budget"),
+            Some(RunError::Answer(_)) => Some("answer"),
+            Some(RunError::Calls(_)) => Some("calls"),
+            Some(_) => Some("_OTHER"),
+        };
+        self.log.recorder().event(LogEvent::Agent {
+            agent: run.agent.to_owned(),
+            session: run.session.map(str::to_owned),
+            provider: Some(self.provider.clone()),
+            model: Some(run.model.to_owned()),
+            input_tokens: run.usage.map(|usage| usage.input),
+            output_tokens: run.usage.map(|usage| usage.output),
+            error: error.map(str::to_owned),
+            trace: Some(SpanIds::from(&run.trace)),
+            duration: run.duration,
+        });
+    }
 }
 
 /// Returns a client that records the replies of `client` in a log, if there is one.
@@ -59,6 +100,7 @@ impl RecordedModel {
             started: Instant::now(),
             usage: None,
             finish: DROPPED.to_owned(),
+            trace: request.trace.map(|run| SpanIds::from(&run.child())),
         }
     }
 }
@@ -84,6 +126,7 @@ impl Drop for OpenRequest {
             input_tokens: self.usage.map(|usage| usage.input),
             output_tokens: self.usage.map(|usage| usage.output),
             finish: std::mem::take(&mut self.finish),
+            trace: self.trace.take(),
             duration: self.started.elapsed(),
         });
     }

@@ -50,6 +50,8 @@ impl CallCapture {
             session: context.session.as_deref().map(short),
             call: short(&context.call_id),
             outer: context.outer.as_ref().map(|outer| short(&outer.call_id)),
+            trace: context.trace,
+            request: context.request.clone(),
             arguments: if self.has_payloads { self.json(arguments) } else { RawPayload::default() },
             // The last thing, so that the duration is not that of the copies.
             at: Instant::now(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cofferdam_tool::record::{FileChange, HostContact, Phases, Refusal};
+use cofferdam_tool::trace::TraceContext;
 use serde::{Deserialize, Serialize};
 
 use crate::UtcTime;
@@ -44,6 +45,24 @@ pub struct PayloadDigest {
     pub is_cut: bool,
 }
 
+/// Ids of a span in a trace, in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanIds {
+    /// Id of the trace.
+    pub trace: String,
+    /// Id of the span.
+    pub span: String,
+    /// Id of the span that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+impl From<&TraceContext> for SpanIds {
+    fn from(context: &TraceContext) -> Self {
+        Self { trace: context.trace_id(), span: context.span_id(), parent: context.parent_id() }
+    }
+}
+
 /// Everything that a log has of one call.
 ///
 /// The order of the fields is that of a line: readers search for the first ones as bytes.
@@ -79,6 +98,21 @@ pub struct CallEntry {
     /// Digest of the plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Position in a trace, if the caller took part in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<SpanIds>,
+    /// Principal of the MCP request that made the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// Name and version that the MCP client states about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Revision of MCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Transport of the MCP request: `pipe` or `tcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// Microseconds from start to end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub us: u64,

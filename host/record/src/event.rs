@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::SpanIds;
+
 /// An event besides calls. Strings are redacted and cut to 1,024 characters when they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -26,6 +28,9 @@ pub enum LogEvent {
         output_tokens: Option<u64>,
         /// Reason why the answer ended, or type of the error.
         finish: String,
+        /// Position in a trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<SpanIds>,
         /// Time from request to end of the answer.
         #[serde(rename = "us", with = "as_micros")]
         duration: Duration,
@@ -52,6 +57,9 @@ pub enum LogEvent {
         /// Type of the error that ended the run, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Position in a trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<SpanIds>,
         /// Time from start to end of the run.
         #[serde(rename = "us", with = "as_micros")]
         duration: Duration,
@@ -106,6 +114,15 @@ impl LogEvent {
     pub fn session(&self) -> Option<&str> {
         match self {
             Self::Model { session, .. } | Self::Agent { session, .. } => session.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the position of the event in a trace, if it has one.
+    #[must_use]
+    pub fn trace(&self) -> Option<&SpanIds> {
+        match self {
+            Self::Model { trace, .. } | Self::Agent { trace, .. } => trace.as_ref(),
             _ => None,
         }
     }

@@ -48,7 +48,7 @@ mod writer;
 mod zone;
 
 pub use checkpoint::{EvidenceError, LogCheckpoint};
-pub use entry::{CallEntry, LOST, PayloadDigest, PayloadKind, REFUSED, RUNNING};
+pub use entry::{CallEntry, LOST, PayloadDigest, PayloadKind, REFUSED, RUNNING, SpanIds};
 pub use error::RecordError;
 pub use event::LogEvent;
 pub use filter::CallFilter;

@@ -8,8 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::ToolName;
+use cofferdam_tool::invoke::McpRequest;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::recording::CallRecording;
+use cofferdam_tool::trace::TraceContext;
 
 use crate::event::LogEvent;
 use crate::payloads::RawPayload;
@@ -68,6 +70,8 @@ pub(crate) struct BeginItem {
     pub(crate) session: Option<String>,
     pub(crate) call: String,
     pub(crate) outer: Option<String>,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) request: Option<Arc<McpRequest>>,
     pub(crate) arguments: RawPayload,
 }
 

@@ -28,12 +28,18 @@ pub(crate) const ERROR_TYPE: &str = "error.type";
 pub(crate) const TOOL_ERROR: &str = "tool_error";
 /// Value of [`ERROR_TYPE`] for an error without a type.
 pub(crate) const OTHER: &str = "_OTHER";
+pub(crate) const MCP_METHOD: &str = "mcp.method.name";
+/// Value of [`MCP_METHOD`] for a call of a tool.
+pub(crate) const TOOLS_CALL: &str = "tools/call";
+pub(crate) const MCP_PROTOCOL: &str = "mcp.protocol.version";
+pub(crate) const TRANSPORT: &str = "network.transport";
 pub(crate) const SERVICE_NAME: &str = "service.name";
 pub(crate) const SERVICE_VERSION: &str = "service.version";
 
 pub(crate) const RECORD_ID: &str = "cofferdam.record.id";
 pub(crate) const PLUGIN: &str = "cofferdam.plugin";
 pub(crate) const PLUGIN_DIGEST: &str = "cofferdam.plugin.digest";
+pub(crate) const PRINCIPAL: &str = "cofferdam.principal";
 pub(crate) const OUTCOME: &str = "cofferdam.outcome";
 pub(crate) const REFUSED: &str = "cofferdam.refused";
 pub(crate) const FILES_CHANGED: &str = "cofferdam.files.changed";

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::capture::cut;
 use crate::cleaner::Cleaner;
 use crate::directory::LogDirectory;
 use crate::entry::{CallLineKind, LINE_VERSION, PayloadDigest, micros};
@@ -20,7 +21,7 @@ use crate::retention::{RetentionLimits, compress, prune};
 use crate::sealer::seal_orphans;
 use crate::segment_writer::{ClosedSegment, LostRecords, SegmentWriter};
 use crate::time::ClockAnchor;
-use crate::{CallEntry, EvidenceError, PayloadKind, UtcTime};
+use crate::{CallEntry, EvidenceError, PayloadKind, SpanIds, UtcTime};
 
 /// Time between two syncs to disk.
 const SYNC_TIME: Duration = Duration::from_secs(1);
@@ -179,7 +180,16 @@ impl LogWriter {
 
     /// Adds what is known from the start of a call.
     fn add_start(&self, entry: &mut CallEntry, begin: BeginItem) {
-        let BeginItem { number, tool, plugin, source, session, call, outer, .. } = begin;
+        let BeginItem {
+            number, tool, plugin, source, session, call, outer, trace, request, ..
+        } = begin;
+        entry.trace = trace.as_ref().map(SpanIds::from);
+        if let Some(request) = request {
+            entry.principal = Some(cut(&request.principal).to_owned());
+            entry.client = request.client.as_deref().map(|client| cut(client).to_owned());
+            entry.protocol = request.protocol_version.clone();
+            entry.transport = Some(request.transport.to_owned());
+        }
         entry.id = self.id(number);
         entry.source = if plugin.is_none() && entry.plugin.is_some() { None } else { source };
         if let Some(plugin) = plugin {
@@ -416,8 +426,22 @@ impl LogWriter {
 /// Returns what a guest, a model or a client has named. The tool of a call that did not start is a
 /// name that a model chose.
 fn names(entry: &mut CallEntry) -> impl Iterator<Item = &mut String> {
-    let CallEntry { tool, session, call, outer, source, error, refused, files, hosts, .. } = entry;
-    let names = [session, outer, source, error].into_iter().flatten().chain([tool, call]);
+    let CallEntry {
+        tool,
+        session,
+        call,
+        outer,
+        source,
+        client,
+        protocol,
+        error,
+        refused,
+        files,
+        hosts,
+        ..
+    } = entry;
+    let names = [session, outer, source, client, protocol, error];
+    let names = names.into_iter().flatten().chain([tool, call]);
     let refused = refused.iter_mut().flat_map(|refusal| {
         [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
     });

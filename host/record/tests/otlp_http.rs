@@ -227,6 +227,7 @@ fn model(finish: &str) -> LogEvent {
         input_tokens: Some(3),
         output_tokens: Some(5),
         finish: finish.to_owned(),
+        trace: None,
         duration: Duration::from_secs(1),
     }
 }
@@ -246,6 +247,7 @@ async fn a_log_is_exported_as_spans_of_the_conventions() {
         input_tokens: Some(3),
         output_tokens: None,
         error: None,
+        trace: None,
         duration: Duration::from_secs(2),
     });
     log.recorder.close();

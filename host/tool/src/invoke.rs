@@ -13,6 +13,7 @@ use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
 use crate::permission::RequestedLimits;
 use crate::record::PluginIdentity;
+use crate::trace::TraceContext;
 use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, ToolName, Toolset};
 
 /// Source of tools that lists and invokes them: a plugin, a set of host functions, a remote server.
@@ -139,6 +140,24 @@ pub struct CallContext {
     pub run: Option<Arc<dyn LiveRun>>,
     /// Decides about calls that the call makes of other tools. Those calls inherit it.
     pub inner_calls: Option<Arc<dyn InnerCalls>>,
+    /// Span of the caller. A toolset replaces it by the span of the call itself before it calls the
+    /// source.
+    pub trace: Option<TraceContext>,
+    /// MCP request that the call answers.
+    pub request: Option<Arc<McpRequest>>,
+}
+
+/// MCP request that a call answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpRequest {
+    /// Principal that the request was authenticated for, or `local`.
+    pub principal: String,
+    /// Name and version that the client states about itself.
+    pub client: Option<String>,
+    /// Revision of the protocol.
+    pub protocol_version: Option<String>,
+    /// `pipe` for standard input and output, `tcp` for HTTP.
+    pub transport: &'static str,
 }
 
 /// Decides about the calls that a call makes of other tools (`LBL-9`, `LBL-10`). Called from within

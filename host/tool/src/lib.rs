@@ -38,6 +38,7 @@ pub mod search;
 pub mod sink;
 pub mod text;
 mod toolset;
+pub mod trace;
 pub mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments};

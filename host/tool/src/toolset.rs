@@ -268,6 +268,14 @@ impl Toolset {
     ) -> Result<Completion, RefusedCall> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
+        let traced;
+        let context = match &context.trace {
+            Some(trace) => {
+                traced = CallContext { trace: Some(trace.child()), ..context.clone() };
+                &traced
+            }
+            None => context,
+        };
         let arguments =
             entry.definition.input.decode(name, arguments, &DecodeOptions::default())?;
         let decode = started.elapsed();

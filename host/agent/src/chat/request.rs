@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::trace::TraceContext;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,8 @@ pub struct ChatRequest {
     /// Id of the session, if the run has one. A client may derive a key for the provider's prompt
     /// cache from it.
     pub session_id: Option<String>,
+    /// Span of the run.
+    pub trace: Option<TraceContext>,
     /// Canceled when the caller no longer waits for the reply.
     pub cancellation: CancellationToken,
 }

@@ -224,6 +224,7 @@ impl Cycle<'_> {
             asker: given.asker.clone(),
             log: given.log.clone(),
             host: given.host.clone(),
+            trace: given.trace,
             run: Some(Arc::new(self.live.clone())),
             ..CallContext::new(call.call_id.clone())
         }

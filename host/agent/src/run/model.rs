@@ -71,6 +71,7 @@ impl Cycle<'_> {
             options: ChatOptions { tool_choice, ..self.given.options.clone() },
             conversation_id: self.response.conversation_id.clone(),
             session_id: self.given.session.as_ref().map(|session| session.id().to_owned()),
+            trace: self.given.context.trace,
             cancellation: self.given.context.cancellation.clone(),
         }
     }

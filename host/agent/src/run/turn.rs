@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cofferdam_tool::trace::TraceContext;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -15,6 +16,7 @@ use crate::context::ContextAdditions;
 use crate::guard::{GuardedRun, RunGuard};
 use crate::history::History;
 use crate::live::{LiveTools, NestedRuns, RunTools};
+use crate::observer::ObservedRun;
 use crate::tool_search::SearchableTools;
 use crate::{
     AfterRun, Agent, BeforeRun, BoxError, ContextProvider, Message, MessageContent, Response,
@@ -31,17 +33,23 @@ pub(super) struct RunTurn {
 impl RunTurn {
     /// Runs to the end. Sends updates to `updates` while it runs, if there is one.
     pub(super) async fn take(
-        self,
+        mut self,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let cancellation = self.given.context.cancellation.clone();
+        let caller = self.given.context.trace;
+        let trace = caller.map_or_else(TraceContext::root, |caller| caller.child());
+        self.given.context.trace = Some(trace);
+        let observed = ObservedRun::start(&self.agent, self.given.session.as_ref(), trace);
         // Code of this crate stops by itself when the run is canceled. The second branch ends the
         // run for code of the caller that does not.
-        tokio::select! {
+        let result = tokio::select! {
             biased;
             response = self.taken(updates) => response,
             () = super::calls::long_cancelled(&cancellation) => Err(RunError::Cancelled),
-        }
+        };
+        observed.end(&result);
+        result
     }
 
     async fn taken(self, updates: Option<mpsc::Sender<Update>>) -> Result<Response, RunError> {

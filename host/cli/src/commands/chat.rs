@@ -218,6 +218,7 @@ impl AgentFactory {
             .settings(settings)
             .approvals(approvals.run_others_at_once(true))
             .compaction(compaction)
+            .observer(cofferdam::run_recorder(model.provider.word(), self.call_log.as_ref()))
             .layer(Layer::function(ShowCalls(Arc::clone(screen))));
         if let Some(policy) = &self.policy {
             builder = builder.guard(policy.clone());

@@ -14,7 +14,7 @@ use super::WorkflowFile;
 use crate::agent_file::{AgentFile, DefinedAgent};
 use crate::config::ConfigFile;
 use crate::model_specs::{self, ModelSpec};
-use crate::recorded_model::recorded;
+use crate::recorded_model::{recorded, run_recorder};
 use crate::records::CallLog;
 use crate::{Error, Result};
 
@@ -83,7 +83,8 @@ impl AgentParts<'_> {
             .name(id)
             .settings(self.settings()?)
             .approvals(self.approvals.clone())
-            .compaction(compaction);
+            .compaction(compaction)
+            .observer(run_recorder(model.provider.word(), self.call_log.as_ref()));
         if let Some(config) = self.config {
             builder = builder.tool_search(config.tool_search());
         }

@@ -203,6 +203,7 @@ impl CallState {
                 files: Arc::new(files.clone()),
             }),
             inner_calls: outer.inner_calls.clone(),
+            trace: outer.trace,
             // The changes of an inner call belong to the outer one; this is for tools without
             // support for dry runs.
             file_effects: outer.file_effects,

@@ -293,9 +293,12 @@ impl ServerState {
         let arguments = call.arguments.value().clone();
         let mut parameters =
             Map::from_iter([("name".to_owned(), Value::from(entry.remote.as_str()))]);
-        if let Some(meta) =
-            joined_meta(host.meta.as_ref(), host.trace.as_ref(), entry.meta.as_ref())?
-        {
+        // What the program states about its trace comes before the span of the call.
+        let span = context.trace.filter(|_| host.trace.is_none()).map(|span| {
+            Map::from_iter([("traceparent".to_owned(), Value::from(span.to_string()))])
+        });
+        let trace = host.trace.as_ref().or(span.as_ref());
+        if let Some(meta) = joined_meta(host.meta.as_ref(), trace, entry.meta.as_ref())? {
             parameters.insert("_meta".to_owned(), Value::Object(meta));
         }
         let calls = &self.calls;

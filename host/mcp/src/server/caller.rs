@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use cofferdam_tool::invoke::McpRequest;
+use cofferdam_tool::trace::TraceContext;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, Extensions, ProgressToken, ProtocolVersion, RequestMetaObject,
@@ -17,6 +19,7 @@ use super::principal::Principal;
 pub(super) struct Caller {
     pub(super) principal: Principal,
     pub(super) is_modern: bool,
+    is_http: bool,
     context: RequestContext<RoleServer>,
     /// Parsed on demand when a tool asks something or may become a task, which is rare.
     capabilities: OnceLock<ClientCapabilities>,
@@ -25,9 +28,10 @@ pub(super) struct Caller {
 impl Caller {
     pub(super) fn new(mut context: RequestContext<RoleServer>) -> Self {
         let (principal, is_modern) = (principal(&context), is_modern(&context));
+        let is_http = context.extensions.get::<http::request::Parts>().is_some();
         // The head of an HTTP request is no longer needed.
         context.extensions = Extensions::default();
-        Self { principal, is_modern, context, capabilities: OnceLock::new() }
+        Self { principal, is_modern, is_http, context, capabilities: OnceLock::new() }
     }
 
     /// Returns the capabilities that the client has declared, with this request or when it
@@ -48,6 +52,24 @@ impl Caller {
     /// progress.
     pub(super) fn progress_token(&self) -> Option<ProgressToken> {
         self.context.meta.get_progress_token()
+    }
+
+    /// Returns the span of the client, if it states one.
+    pub(super) fn trace(&self) -> Option<TraceContext> {
+        self.context.meta.get_traceparent()?.parse().ok()
+    }
+
+    /// Returns what a record of a call says about the request.
+    pub(super) fn record(&self) -> McpRequest {
+        McpRequest {
+            principal: self.principal.name().to_owned(),
+            client: self
+                .context
+                .client_info()
+                .map(|info| format!("{} {}", info.name, info.version)),
+            protocol_version: self.context.protocol_version().map(|version| version.to_string()),
+            transport: if self.is_http { "tcp" } else { "pipe" },
+        }
     }
 
     /// Returns the id of the request, for the log.

@@ -249,6 +249,8 @@ impl ServerShared {
             progress: wants_progress.then(|| Arc::clone(&reports) as _),
             log: request.reports.log_level.map(|_| Arc::clone(&reports) as _),
             asker: Some(elicitation::asker(&elicitation)),
+            trace: request.caller.trace(),
+            request: request.catalog.toolset.sink().map(|_| Arc::new(request.caller.record())),
             file_effects: FileEffects {
                 is_dry_run: request.is_dry_run,
                 shows_diffs: request.is_dry_run,

@@ -89,7 +89,9 @@ impl SpanProjector {
     /// Appends the span of a call that has ended, or holds the call back.
     fn project(&mut self, call: Box<CallEntry>, spans: &mut Vec<Value>) {
         let position = self.index.position(&call);
-        let Some(missing) = position.missing else {
+        // A call with ids of a trace knows its parent.
+        let missing = position.missing.clone().filter(|_| call.trace.is_none());
+        let Some(missing) = missing else {
             return spans.push(span::of_call(&call, &position));
         };
         self.waiting.entry(missing.clone()).or_default().push(self.next);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::index::TracePosition;
 use crate::merkle::sha256;
-use crate::{CallEntry, LOST, LogEvent, TimedEvent, UtcTime, semconv};
+use crate::{CallEntry, LOST, LogEvent, SpanIds, TimedEvent, UtcTime, semconv};
 
 /// Maximum characters of an attribute.
 pub(super) const CHARS_MAX: usize = 1024;
@@ -13,6 +13,8 @@ pub(super) const CHARS_MAX: usize = 1024;
 const REFUSALS_MAX: usize = 32;
 /// `SPAN_KIND_INTERNAL` of OTLP.
 const KIND_INTERNAL: u8 = 1;
+/// `SPAN_KIND_SERVER` of OTLP.
+const KIND_SERVER: u8 = 2;
 /// `SPAN_KIND_CLIENT` of OTLP.
 const KIND_CLIENT: u8 = 3;
 /// `STATUS_CODE_ERROR` of OTLP.
@@ -26,6 +28,8 @@ struct SpanHead<'s> {
     id: &'s str,
     root: &'s str,
     parent: Option<&'s str>,
+    /// Ids in the trace of the caller, instead of those that are made of `id`, `root` and `parent`.
+    ids: Option<&'s SpanIds>,
     name: String,
     kind: u8,
     start: UtcTime,
@@ -44,8 +48,9 @@ pub(super) fn of_call(call: &CallEntry, position: &TracePosition) -> Value {
         id: &call.id,
         root: &position.root,
         parent: position.parent.as_deref(),
+        ids: call.trace.as_ref(),
         name: name(semconv::EXECUTE_TOOL, ToolName::new(&*call.tool).ok().map(|_| &*call.tool)),
-        kind: KIND_INTERNAL,
+        kind: if call.transport.is_some() { KIND_SERVER } else { KIND_INTERNAL },
         start: call.at,
         us: call.us,
         error,
@@ -71,15 +76,17 @@ pub(super) fn of_event(event: &TimedEvent) -> Option<Value> {
     };
     let us = u64::try_from(event.event.duration().as_micros()).unwrap_or(u64::MAX);
     let (id, start) = (&*event.id, event.started());
-    Some(span(&SpanHead { id, root: id, parent: None, name, kind, start, us, error }, attributes))
+    let ids = event.event.trace();
+    let head = SpanHead { id, root: id, parent: None, ids, name, kind, start, us, error };
+    Some(span(&head, attributes))
 }
 
 fn span(head: &SpanHead<'_>, attributes: Attributes) -> Value {
     let start = u64::try_from(head.start.micros()).unwrap_or(0);
     let nanos = |micros: u64| micros.saturating_mul(1000).to_string();
     let mut span = json!({
-        "traceId": id::<16>("trace", head.root),
-        "spanId": id::<8>("span", head.id),
+        "traceId": head.ids.map_or_else(|| id::<16>("trace", head.root), |ids| ids.trace.clone()),
+        "spanId": head.ids.map_or_else(|| id::<8>("span", head.id), |ids| ids.span.clone()),
         "name": head.name,
         "kind": head.kind,
         "startTimeUnixNano": nanos(start),
@@ -88,8 +95,12 @@ fn span(head: &SpanHead<'_>, attributes: Attributes) -> Value {
         "status": {},
     });
     if let Some(members) = span.as_object_mut() {
-        if let Some(parent) = head.parent {
-            members.insert("parentSpanId".to_owned(), id::<8>("span", parent).into());
+        let parent = match head.ids {
+            Some(ids) => ids.parent.clone(),
+            None => head.parent.map(|parent| id::<8>("span", parent)),
+        };
+        if let Some(parent) = parent {
+            members.insert("parentSpanId".to_owned(), parent.into());
         }
         if let Some(error) = head.error {
             let message: String = error.chars().take(CHARS_MAX).collect();
@@ -123,6 +134,10 @@ fn call_attributes(call: &CallEntry, error: Option<&str>) -> Attributes {
         (semconv::PLUGIN, call.plugin.as_deref()),
         (semconv::PLUGIN_DIGEST, call.digest.as_deref()),
         (semconv::OUTCOME, Some(&*call.outcome)),
+        (semconv::MCP_METHOD, call.transport.as_ref().map(|_| semconv::TOOLS_CALL)),
+        (semconv::MCP_PROTOCOL, call.protocol.as_deref()),
+        (semconv::TRANSPORT, call.transport.as_deref()),
+        (semconv::PRINCIPAL, call.principal.as_deref()),
         (semconv::LABEL_INTEGRITY, label.map(|(integrity, _)| integrity)),
         (semconv::LABEL_CONFIDENTIALITY, label.map(|(_, confidentiality)| confidentiality)),
     ]);

@@ -117,6 +117,7 @@ fn events_are_found_again() {
             input_tokens: Some(1),
             output_tokens: None,
             finish: "stop".to_owned(),
+            trace: None,
             duration: Duration::from_micros(5),
         },
         LogEvent::Approval {

@@ -77,6 +77,7 @@ async fn events_are_between_the_calls() {
         input_tokens: Some(3),
         output_tokens: None,
         finish: "stop".to_owned(),
+        trace: None,
         duration: std::time::Duration::ZERO,
     });
     call(&tools, "fail", "{}", "chat").await;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::invoke::{HostValues, Progress, ProgressSink};
 use cofferdam_tool::label::{Confidentiality, StatedBy};
+use cofferdam_tool::trace::TraceContext;
 use cofferdam_tool::{CallContext, Completion, Outcome, ToolName, ToolSource as _, Toolset};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -72,6 +73,14 @@ async fn arguments_go_as_they_are_and_what_is_not_declared_stays_here() {
         assert_eq!(shown, json!({"arguments": {"a": "7"}, "trace": "00-1-2-01"}));
         assert_eq!(completion.record.dropped, ["b"]);
         assert_eq!(completion.record.outcome, "ok");
+        // Without values of the program, the server gets the span of the call.
+        let caller = TraceContext::root();
+        let context = CallContext { trace: Some(caller), ..CallContext::new("c") };
+        let completion = call_with(&server, "echo", "{}", &context).await;
+        let shown: Value = serde_json::from_str(&text(&completion)).unwrap();
+        let span: TraceContext = shown["trace"].as_str().unwrap().parse().unwrap();
+        assert_eq!(span.trace_id(), caller.trace_id());
+        assert_ne!(span.span_id(), caller.span_id());
     }
 }
 
