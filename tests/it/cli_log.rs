@@ -272,3 +272,30 @@ fn a_killed_host_shows_the_lost_call() {
     assert_eq!(lost[0]["tool"], "spin");
     assert_eq!(run(folder, &["log", "verify"]).code, 0);
 }
+
+#[test]
+fn changes_of_grants_are_recorded() {
+    let folder = folder();
+    let folder = folder.path();
+    let config = "[records]\nenabled = true\n[plugins.web]\ncomponent = \"web.wasm\"\n";
+    std::fs::write(folder.join("c.toml"), config).unwrap();
+    let rule = "http:GET https://api.example.com/";
+    assert_eq!(run(folder, &["grant", "web", rule, "--config", "c.toml"]).code, 0);
+    // Granted already.
+    assert_eq!(run(folder, &["grant", "web", rule, "--config", "c.toml"]).code, 0);
+    assert_eq!(run(folder, &["revoke", "web", rule, "--config", "c.toml"]).code, 0);
+    let events = run(folder, &["log", "events", "--kind", "grant"]);
+    let lines: Vec<_> = events.stdout.lines().map(|line| &line[21..]).collect();
+    let granted = format!("grant     web: granted {rule}");
+    assert_eq!(lines, [granted.clone(), granted.replace("granted", "revoked")]);
+    let call = ["call", "word_count", "text=a", "-p", "text.wasm", "--record"];
+    assert_eq!(run(folder, &call).code, 0);
+    let loaded = run(folder, &["log", "events", "--kind", "plugin", "--json"]).stdout;
+    let event: Value = serde_json::from_str(loaded.trim()).unwrap();
+    assert_eq!(event["event"]["plugin"], "text");
+    // Nothing is recorded where nothing was recorded before, or where it is switched off.
+    let config = "[records]\ndirectory = \"other\"\n[plugins.web]\ncomponent = \"web.wasm\"\n";
+    std::fs::write(folder.join("d.toml"), config).unwrap();
+    assert_eq!(run(folder, &["grant", "web", rule, "--config", "d.toml"]).code, 0);
+    assert!(!folder.join("other").exists());
+}

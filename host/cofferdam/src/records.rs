@@ -25,13 +25,14 @@ use toml::Spanned;
 pub use self::collector::exporter;
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
+use crate::config::edit::GrantChange;
 use crate::error::Context as _;
 use crate::{Error, Operator, Result, Selection, directories};
 
 /// Name of the log in the user's state directory.
 const DIRECTORY: &str = "records";
-/// Smallest `bytes-max`: a few hundred calls in each segment.
-const BYTES_MIN: u64 = 1024 * 1024;
+/// Smallest `bytes-max`: the notes of removed segments take less than that for millions of calls.
+const BYTES_MIN: u64 = 4 * 1024 * 1024;
 
 /// Decision of a command about recording its calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -196,6 +197,28 @@ pub(crate) fn plan(
         #[cfg(feature = "otlp")]
         exporter: config.map(collector::exporter).transpose()?.flatten(),
     }))
+}
+
+/// Records changes of grants, unless nothing is recorded with this configuration. They are made
+/// already, so a log that cannot be written is a warning.
+pub(crate) fn note_grants(config: &ConfigFile, changes: &[GrantChange]) {
+    let table = &config.config.records;
+    let Ok(directory) = directory_ambient(Some(config)) else { return };
+    let is_recording = table.enabled.unwrap_or_else(|| directory.exists());
+    if changes.is_empty() || !is_recording {
+        return;
+    }
+    match Recorder::open(table.options(directory)) {
+        Ok(recorder) => {
+            for GrantChange { plugin, permission, is_added } in changes.iter().cloned() {
+                recorder.event(LogEvent::Grant { plugin, permission, is_added });
+            }
+            recorder.close();
+        }
+        Err(error) => {
+            tracing::warn!(target: "cofferdam::record", %error, "the grant is not recorded");
+        }
+    }
 }
 
 impl RecordsTable {

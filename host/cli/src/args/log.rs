@@ -46,6 +46,7 @@ impl LogArgs {
             Some(LogCommand::Checkpoint(args) | LogCommand::Dir(args)) => args,
             Some(LogCommand::Prove(args)) => &mut args.log,
             Some(LogCommand::ToCase(args)) => &mut args.log,
+            Some(LogCommand::Events(args)) => &mut args.log,
         }
     }
 }
@@ -58,6 +59,8 @@ pub(crate) enum LogCommand {
     Tail(LogTailArgs),
     /// Show numbers of calls, errors and durations by tool
     Stats(LogStatsArgs),
+    /// List approvals, changes of grants, loaded plugins, replies of models and runs of agents
+    Events(LogEventsArgs),
     /// Export calls for other programs
     #[command(after_help = "\
 Examples:
@@ -183,6 +186,21 @@ pub(crate) struct LogShowArgs {
     #[arg(long, conflicts_with_all = ["json", "diff"])]
     pub(crate) recording: bool,
     /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogEventsArgs {
+    #[command(flatten)]
+    pub(crate) log: LogDirectoryArgs,
+    /// Only events since TIME
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only events of this kind: approval, grant, plugin, model, agent or label
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Print a JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

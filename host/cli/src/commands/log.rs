@@ -2,6 +2,7 @@
 
 mod case;
 mod entry;
+mod events;
 mod evidence;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         Some(LogCommand::Checkpoint(args)) => evidence::checkpoint(args),
         Some(LogCommand::Prove(args)) => evidence::prove(args),
         Some(LogCommand::ToCase(args)) => case::add(args),
+        Some(LogCommand::Events(args)) => events::list(args),
         Some(LogCommand::Dir(args)) => {
             print::result(&directory(args)?.0.display().to_string())?;
             Ok(Exit::Ok)

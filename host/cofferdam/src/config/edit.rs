@@ -18,6 +18,16 @@ pub struct ConfigEditor {
     /// Content of the file before the edits.
     before: String,
     document: DocumentMut,
+    /// Changes of grants so far, for the call log.
+    changes: Vec<GrantChange>,
+}
+
+/// Change of a grant.
+#[derive(Debug, Clone)]
+pub(crate) struct GrantChange {
+    pub(crate) plugin: String,
+    pub(crate) permission: String,
+    pub(crate) is_added: bool,
 }
 
 /// A permission with the values that belong to it.
@@ -44,11 +54,24 @@ impl ConfigEditor {
         let path = path
             .canonicalize()
             .with_context(|| format!("{} cannot be resolved", path.display()))?;
-        Ok(Self { path, before: text, document })
+        Ok(Self { path, before: text, document, changes: Vec::new() })
     }
 
     /// Adds a grant to a plugin. Returns whether anything has changed.
     pub fn grant(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
+        let has_changed = self.add(plugin, grant)?;
+        if has_changed {
+            self.note(plugin, &grant.permission.to_string(), true);
+        }
+        Ok(has_changed)
+    }
+
+    fn note(&mut self, plugin: &str, permission: &str, is_added: bool) {
+        let (plugin, permission) = (plugin.to_owned(), permission.to_owned());
+        self.changes.push(GrantChange { plugin, permission, is_added });
+    }
+
+    fn add(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
         if let (Permission::Files(Some(store), _), Some(directory)) =
             (&grant.permission, &grant.directory)
         {
@@ -103,6 +126,14 @@ impl ConfigEditor {
 
     /// Removes a grant from a plugin. Returns whether anything has changed.
     pub fn revoke(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
+        let has_changed = self.take(plugin, permission)?;
+        if has_changed {
+            self.note(plugin, &permission.to_string(), false);
+        }
+        Ok(has_changed)
+    }
+
+    fn take(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
         let before = self.document.to_string();
         let entry = self.plugin(plugin)?;
         if let Permission::Limit(key, _) = permission {
@@ -145,16 +176,19 @@ impl ConfigEditor {
         let entry = self.plugin(plugin)?;
         entry.remove("grants");
         set(entry, "default-grants", false.into());
+        self.note(plugin, "*", false);
         Ok(())
     }
 
-    /// Writes the file if the result is a valid configuration.
+    /// Writes the file if the result is a valid configuration, and records the changes of grants in
+    /// the call log.
     pub fn save(&self) -> crate::Result<()> {
-        self.config()?;
+        let config = self.config()?;
         let text = self.document.to_string();
         replace_file(&self.path, text.as_bytes())
             .with_context(|| format!("{} cannot be written", self.path.display()))?;
         crate::trust::follow_edit(&self.path, &self.before, &text);
+        crate::records::note_grants(&config, &self.changes);
         Ok(())
     }
 
@@ -314,6 +348,7 @@ http = [
 
     fn edit(text: &str, change: impl FnOnce(&mut ConfigEditor)) -> String {
         let mut file = ConfigEditor {
+            changes: Vec::new(),
             path: PathBuf::from("cofferdam.toml"),
             before: text.to_owned(),
             document: text.parse().unwrap(),
@@ -393,6 +428,7 @@ http = [
     #[test]
     fn an_unknown_plugin_is_an_error() {
         let mut file = ConfigEditor {
+            changes: Vec::new(),
             path: PathBuf::from("c.toml"),
             before: FILE.to_owned(),
             document: FILE.parse().unwrap(),

@@ -1,0 +1,78 @@
+//! `cofferdam log events`: what was recorded besides calls.
+
+use std::time::Duration;
+
+use cofferdam::record::{LogEvent, TimedEvent};
+use serde_json::{Value, json};
+
+use crate::args::log::LogEventsArgs;
+use crate::exit::Exit;
+use crate::print;
+
+/// Lists events, the oldest first.
+pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
+    let since = args.since.as_deref().map(super::time).transpose()?;
+    let Some(log) = super::open(&args.log)? else { return Ok(Exit::Ok) };
+    let mut events = log.events(since)?;
+    events.sort_by_key(|event| event.at);
+    let mut is_empty = true;
+    for event in &events {
+        let value = serde_json::to_value(&event.event)?;
+        let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if args.kind.as_ref().is_some_and(|wanted| wanted != kind) {
+            continue;
+        }
+        is_empty = false;
+        if args.json {
+            let line = json!({"at": event.at.to_string(), "event": value});
+            print::result(&line.to_string())?;
+        } else {
+            print::result(&line(event, kind))?;
+        }
+    }
+    if is_empty {
+        print::note("no recorded event matches");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Returns an event as a line: time, kind and what happened.
+fn line(event: &TimedEvent, kind: &str) -> String {
+    let time = event.at.to_string();
+    let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+    format!("{time}  {kind:<9} {}", description(&event.event))
+}
+
+fn description(event: &LogEvent) -> String {
+    let tokens = |input: &Option<u64>, output: &Option<u64>| {
+        let count = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), |count| count.to_string());
+        format!("{} tokens in, {} out", count(input), count(output))
+    };
+    let time = |duration: &Duration| print::time(*duration);
+    match event {
+        LogEvent::Model {
+            provider, model, input_tokens, output_tokens, finish, duration, ..
+        } => {
+            let tokens = tokens(input_tokens, output_tokens);
+            format!("{provider} {model}: {finish}, {tokens}, {}", time(duration))
+        }
+        LogEvent::Agent { agent, input_tokens, output_tokens, error, duration, .. } => {
+            let outcome = error.as_deref().unwrap_or("ok");
+            let tokens = tokens(input_tokens, output_tokens);
+            format!("{agent}: {outcome}, {tokens}, {}", time(duration))
+        }
+        LogEvent::Approval { tool, call, by, decision, waited } => {
+            format!("{tool} ({call}): {decision} by {by} after {}", time(waited))
+        }
+        LogEvent::Grant { plugin, permission, is_added } => {
+            let verb = if *is_added { "granted" } else { "revoked" };
+            format!("{plugin}: {verb} {permission}")
+        }
+        LogEvent::Plugin { plugin, digest, replaces } => match replaces {
+            Some(before) => format!("{plugin}: {digest} replaces {before}"),
+            None => format!("{plugin}: loaded {digest}"),
+        },
+        LogEvent::Label { tool, call, decision } => format!("{tool} ({call}): {decision}"),
+        _ => String::new(),
+    }
+}
