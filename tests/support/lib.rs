@@ -14,6 +14,7 @@ use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, Plugin, PluginOptions, PoolSize,
 };
 use cofferdam_tool::recording::RecordingLevel;
+use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{CallContext, Completion, Limits, PluginName, RefusedCall, Toolset};
 
 /// Returns the root of the repository.
@@ -136,6 +137,11 @@ impl Host {
         self.plugins.push(Arc::clone(&plugin));
         self.toolset.add(plugin).expect("tool names are unique");
         self
+    }
+
+    /// Sets the receiver of all calls.
+    pub fn set_sink(&mut self, sink: Arc<dyn CallSink>) {
+        self.toolset.set_sink(sink);
     }
 
     /// Returns the plugin that was loaded last.

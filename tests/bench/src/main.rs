@@ -45,6 +45,8 @@ mod one_cpu;
 #[cfg(feature = "calls")]
 mod payload;
 mod ratio;
+#[cfg(feature = "calls")]
+mod records;
 mod samples;
 mod search;
 #[cfg(feature = "calls")]
@@ -108,6 +110,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     callers::NAME,
     #[cfg(feature = "calls")]
+    records::NAME,
+    #[cfg(feature = "calls")]
     extism::NAME,
     #[cfg(feature = "calls")]
     mcp::NAME,
@@ -169,6 +173,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         guards::NAME => guards::measure(effort).await,
         #[cfg(feature = "calls")]
         callers::NAME => callers::measure(effort),
+        #[cfg(feature = "calls")]
+        records::NAME => records::measure(effort),
         #[cfg(feature = "calls")]
         extism::NAME => extism::measure(effort).await,
         #[cfg(feature = "calls")]
