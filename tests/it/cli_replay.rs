@@ -235,3 +235,27 @@ fn a_changed_plugin_shows_what_it_does_with_recorded_calls() {
     let summary = "2 recorded calls replayed: 2 identical, 0 different";
     assert!(approved.contains(summary), "{approved}");
 }
+
+#[test]
+fn files_that_a_call_writes_are_compared_by_content() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::copy(guest("stores"), folder.join("stores.wasm")).unwrap();
+    let steps: &[&[&str]] = &[&["create", "data", "new.txt", "two words"]];
+    let arguments = crate::script::arguments(steps);
+    let call = ["call", "stores", &arguments, "-p", "stores.wasm", "--mount", "data=data"];
+    done(folder, &[&call[..], &["--replayable"]].concat());
+    assert!(folder.join("data/new.txt").exists());
+    let id = newest(folder);
+    std::fs::remove_file(folder.join("data/new.txt")).unwrap();
+    done(folder, &["replay", &id, "--with", "stores.wasm"]);
+    // Nothing was written again.
+    assert!(!folder.join("data/new.txt").exists());
+    let recording = done(folder, &["log", "show", &id, "--recording"]);
+    let mut value: Value = serde_json::from_str(&recording).unwrap();
+    value["written"]["/data/new.txt"] = "0000".into();
+    std::fs::write(folder.join("call.json"), value.to_string()).unwrap();
+    let differs = run(folder, &["replay", "--recording", "call.json", "--with", "stores.wasm"]);
+    assert_eq!(differs.code, 1, "{}", differs.stderr);
+    assert!(differs.stdout.contains("file /data/new.txt: content 0000 → "), "{}", differs.stdout);
+}

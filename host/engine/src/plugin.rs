@@ -6,6 +6,7 @@ mod replay;
 mod unavailable;
 
 use data_encoding::HEXLOWER;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -366,6 +367,12 @@ impl Plugin {
             completion.outcome = Outcome::Error(error);
             completion.record.set_outcome(&completion.outcome);
         }
+        let level = self.options.recording;
+        let hashes = matches!(level, RecordingLevel::All | RecordingLevel::Sampled);
+        let written = match recorder {
+            Some(_) if replay.is_some() || hashes => files.written().await,
+            _ => BTreeMap::new(),
+        };
         files.settle(&mut completion, context).await;
         let redactor = &self.context.redactor;
         if !redactor.is_empty() {
@@ -376,13 +383,14 @@ impl Plugin {
         if let Some(recorder) = recorder
             && (replay.is_some() || self.keeps_recording(&completion.outcome))
         {
-            let recording = recorder.finish(&RecordedCall {
+            let recording = recorder.finish(RecordedCall {
                 plugin: &self.context,
                 limits,
                 tool,
                 arguments: call.arguments.value(),
                 context,
                 completion: &completion,
+                written,
             });
             completion.record.recording = Some(Arc::new(recording));
         }

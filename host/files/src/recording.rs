@@ -103,15 +103,23 @@ fn played_listing(listing: &RecordedListing) -> Listing {
 }
 
 fn recorded_room(room: &Room) -> RecordedRoom {
-    let Quota { bytes_max, entries_max, file_bytes_max, depth_max, .. } = room.quota;
+    let Quota { bytes_max, entries_max, file_bytes_max, depth_max, counts } = room.quota;
     let Usage { bytes, entries } = room.usage;
-    RecordedRoom { bytes_max, entries_max, file_bytes_max, depth_max, bytes, entries }
+    let is_growth = counts == QuotaCounts::Growth;
+    RecordedRoom { bytes_max, entries_max, file_bytes_max, depth_max, is_growth, bytes, entries }
 }
 
 fn played_room(room: &RecordedRoom) -> Room {
-    let &RecordedRoom { bytes_max, entries_max, file_bytes_max, depth_max, bytes, entries } = room;
-    // The usage is the one that counted, so it makes no difference what had counted.
-    let counts = QuotaCounts::Total;
+    let &RecordedRoom {
+        bytes_max,
+        entries_max,
+        file_bytes_max,
+        depth_max,
+        is_growth,
+        bytes,
+        entries,
+    } = room;
+    let counts = if is_growth { QuotaCounts::Growth } else { QuotaCounts::Total };
     Room {
         quota: Quota { bytes_max, entries_max, file_bytes_max, depth_max, counts },
         usage: Usage { bytes, entries },

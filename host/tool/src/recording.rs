@@ -103,6 +103,9 @@ pub struct CallRecording {
     /// Changes of files that the call made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// Digests of the files that the call has written, by mount and path, as in `/notes/a.txt`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub written: BTreeMap<String, String>,
     /// Capabilities that the guest requested and was refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,

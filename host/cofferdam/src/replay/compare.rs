@@ -134,6 +134,7 @@ pub(super) fn differences(
     };
     sequences(DifferenceKind::Question, &questions(recorded), &questions(replayed), &mut found);
     files(&recorded.changes, &replayed.changes, &mut found);
+    contents(&recorded.written, &replayed.written, &mut found);
     let refused = |recording: &CallRecording| {
         let names = recording.refused.iter();
         names.map(|refusal| (refusal.capability.clone(), String::new())).collect::<Vec<_>>()
@@ -249,6 +250,26 @@ fn files(recorded: &[FileChange], replayed: &[FileChange], found: &mut Vec<Repla
                 recorded.cloned(),
                 replayed.cloned(),
             ));
+        }
+    }
+}
+
+/// Compares the contents of files that both have written.
+fn contents(
+    recorded: &BTreeMap<String, String>,
+    replayed: &BTreeMap<String, String>,
+    found: &mut Vec<ReplayDifference>,
+) {
+    for (path, before) in recorded {
+        let is_known = |one: &ReplayDifference| one.kind == DifferenceKind::File && one.at == *path;
+        if let Some(after) = replayed.get(path)
+            && before != after
+            && !found.iter().any(is_known)
+        {
+            let shown =
+                |digest: &String| Some(format!("content {}", digest.get(..12).unwrap_or(digest)));
+            let (before, after) = (shown(before), shown(after));
+            found.push(ReplayDifference::new(DifferenceKind::File, path, before, after));
         }
     }
 }

@@ -19,10 +19,12 @@ mod path;
 mod read;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cofferdam_files::{
-    Budget, FileStore as _, Overlay, SpillOptions, StoreRecordings, Transaction,
+    Budget, ChangeKind, EntryKind, FileStore as _, Overlay, SpillOptions, StorePath,
+    StoreRecordings, Transaction,
 };
 use cofferdam_tool::{CallContext, Completion, MountName, Outcome, ToolError};
 use wasmtime::component::{HasData, ResourceTable};
@@ -32,6 +34,8 @@ use crate::{Grants, Mount};
 /// Maximum memory for the changes of one call, over all mounts, in bytes. It is more than a store's
 /// default quota, so that a guest hits the quota first.
 const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
+/// Bytes of a file that are read at once for its digest.
+const DIGEST_PART_BYTES: u64 = 1024 * 1024;
 
 /// Mounts of one call, with its changes. Cloning is cheap; clones share state.
 #[derive(Clone)]
@@ -80,6 +84,21 @@ impl CallFiles {
     /// Returns the transaction, which inner calls join.
     pub(crate) fn transaction(&self) -> &Transaction {
         &self.transaction
+    }
+
+    /// Returns digests of the files that the call has written, by mount and path. Files that cannot
+    /// be read have none.
+    pub(crate) async fn written(&self) -> BTreeMap<String, String> {
+        let mut digests = BTreeMap::new();
+        for MountedFiles { name, overlay } in self.mounts() {
+            for change in overlay.changed_files().await {
+                let is_file = change.kind == EntryKind::File && change.what != ChangeKind::Deleted;
+                if is_file && let Some(digest) = digest(overlay, &change.path).await {
+                    digests.insert(format!("/{name}/{}", change.path), digest);
+                }
+            }
+        }
+        digests
     }
 
     /// Commits the changes of a successful call, and discards those of any other call. If the
@@ -134,6 +153,20 @@ impl CallFiles {
             .iter()
             .find(|mount| mount.name.as_str() == name)
             .map(|mount| mount.overlay.clone())
+    }
+}
+
+/// Returns the digest of a file, or `None` if it cannot be read.
+async fn digest(overlay: &Overlay, path: &StorePath) -> Option<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut offset = 0;
+    loop {
+        let part = overlay.read_range(path, offset, DIGEST_PART_BYTES).await.ok()?;
+        if part.is_empty() {
+            return Some(hasher.finalize().to_hex().as_str().to_owned());
+        }
+        offset += u64::try_from(part.len()).ok()?;
+        hasher.update(&part);
     }
 }
 

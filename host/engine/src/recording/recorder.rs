@@ -72,6 +72,8 @@ pub(crate) struct RecordedCall<'c> {
     pub(crate) arguments: &'c Map<String, Value>,
     pub(crate) context: &'c CallContext,
     pub(crate) completion: &'c Completion,
+    /// Digests of the files that the call has written.
+    pub(crate) written: BTreeMap<String, String>,
 }
 
 impl CallRecorder {
@@ -159,7 +161,7 @@ impl CallRecorder {
 
     /// Returns the recording of a call that has ended. Secrets of the plugin are redacted in
     /// variables and configuration values. The log redacts the rest when it stores the recording.
-    pub(crate) fn finish(&self, call: &RecordedCall<'_>) -> CallRecording {
+    pub(crate) fn finish(&self, call: RecordedCall<'_>) -> CallRecording {
         let (stores, store_gap) = self.stores.take();
         let RecorderState {
             seed,
@@ -173,13 +175,13 @@ impl CallRecorder {
             ..
         } = std::mem::take(&mut *self.state());
         let [wall_clock, monotonic_clock, time_left_ms] = clocks;
-        let RecordedCall { plugin, limits, tool, arguments, context, completion } = call;
+        let RecordedCall { plugin, limits, tool, arguments, context, completion, written } = call;
         let record = &completion.record;
         let mut recording = CallRecording {
             version: RECORDING_VERSION,
             plugin: recorded_plugin(plugin, limits),
-            tool: (*tool).to_owned(),
-            arguments: (*arguments).clone(),
+            tool: tool.to_owned(),
+            arguments: arguments.clone(),
             call_id: context.call_id.clone(),
             session: context.session.clone(),
             seed: seed.map(|seed| HEXLOWER.encode(&seed)),
@@ -195,6 +197,7 @@ impl CallRecorder {
             gaps: gaps.into_iter().collect(),
             outcome: RecordedOutcome::from(&completion.outcome),
             changes: record.files.clone(),
+            written,
             refused: record.refused.clone(),
             cpu_us: u64::try_from(record.cpu.as_micros()).unwrap_or(u64::MAX),
         };

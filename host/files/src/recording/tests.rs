@@ -46,7 +46,7 @@ async fn see(store: &dyn crate::FileStore, look: &Look) -> String {
         }
         Look::Room => {
             let room = store.room().await.unwrap();
-            format!("{} {:?}", room.quota.bytes_max, room.usage)
+            format!("{room:?}")
         }
     }
 }
@@ -56,7 +56,7 @@ fn shown(error: FileError) -> String {
 }
 
 async fn filled() -> Arc<dyn crate::FileStore> {
-    let store = MemoryStore::new(Quota::default());
+    let store = MemoryStore::new(Quota::growth());
     for (name, content) in
         [("a", &b"0123456789012345678901234567890123456789"[..]), ("b/c", b"\xff")]
     {

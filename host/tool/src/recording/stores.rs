@@ -91,6 +91,9 @@ pub struct RecordedRoom {
     pub file_bytes_max: u64,
     /// Maximum number of segments of a path.
     pub depth_max: u64,
+    /// True if the limits are for growth, and the usage has the store's own unit for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_growth: bool,
     /// Content of all files together, in bytes.
     pub bytes: u64,
     /// Number of entries.
