@@ -259,3 +259,57 @@ fn files_that_a_call_writes_are_compared_by_content() {
     assert_eq!(differs.code, 1, "{}", differs.stderr);
     assert!(differs.stdout.contains("file /data/new.txt: content 0000 → "), "{}", differs.stdout);
 }
+
+/// A recording is a file that anyone can have written.
+#[tokio::test]
+async fn a_damaged_recording_ends_in_a_result_or_an_error() {
+    let folder = folder();
+    done(folder.path(), &SCHEMA);
+    let id = newest(folder.path());
+    let recording = done(folder.path(), &["log", "show", &id, "--recording"]);
+    let recording: Value = serde_json::from_str(&recording).unwrap();
+    let mut host = cofferdam_tests::Host::new();
+    host.load("csv").await;
+    let mut count = 0;
+    for pointer in pointers(&recording) {
+        for value in [
+            Value::from(u64::MAX),
+            Value::from(0),
+            Value::from("é/../\0"),
+            Value::Null,
+            serde_json::json!([[u64::MAX, u64::MAX], [0, 0]]),
+            serde_json::json!({"found": [{"offset": u64::MAX, "content": {"base64": "%"}}]}),
+        ] {
+            let mut damaged = recording.clone();
+            *damaged.pointer_mut(&pointer).unwrap() = value;
+            let Ok(damaged) = serde_json::from_value(damaged) else { continue };
+            // The time limits of a recording hold, and this one is endless.
+            let damaged = std::sync::Arc::new(damaged);
+            let replay = cofferdam::replay::run(host.plugin(), &damaged);
+            let ended = tokio::time::timeout(Duration::from_secs(20), replay).await;
+            assert!(ended.is_ok(), "{pointer} runs for ever");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count} damaged recordings");
+}
+
+/// Returns the pointers of all values below `value`.
+fn pointers(value: &Value) -> Vec<String> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, child)| (key.replace('~', "~0").replace('/', "~1"), child))
+            .collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, child)| (index.to_string(), child)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let below = children.into_iter().flat_map(|(key, child)| {
+        let rest = pointers(child).into_iter();
+        let own = format!("/{key}");
+        std::iter::once(own.clone()).chain(rest.map(move |rest| format!("{own}{rest}")))
+    });
+    below.collect()
+}
