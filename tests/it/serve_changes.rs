@@ -190,7 +190,11 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
 fn a_tool_that_needs_approval_asks_through_the_client() {
     let save = json!({ "file_name": "a.txt", "content": "x" });
     let delete = json!({ "file_name": "a.txt" });
-    let mut pipe = Pipe::start(&[], &["--files", "memory"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("c.toml"), folder.path().join("log"));
+    std::fs::write(&config, "[records]\nenabled = true\ndirectory = \"log\"\n").unwrap();
+    let flags = ["--files", "memory", "--config", config.to_str().unwrap()];
+    let mut pipe = Pipe::start(&[], &flags);
     let refused = pipe.call("file_access_delete_file", delete.clone());
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert!(
@@ -211,6 +215,20 @@ fn a_tool_that_needs_approval_asks_through_the_client() {
         let done = pipe.ask(&asked("a", tool, delete.clone(), Some((&question, answer))));
         assert_eq!(done["result"]["isError"] == json!(true), allow != json!(true), "{done}");
     }
+    pipe.end();
+    let mut events = std::process::Command::new(cofferdam_tests::binary());
+    let directory = log.to_str().unwrap();
+    events.args(["log", "events", "--kind", "approval", "--json", "--directory", directory]);
+    let events = String::from_utf8(events.output().unwrap().stdout).unwrap();
+    let decisions: Vec<_> = events
+        .lines()
+        .map(|line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(event["event"]["by"], "local", "{line}");
+            event["event"]["decision"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(decisions, ["denied", "denied", "once"]);
 
     let mut trusting = Pipe::start(&[], &["--files", "memory", "--approvals", "client"]);
     assert_ne!(trusting.call("file_access_save_file", save)["result"]["isError"], true);

@@ -389,6 +389,8 @@ pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
+#[cfg(all(feature = "agent", feature = "labels"))]
+pub use self::recorded_model::label_recorder;
 #[cfg(feature = "agent")]
 pub use self::recorded_model::{recorded, run_recorder};
 pub use self::selection::{

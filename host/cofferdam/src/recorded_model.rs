@@ -90,6 +90,30 @@ pub fn recorded(
     }
 }
 
+/// Returns an audit that records the decisions of a label policy in a log, except that it has
+/// labelled a result.
+#[cfg(feature = "labels")]
+#[must_use]
+pub fn label_recorder(log: &Arc<CallLog>) -> impl cofferdam_labels::LabelAudit + use<> {
+    use cofferdam_labels::{AuditDecision, LabelDecision};
+
+    let log = Arc::clone(log);
+    move |decision: &LabelDecision<'_>| {
+        if decision.decided == AuditDecision::Labelled {
+            return;
+        }
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let integrity = word(serde_json::json!(decision.label.integrity));
+        let confidentiality = word(serde_json::json!(decision.label.confidentiality));
+        let decided = decision.decided.word();
+        log.recorder().event(LogEvent::Label {
+            tool: decision.tool.to_owned(),
+            call: decision.call_id.to_owned(),
+            decision: format!("{decided} ({integrity}/{confidentiality})"),
+        });
+    }
+}
+
 impl RecordedModel {
     fn begin(&self, request: &ChatRequest) -> OpenRequest {
         OpenRequest {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cofferdam_tool::sink::{CallSink, ObservedCall};
+use cofferdam_tool::sink::{ApprovalDecision, CallSink, ObservedCall};
 use cofferdam_tool::{CallContext, Completion, RefusedCall};
 use hashbrown::HashTable;
 use serde_json::{Map, Value};
@@ -222,6 +222,12 @@ impl CallSink for CallMetrics {
         drop(refusals);
         if let Some(next) = &self.next {
             next.refused(name, refused, context);
+        }
+    }
+
+    fn decided(&self, decision: &ApprovalDecision<'_>) {
+        if let Some(next) = &self.next {
+            next.decided(decision);
         }
     }
 }

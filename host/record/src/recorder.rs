@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::redact::Redactor;
-use cofferdam_tool::sink::{CallSink, ObservedCall};
+use cofferdam_tool::sink::{ApprovalDecision, CallSink, ObservedCall};
 use cofferdam_tool::{CallContext, Completion, RefusedCall};
 use serde_json::{Map, Value};
 
@@ -217,6 +217,17 @@ impl CallSink for Recorder {
     fn refused(&self, name: &str, refused: &RefusedCall, context: &CallContext) {
         let refused = self.capture.refused(self.number(), name, refused, context);
         self.queue.push(QueueItem::Refused(Box::new(refused)), self.on_full);
+    }
+
+    fn decided(&self, decision: &ApprovalDecision<'_>) {
+        let &ApprovalDecision { tool, call_id, by, is_allowed, waited } = decision;
+        self.event(LogEvent::Approval {
+            tool: tool.to_owned(),
+            call: call_id.to_owned(),
+            by: by.to_owned(),
+            decision: if is_allowed { "once" } else { "denied" }.to_owned(),
+            waited,
+        });
     }
 }
 

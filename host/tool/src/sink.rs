@@ -4,6 +4,8 @@
 //! future is dropped: the sink then receives a canceled call. Calls that a plugin makes of other
 //! tools take the same path, so the sink receives them as well.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::record::PluginIdentity;
@@ -20,6 +22,26 @@ pub trait CallSink: Send + Sync {
 
     /// Receives a call that did not start, by the name that the caller gave.
     fn refused(&self, name: &str, refused: &RefusedCall, context: &CallContext);
+
+    /// Receives the decision of a user about a call that needs approval, before the call begins.
+    fn decided(&self, decision: &ApprovalDecision<'_>) {
+        let _ = decision;
+    }
+}
+
+/// Decision of a user about a call that needs approval.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalDecision<'d> {
+    /// Name of the tool.
+    pub tool: &'d str,
+    /// Id that the caller gave to the call; empty if it has none yet.
+    pub call_id: &'d str,
+    /// User or client that decided.
+    pub by: &'d str,
+    /// True if the call may run.
+    pub is_allowed: bool,
+    /// Time that the decision took.
+    pub waited: Duration,
 }
 
 /// A call, as a sink sees it.

@@ -52,13 +52,23 @@ fn labels_are_off_unless_a_flag_or_the_configuration_says_otherwise() {
 #[test]
 fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
     let scene = Scene::new(&[reads(), saves(), says("Saved.")]);
-    config(&scene, "policy = true\nauto-hide-untrusted = false\n");
+    config(
+        &scene,
+        "policy = true\nauto-hide-untrusted = false\n\
+         [records]\nenabled = true\ndirectory = \"log\"\n",
+    );
     let blocked = ["hi", "--files", "notes", "--config", "c.toml", "--yes"];
     let ran = scene.chat(&[&blocked[..], &["--json"]].concat());
     assert_eq!((ran.code, end(&ran)), (Some(3), json!("blocked")), "{}", ran.stderr);
     assert!(!scene.has("notes/b.md"));
     let told = r#"{"error":"Policy violation: Tool cannot be called in untrusted context","function":"file_access_save_file"}"#;
     assert_eq!(ran.results()[1], told);
+    let mut events = std::process::Command::new(cofferdam_tests::binary());
+    let log = scene.path("log").display().to_string();
+    events.args(["log", "events", "--kind", "label", "--directory", &log]);
+    let events = String::from_utf8(events.output().unwrap().stdout).unwrap();
+    assert!(events.contains("file_access_save_file"), "{events}");
+    assert!(events.contains("blocked (untrusted/"), "{events}");
     let ran = scene.chat(&blocked);
     assert!(ran.stderr.contains("the label policy has blocked a call"), "{}", ran.stderr);
     config(

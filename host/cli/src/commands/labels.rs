@@ -29,15 +29,19 @@ pub(super) fn policy(
     tools: &Host,
     decisions: &Decisions,
 ) -> anyhow::Result<Option<LabelPolicy>> {
+    let recorded = |policy: LabelPolicy| match tools.call_log() {
+        Some(log) => policy.audit(cofferdam::label_recorder(log)),
+        None => policy,
+    };
     let Some(file) = file else {
-        return Ok(is_asked.then(|| LabelPolicy::new().audit(decisions.clone())));
+        return Ok(is_asked.then(|| recorded(LabelPolicy::new().audit(decisions.clone()))));
     };
     let table = &file.config.labels;
     if !is_asked && !table.policy {
         return Ok(None);
     }
     check_names(file, tools)?;
-    let mut policy = table.to_policy().audit(decisions.clone());
+    let mut policy = recorded(table.to_policy().audit(decisions.clone()));
     if let Some(name) = &table.quarantine_model {
         if !file.config.models.contains_key(name.get_ref()) {
             let message = format!("there is no model `{}` in this file", name.get_ref());

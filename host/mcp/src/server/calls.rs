@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
 use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::sink::ApprovalDecision;
 use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
@@ -206,7 +207,19 @@ impl ServerShared {
         }
         let name = request.entry.definition.name.as_str();
         if self.options.asks_approval && needs_approval(request) {
-            approve(elicitation, name, &request.arguments).await?;
+            let asked = Instant::now();
+            let decided = |is_allowed| {
+                if let Some(sink) = request.catalog.toolset.sink() {
+                    sink.decided(&ApprovalDecision {
+                        tool: name,
+                        call_id: "",
+                        by: request.caller.principal.name(),
+                        is_allowed,
+                        waited: asked.elapsed(),
+                    });
+                }
+            };
+            approve(elicitation, name, &request.arguments, decided).await?;
         }
         Ok(granted)
     }
@@ -373,11 +386,12 @@ fn needs_approval(request: &ToolRequest<'_>) -> bool {
         && toolset.needs_approval_for(name, serde_json::to_vec(&request.arguments).ok().as_deref())
 }
 
-/// Asks the user whether the tool may run.
+/// Asks the user whether the tool may run. Calls `decided` with the answer, if there is one.
 async fn approve(
     elicitation: &Elicitation,
     tool: &str,
     arguments: &JsonObject,
+    decided: impl Fn(bool),
 ) -> Result<(), String> {
     if !elicitation.can_ask(QuestionKind::Elicitation) {
         return Err(no_one_to_ask(tool));
@@ -421,6 +435,7 @@ async fn approve(
         answer.get("action").is_some_and(|action| action == "accept")
             && answer.pointer("/content/allow").is_some_and(|allow| allow == true)
     });
+    decided(is_allowed);
     if is_allowed { Ok(()) } else { Err(format!("A person declined the call of '{tool}'.")) }
 }
 
