@@ -155,8 +155,8 @@ impl HostBuilder {
     }
 
     /// Records calls of plugins so that they can run again ([`replay`](crate::replay)), whatever the
-    /// configuration says. The recordings go to the call log or the program's
-    /// [`CallSink`](cofferdam_tool::sink::CallSink), with what the tools read.
+    /// configuration says. A recording contains what the tool has read. It is in the record of the
+    /// call, which the call log and a [`CallSink`](cofferdam_tool::sink::CallSink) receive.
     pub fn recording(mut self, level: RecordingLevel) -> Self {
         self.selection.recording = Some(level);
         self

@@ -148,21 +148,24 @@ pub fn limits(config: Option<&ConfigFile>) -> (u64, Duration) {
     (*table.bytes_max.get_ref(), table.age_max())
 }
 
-/// Returns which calls of a plugin are recorded so that they can run again: none without a receiver
-/// of the recordings.
+/// Returns which calls of a plugin are recorded so that they can run again. A configuration counts
+/// only if the recordings go somewhere; a program can read them from the records of its calls.
 pub(crate) fn recording_level(
     selection: &Selection,
     config: Option<&ConfigFile>,
     plugin: &str,
     has_log: bool,
 ) -> RecordingLevel {
+    if let Some(level) = selection.recording {
+        return level;
+    }
     if !has_log && selection.call_sink.is_none() {
         return RecordingLevel::Off;
     }
     let config = config.map(|file| &file.config);
     let of_plugin = config.and_then(|config| config.plugins.get(plugin)?.replay);
     let of_file = config.map(|config| config.records.replay);
-    selection.recording.or(of_plugin).or(of_file).unwrap_or_default()
+    of_plugin.or(of_file).unwrap_or_default()
 }
 
 /// Returns the log that the selection and its configuration ask for. Tries to create its directory,

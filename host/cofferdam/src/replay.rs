@@ -4,6 +4,33 @@
 //! numbers, files, HTTP responses, results of other tools and answers of the caller. It sends no
 //! request, opens no socket, changes no file and uses no secret. The component may be another
 //! version: then a replay shows what the new version does differently.
+//!
+//! ```standalone_crate
+//! use cofferdam::tool::recording::RecordingLevel;
+//! use cofferdam::{Host, replay};
+//! use serde_json::json;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! cofferdam::init();
+//! # let component = "../../target/plugins/text.wasm";
+//! # /*
+//! let component = "text.wasm";
+//! # */
+//! let host = Host::builder()
+//!     .plugin(component)
+//!     .recording(RecordingLevel::All)
+//!     # .no_cache()
+//!     .build()
+//!     .await?;
+//! let output = host.call("word_count", json!({"text": "to be or not to be"})).await?;
+//! let recording = output.record.recording.as_ref().expect("all calls are recorded");
+//!
+//! let report = replay::run(&host.plugins()[0], recording).await?;
+//! assert!(report.is_identical());
+//! # Ok(())
+//! # }
+//! ```
 
 mod compare;
 

@@ -93,12 +93,12 @@ impl RequestTape {
         request: Request<WasiBody>,
     ) -> (Request<WasiBody>, Option<Self>) {
         let (method, url) = (request.method().to_string(), request.uri().to_string());
-        let mut state = recorder.state();
-        let index = state.requests.len();
-        if !state.reserve(index, url.len(), "the call sent many requests") {
+        let index = recorder.state().requests.len();
+        if !recorder.reserve(index, url.len(), "the call sent many requests") {
             return (request, None);
         }
         let headers = recorded_headers(request.headers());
+        let mut state = recorder.state();
         state.requests.push(RequestDraft { method, url, headers, ..RequestDraft::default() });
         drop(state);
         let tape = Self { recorder: Arc::clone(recorder), index };
@@ -141,17 +141,16 @@ impl RequestTape {
     }
 
     fn add(&self, side: BodySide, data: &[u8]) {
-        let mut state = self.recorder.state();
-        let index = self.index;
-        let before = state.requests.get(index).map_or(0, |draft| draft.body_length(side));
-        let is_long = before.saturating_add(data.len()) > BODY_BYTES_MAX;
-        if is_long {
-            drop(state);
+        let draft_length = |draft: &RequestDraft| draft.body_length(side);
+        let before = self.recorder.state().requests.get(self.index).map_or(0, draft_length);
+        if before.saturating_add(data.len()) > BODY_BYTES_MAX {
             self.recorder.add_gap(format!("a body is longer than {BODY_BYTES_MAX} bytes"));
-        } else if state.reserve(0, data.len(), "the call sent and received much data")
-            && let Some(body) = state.requests.get_mut(index).and_then(|draft| draft.body(side))
-        {
-            body.extend_from_slice(data);
+        } else if self.recorder.reserve(0, data.len(), "the call sent and received much data") {
+            self.change(|draft| {
+                if let Some(body) = draft.body(side) {
+                    body.extend_from_slice(data);
+                }
+            });
         }
     }
 

@@ -21,8 +21,6 @@ use crate::host_api::PluginContext;
 
 /// Maximum number of requests, inner calls and questions that are recorded, each.
 const EVENTS_MAX: usize = 1024;
-/// Maximum bytes of requests, inner calls and questions that are recorded.
-const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Records the inputs of a call. In a replay it supplies them from an earlier recording.
 #[derive(Default)]
@@ -43,7 +41,6 @@ pub(super) struct RecorderState {
     can_ask: BTreeMap<String, bool>,
     questions: Vec<RecordedAnswers>,
     gaps: Vec<String>,
-    bytes: usize,
 }
 
 /// Clock that a guest reads.
@@ -132,10 +129,9 @@ impl CallRecorder {
         answer: RecordedInnerAnswer,
     ) {
         let bytes = arguments.len().saturating_add(answer_bytes(&answer));
-        let mut state = self.state();
-        let count = state.inner_calls.len();
-        if state.reserve(count, bytes, "the call made many calls of other tools") {
-            state.inner_calls.push(RecordedInnerCall { tool, arguments, answer });
+        let count = self.state().inner_calls.len();
+        if self.reserve(count, bytes, "the call made many calls of other tools") {
+            self.state().inner_calls.push(RecordedInnerCall { tool, arguments, answer });
         }
     }
 
@@ -147,11 +143,20 @@ impl CallRecorder {
     /// Records questions and their answers.
     pub(super) fn add_questions(&self, answers: RecordedAnswers) {
         let bytes = serde_json::to_vec(&answers).map_or(0, |json| json.len());
-        let mut state = self.state();
-        let count = state.questions.len();
-        if state.reserve(count, bytes, "the call asked many questions") {
-            state.questions.push(answers);
+        let count = self.state().questions.len();
+        if self.reserve(count, bytes, "the call asked many questions") {
+            self.state().questions.push(answers);
         }
+    }
+
+    /// Reserves memory for one more of `count` events. Returns false, and records `gap`, if it is
+    /// used up.
+    pub(super) fn reserve(&self, count: usize, bytes: usize, gap: &str) -> bool {
+        let has_room = count < EVENTS_MAX && self.stores.reserve(bytes);
+        if !has_room {
+            self.add_gap(gap);
+        }
+        has_room
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RecorderState> {
@@ -212,18 +217,6 @@ impl RecorderState {
         if self.gaps.len() < EVENTS_MAX && !self.gaps.contains(&gap) {
             self.gaps.push(gap);
         }
-    }
-
-    /// Reserves room for one more of `count` events. Returns false, and records `gap`, if there is
-    /// none.
-    pub(super) fn reserve(&mut self, count: usize, bytes: usize, gap: &str) -> bool {
-        let bytes = self.bytes.saturating_add(bytes);
-        if count >= EVENTS_MAX || bytes > EVENT_BYTES_MAX {
-            self.add_gap(gap.to_owned());
-            return false;
-        }
-        self.bytes = bytes;
-        true
     }
 }
 

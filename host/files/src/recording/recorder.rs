@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -16,12 +17,17 @@ use crate::{
 
 /// Maximum bytes of one file that are recorded.
 const FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Maximum bytes of all files and names of a call that are recorded.
+/// Maximum bytes of a call that are recorded.
 const CALL_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Maximum bytes of all running calls of the process that are recorded.
+const PROCESS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes that an entry counts with besides names and contents.
 const ENTRY_BYTES: usize = 64;
 
-/// Recordings of all stores of one call.
+/// Bytes of all running calls that are recorded.
+static PROCESS_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Recordings of all stores of one call, and its share of the memory for recordings.
 #[derive(Default)]
 pub struct StoreRecordings {
     state: Mutex<RecordingState>,
@@ -81,9 +87,16 @@ impl StoreRecordings {
     /// they are.
     #[must_use]
     pub fn take(&self) -> (BTreeMap<String, RecordedStore>, Option<String>) {
-        let RecordingState { stores, gap, .. } = std::mem::take(&mut *self.lock());
+        let RecordingState { stores, gap, bytes } = std::mem::take(&mut *self.lock());
+        PROCESS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         let stores = stores.into_iter().map(|(name, state)| (name, state.into_recorded()));
         (stores.collect(), gap)
+    }
+
+    /// Reserves memory for something else that is recorded of the call. Returns false, and records
+    /// the gap, if it is used up.
+    pub fn reserve(&self, bytes: usize) -> bool {
+        self.lock().reserve(bytes)
     }
 
     fn lock(&self) -> MutexGuard<'_, RecordingState> {
@@ -91,17 +104,30 @@ impl StoreRecordings {
     }
 }
 
+impl Drop for StoreRecordings {
+    fn drop(&mut self) {
+        PROCESS_BYTES.fetch_sub(self.lock().bytes, Ordering::Relaxed);
+    }
+}
+
 impl RecordingState {
-    /// Reserves room for `bytes`. Returns false, and records the gap, if there is none.
+    /// Reserves memory for `bytes`. Returns false, and records the gap, if it is used up.
     fn reserve(&mut self, bytes: usize) -> bool {
-        let bytes = self.bytes.saturating_add(bytes).saturating_add(ENTRY_BYTES);
-        if bytes > CALL_BYTES_MAX {
+        let bytes = bytes.saturating_add(ENTRY_BYTES);
+        if self.bytes.saturating_add(bytes) > CALL_BYTES_MAX {
             self.gap.get_or_insert_with(|| {
-                format!("the call read more than {CALL_BYTES_MAX} bytes of files")
+                format!("the call received more than {CALL_BYTES_MAX} bytes")
             });
             return false;
         }
-        self.bytes = bytes;
+        if PROCESS_BYTES.fetch_add(bytes, Ordering::Relaxed) > PROCESS_BYTES_MAX {
+            PROCESS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            self.gap.get_or_insert_with(|| {
+                format!("all calls together received more than {PROCESS_BYTES_MAX} bytes")
+            });
+            return false;
+        }
+        self.bytes += bytes;
         true
     }
 }

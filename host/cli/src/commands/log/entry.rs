@@ -93,9 +93,16 @@ fn text(call: &CallEntry, payloads: &[(&str, String)]) -> String {
     row("digest", optional(&call.digest));
     row("source", optional(&call.source));
     row("session", optional(&call.session));
+    row("principal", optional(&call.principal));
+    row("client", optional(&call.client));
+    row("trace", call.trace.as_ref().map(|ids| ids.trace.clone()).unwrap_or_default());
     row("caller id", call.call.clone());
     row("outer call", optional(&call.outer));
     row("label", optional(&call.label));
+    if let Some(recording) = &call.recording {
+        let bytes = print::bytes(recording.bytes);
+        row("recording", format!("{bytes}; `cofferdam replay {}` runs the call again", call.id));
+    }
     row("dry run", if call.is_dry_run { "yes".to_owned() } else { String::new() });
     for refusal in &call.refused {
         row("refused", format!("{} ({} times)", refusal.capability, refusal.times));
