@@ -36,8 +36,13 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
         }
         PinComparison::Changed(difference) => {
             show(&difference, args.full)?;
-            if let Some(summary) = replay::of_changed_plugin(global, &file, name).await? {
-                print::result(&summary)?;
+            match replay::of_changed_plugin(global, &file, name).await {
+                Ok(Some(summary)) => print::result(&summary)?,
+                Ok(None) => {}
+                // The difference above is what is to be accepted.
+                Err(error) => {
+                    print::note(&format!("note: recorded calls were not replayed: {error:#}"));
+                }
             }
         }
     }

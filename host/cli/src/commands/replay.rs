@@ -15,6 +15,7 @@ use cofferdam_engine::{Engine, Plugin, ReplayError};
 use cofferdam_tool::PluginName;
 use cofferdam_tool::recording::CallRecording;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::log;
 use crate::args::{Global, ReplayArgs};
@@ -133,14 +134,16 @@ async fn many(
     let with = args.with.as_deref();
     let engine = host::engine(global)?;
     let mut plugins = Plugins { engine, with, config, loaded: HashMap::new() };
-    let (summary, exit) =
-        replay_all(log, &calls, args.limit, &mut plugins, |call, recording, report| {
-            if args.json || !report.as_ref().is_ok_and(ReplayReport::is_identical) {
-                show(args.json, &call.id, recording, report)?;
-            }
-            Ok(())
-        })
-        .await?;
+    let shown = |call: &CallEntry,
+                 recording: &CallRecording,
+                 report: &Result<ReplayReport, ReplayError>| {
+        if args.json || !report.as_ref().is_ok_and(ReplayReport::is_identical) {
+            show(args.json, &call.id, recording, report)?;
+        }
+        Ok(())
+    };
+    let stop = commands::cancelled_by_ctrl_c();
+    let (summary, exit) = replay_all(log, &calls, args.limit, &mut plugins, &stop, shown).await?;
     if args.json {
         print::result(&json!({ "summary": summary }).to_string())?;
     } else {
@@ -149,19 +152,19 @@ async fn many(
     Ok(exit)
 }
 
-/// Replays up to `limit` calls, and stops at Ctrl-C.
+/// Replays up to `limit` calls, until `stop` is canceled.
 async fn replay_all(
     log: &Log,
     calls: &[CallEntry],
     limit: usize,
     plugins: &mut Plugins<'_>,
+    stop: &CancellationToken,
     mut show: impl FnMut(
         &CallEntry,
         &CallRecording,
         &Result<ReplayReport, ReplayError>,
     ) -> anyhow::Result<()>,
 ) -> anyhow::Result<(ReplaySummary, Exit)> {
-    let stop = commands::cancelled_by_ctrl_c();
     let mut summary = ReplaySummary::default();
     let total = calls.len().min(limit);
     for (done, call) in calls.iter().take(limit).enumerate() {
@@ -209,7 +212,7 @@ pub(super) async fn of_changed_plugin(
         ..cofferdam::record::CallFilter::default()
     };
     let calls = log.query(&filter)?.calls;
-    let calls: Vec<_> = calls.into_iter().filter(|call| call.recording.is_some()).collect();
+    let calls: Vec<_> = calls.into_iter().filter(is_for_approval).collect();
     if calls.is_empty() {
         return Ok(None);
     }
@@ -218,8 +221,18 @@ pub(super) async fn of_changed_plugin(
     let with = Some(component.as_path());
     let mut plugins = Plugins { engine, with, config: None, loaded: HashMap::new() };
     let shown = |_: &CallEntry, _: &CallRecording, _: &Result<ReplayReport, ReplayError>| Ok(());
-    let (summary, _) = replay_all(&log, &calls, APPROVAL_CALLS_MAX, &mut plugins, shown).await?;
+    // Ctrl-C ends the command, as at its question.
+    let stop = CancellationToken::new();
+    let (summary, _) =
+        replay_all(&log, &calls, APPROVAL_CALLS_MAX, &mut plugins, &stop, shown).await?;
     Ok(Some(text(&summary)))
+}
+
+/// Returns whether a call says something about a new version. Calls that ran into a limit of time
+/// say little, and take as long again.
+fn is_for_approval(call: &CallEntry) -> bool {
+    let is_slow = matches!(call.error.as_deref(), Some("Timeout" | "CpuLimit"));
+    call.recording.is_some() && call.outcome != "cancelled" && !is_slow
 }
 
 /// Replays a call in the components of a directory and prints the first one whose replay differs.
