@@ -156,7 +156,7 @@ impl HostBuilder {
 
     /// Records calls of plugins so that they can run again ([`replay`](crate::replay)), whatever the
     /// configuration says. A recording contains what the tool has read. It is in the record of the
-    /// call, which the call log and a [`CallSink`](cofferdam_tool::sink::CallSink) receive.
+    /// call, which the call log and a [`CallSink`] receive.
     pub fn recording(mut self, level: RecordingLevel) -> Self {
         self.selection.recording = Some(level);
         self
