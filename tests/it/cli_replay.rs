@@ -59,9 +59,10 @@ const SCHEMA: [&str; 8] = [
 fn a_call_runs_again_without_the_files_that_it_read() {
     let folder = folder();
     let folder = folder.path();
-    done(folder, &SCHEMA);
+    let called = run(folder, &SCHEMA);
     std::fs::remove_dir_all(folder.join("data")).unwrap();
     let id = newest(folder);
+    assert!(called.stderr.contains(&format!("recorded as {id}; ")), "{}", called.stderr);
     let replayed = done(folder, &["replay", &id, "--with", "csv.wasm"]);
     assert!(replayed.starts_with(&format!("{id}  schema  identical (")), "{replayed}");
 
@@ -70,6 +71,19 @@ fn a_call_runs_again_without_the_files_that_it_read() {
     std::fs::remove_dir_all(folder.join("home")).unwrap();
     std::fs::write(folder.join("call.json"), &recording).unwrap();
     done(folder, &["replay", "--recording", "call.json", "--with", "csv.wasm"]);
+
+    for (name, content, message) in [
+        ("missing.json", None, "cannot be read"),
+        ("text.json", Some("no JSON"), "is not a recording"),
+        ("new.json", Some(r#"{"version":2}"#), "has version 2 of the format"),
+    ] {
+        if let Some(content) = content {
+            std::fs::write(folder.join(name), content).unwrap();
+        }
+        let wrong = run(folder, &["replay", "--recording", name, "--with", "csv.wasm"]);
+        assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+        assert!(wrong.stderr.contains(message), "{}", wrong.stderr);
+    }
 
     // The file had other content, and another file was read.
     let changed =

@@ -43,7 +43,6 @@ use cofferdam_tool::recording::{CallRecording, RECORDING_VERSION};
 use serde::{Deserialize, Serialize};
 
 pub use self::compare::{DifferenceKind, ReplayDifference};
-use crate::error::Context as _;
 use crate::{Error, Result};
 
 /// Maximum bytes of a file with a recording.
@@ -148,8 +147,9 @@ pub fn read_ambient(path: &Path) -> Result<CallRecording> {
     }
 
     let shown = path.display();
-    let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX)
-        .with_context(|| format!("the recording {shown} cannot be read"))?;
+    let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX).map_err(|error| {
+        Error::invalid(format!("the recording {shown} cannot be read: {error}"))
+    })?;
     let invalid = |error: serde_json::Error| {
         Error::invalid(format!(
             "{shown} is not a recording: {error}; `cofferdam log show ID --recording` writes one"

@@ -190,6 +190,22 @@ pub(crate) struct LogShowArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventKind {
+    /// Decision of a user about a call
+    Approval,
+    /// Changed grant
+    Grant,
+    /// Loaded or replaced plugin
+    Plugin,
+    /// Reply of a model
+    Model,
+    /// Run of an agent
+    Agent,
+    /// Decision of a label policy
+    Label,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct LogEventsArgs {
     #[command(flatten)]
@@ -197,9 +213,9 @@ pub(crate) struct LogEventsArgs {
     /// Only events since TIME
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only events of this kind: approval, grant, plugin, model, agent or label
-    #[arg(long, value_name = "KIND")]
-    pub(crate) kind: Option<String>,
+    /// Only events of this kind
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub(crate) kind: Option<EventKind>,
     /// Print a JSON object per line
     #[arg(long)]
     pub(crate) json: bool,

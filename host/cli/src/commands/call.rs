@@ -44,7 +44,11 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     let called = tools.toolset().call(&args.tool, arguments.as_deref(), &context).await;
     progress::clear();
     match called {
-        Ok(completion) => show(&args, &completion, &tools),
+        Ok(completion) => {
+            let exit = show(&args, &completion, &tools)?;
+            note_recording(&args, &completion, &tools);
+            Ok(exit)
+        }
         Err(refused) => {
             let exit = show_refusal(&args, &refused, &tools)?;
             let error = arguments.as_deref().and_then(arguments::json_error);
@@ -56,6 +60,16 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
             }
             Ok(exit)
         }
+    }
+}
+
+/// Notes how the call can run again, if it was recorded for that.
+fn note_recording(args: &CallArgs, completion: &Completion, tools: &Host) {
+    if args.record.recording().is_some()
+        && let (Some(log), Some(number)) = (tools.call_log(), completion.record.number)
+    {
+        let id = log.recorder().call_id(number);
+        print::note(&format!("recorded as {id}; `cofferdam replay {id}` runs it again"));
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use cofferdam::record::{LogEvent, TimedEvent};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::args::log::LogEventsArgs;
+use crate::args::log::{EventKind, LogEventsArgs};
 use crate::exit::Exit;
 use crate::print;
 
@@ -17,14 +17,13 @@ pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
     events.sort_by_key(|event| event.at);
     let mut is_empty = true;
     for event in &events {
-        let value = serde_json::to_value(&event.event)?;
-        let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if args.kind.as_ref().is_some_and(|wanted| wanted != kind) {
+        let Some(kind) = kind(&event.event) else { continue };
+        if args.kind.is_some_and(|wanted| wanted != kind) {
             continue;
         }
         is_empty = false;
         if args.json {
-            let line = json!({"at": event.at.to_string(), "event": value});
+            let line = json!({"at": event.at.to_string(), "event": event.event});
             print::result(&line.to_string())?;
         } else {
             print::result(&line(event, kind))?;
@@ -36,10 +35,24 @@ pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Returns the kind of an event, or `None` if this build does not know it.
+fn kind(event: &LogEvent) -> Option<EventKind> {
+    Some(match event {
+        LogEvent::Approval { .. } => EventKind::Approval,
+        LogEvent::Grant { .. } => EventKind::Grant,
+        LogEvent::Plugin { .. } => EventKind::Plugin,
+        LogEvent::Model { .. } => EventKind::Model,
+        LogEvent::Agent { .. } => EventKind::Agent,
+        LogEvent::Label { .. } => EventKind::Label,
+        _ => return None,
+    })
+}
+
 /// Returns an event as a line: time, kind and what happened.
-fn line(event: &TimedEvent, kind: &str) -> String {
+fn line(event: &TimedEvent, kind: EventKind) -> String {
     let time = event.at.to_string();
     let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+    let kind = format!("{kind:?}").to_lowercase();
     format!("{time}  {kind:<9} {}", description(&event.event))
 }
 
