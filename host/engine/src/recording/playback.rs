@@ -142,6 +142,9 @@ impl Playback {
             ClockKind::Monotonic => (&self.recording.monotonic_clock, STEP_NS),
             ClockKind::TimeLeft => (&self.recording.time_left_ms, 0),
         };
+        if readings.is_empty() {
+            self.missing.add("read a clock".to_owned());
+        }
         let mut state = self.state();
         state.clocks.get_mut(kind as usize).map_or(0, |cursor| cursor.next(readings, step))
     }
