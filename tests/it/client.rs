@@ -422,7 +422,7 @@ async fn resources_and_schemas_come_out_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn a_replay_answers_from_the_recording_and_asks_nobody() {
+async fn a_replay_answers_from_the_recording_and_asks_no_question() {
     let host = with_everything().await;
     let person = Arc::new(Person::default());
     let steps: &[&[&str]] = &[

@@ -39,8 +39,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_engine::{Plugin, ReplayError};
-use cofferdam_tool::recording::{CallRecording, RECORDING_VERSION};
-use serde::{Deserialize, Serialize};
+use cofferdam_tool::recording::{CallRecording, InvalidRecording};
+use serde::Serialize;
 
 pub use self::compare::{DifferenceKind, ReplayDifference};
 use crate::{Error, Result};
@@ -140,27 +140,16 @@ pub async fn run(
 /// # Errors
 /// If the file cannot be read, is not a recording, or has another version of the format.
 pub fn read_ambient(path: &Path) -> Result<CallRecording> {
-    /// The version alone, which decides how the rest is read.
-    #[derive(Deserialize)]
-    struct RecordingVersion {
-        version: u32,
-    }
-
     let shown = path.display();
     let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX).map_err(|error| {
         Error::invalid(format!("the recording {shown} cannot be read: {error}"))
     })?;
-    let invalid = |error: serde_json::Error| {
-        Error::invalid(format!(
-            "{shown} is not a recording: {error}; `cofferdam log show ID --recording` writes one"
-        ))
-    };
-    let RecordingVersion { version } = serde_json::from_str(&text).map_err(invalid)?;
-    if version != RECORDING_VERSION {
-        return Err(Error::invalid(format!(
-            "the recording {shown} has version {version} of the format; this build reads version \
-             {RECORDING_VERSION}"
-        )));
-    }
-    serde_json::from_str(&text).map_err(invalid)
+    CallRecording::from_json(text.as_bytes()).map_err(|error| {
+        Error::invalid(match error {
+            InvalidRecording::Version { .. } => format!("the recording {shown} {error}"),
+            InvalidRecording::Json(_) => {
+                format!("{shown} {error}; `cofferdam log show ID --recording` writes one")
+            }
+        })
+    })
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use cofferdam_tool::recording::InvalidRecording;
+
 /// Error returned when a log cannot be opened, written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -75,14 +77,9 @@ pub enum RecordError {
         /// Smallest value.
         min: u64,
     },
-    /// A recording has another version of the format.
-    #[error("the recording has version {found} of the format; this build reads version {known}")]
-    RecordingVersion {
-        /// Version of the recording.
-        found: u32,
-        /// Version that this build reads.
-        known: u32,
-    },
+    /// A stored recording cannot be read.
+    #[error("the stored payload {0}")]
+    Recording(#[from] InvalidRecording),
     /// No call has this id.
     #[error("no call in the log has the id `{0}`; `cofferdam log` lists ids")]
     UnknownId(String),

@@ -5,9 +5,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cofferdam_tool::recording::{CallRecording, RECORDING_VERSION, RecordedBytes};
+use cofferdam_tool::recording::{CallRecording, RecordedBytes};
 use cofferdam_tool::redact::Redactor;
-use serde::Deserialize;
 
 use crate::cleaner::Cleaner;
 use crate::directory::LogDirectory;
@@ -21,12 +20,6 @@ const INLINE_BYTES_MAX: usize = 1024;
 const REDACTED: &str = "secrets were removed from the recording";
 /// Gap of a recording whose contents were removed by retention.
 const PRUNED: &str = "contents of the recording were pruned";
-
-/// Version of a recording.
-#[derive(Deserialize)]
-struct RecordingVersion {
-    version: u32,
-}
 
 impl PayloadStore {
     /// Redacts a recording and stores it, whatever the mode.
@@ -88,13 +81,7 @@ pub(crate) fn read_recording(
 ) -> Result<Option<CallRecording>, RecordError> {
     let Some(digest) = &entry.recording else { return Ok(None) };
     let Some(json) = read_blob(directory, &digest.hash)? else { return Ok(None) };
-    let failure =
-        |error: serde_json::Error| RecordError::file("recording", std::io::Error::from(error));
-    let RecordingVersion { version } = serde_json::from_slice(&json).map_err(failure)?;
-    if version != RECORDING_VERSION {
-        return Err(RecordError::RecordingVersion { found: version, known: RECORDING_VERSION });
-    }
-    let mut recording: CallRecording = serde_json::from_slice(&json).map_err(failure)?;
+    let mut recording = CallRecording::from_json(&json)?;
     let mut is_pruned = false;
     for content in recording.contents_mut() {
         if let RecordedBytes::Stored { hash, .. } = content {

@@ -160,7 +160,39 @@ pub struct RecordedMount {
     pub is_per_session: bool,
 }
 
+/// Error returned for bytes that are not a recording of this version.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidRecording {
+    /// The recording has another version of the format.
+    #[error("has version {found} of the format; this build reads version {RECORDING_VERSION}")]
+    Version {
+        /// Version of the recording.
+        found: u32,
+    },
+    /// The bytes are not JSON of a recording.
+    #[error("is not a recording: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
 impl CallRecording {
+    /// Reads a recording from JSON.
+    ///
+    /// # Errors
+    /// [`InvalidRecording`].
+    pub fn from_json(json: &[u8]) -> Result<Self, InvalidRecording> {
+        /// Part that decides how the rest is read.
+        #[derive(Deserialize)]
+        struct RecordingVersion {
+            version: u32,
+        }
+
+        let RecordingVersion { version: found } = serde_json::from_slice(json)?;
+        if found != RECORDING_VERSION {
+            return Err(InvalidRecording::Version { found });
+        }
+        Ok(serde_json::from_slice(json)?)
+    }
+
     /// Adds a reason why the call may end differently. There are at most 32.
     pub fn add_gap(&mut self, gap: impl Into<String>) {
         if self.gaps.len() < GAPS_MAX {

@@ -123,7 +123,8 @@ impl WasiHttpHooks for Hooks {
         _received: Worker,
     ) -> Box<dyn Future<Output = Answer> + Send> {
         let secret = |name: &str| self.grants.secrets.get(name).cloned();
-        let (method, url) = (request.method().clone(), request.uri().clone());
+        let playback = self.recorder.as_ref().and_then(|recorder| recorder.playback());
+        let played = playback.map(|_| (request.method().to_string(), request.uri().to_string()));
         let (request, tape) = match &self.recorder {
             Some(recorder) => RequestTape::start(recorder, request),
             None => (request, None),
@@ -137,11 +138,10 @@ impl WasiHttpHooks for Hooks {
             }
         };
         self.ledger.contact(admitted.host(), admitted.port());
-        if let Some(playback) = self.recorder.as_ref().and_then(|recorder| recorder.playback()) {
+        if let (Some(playback), Some((method, url))) = (playback, played) {
             // Nothing of the network is there to refuse them again.
             playback.network_refusals().for_each(|refusal| self.ledger.add(refusal.clone()));
-            let (method, url) = (method.as_str(), url.to_string());
-            let answer = played_response(playback, method, &url, admitted.into_body());
+            let answer = played_response(playback, &method, &url, admitted.into_body());
             return Box::new(async move { ended(tape.as_ref(), answer.await) });
         }
         let (client, allowance, ledger) =
