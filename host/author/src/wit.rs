@@ -22,17 +22,19 @@ pub(crate) enum ImportedInterface {
     /// Requests over HTTP: the only interface of WASI here.
     Http,
     Secrets,
+    ToolCalls,
     Toolbox,
 }
 
 impl ImportedInterface {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Call,
         Self::Client,
         Self::Errors,
         Self::Files,
         Self::Http,
         Self::Secrets,
+        Self::ToolCalls,
         Self::Toolbox,
     ];
 
@@ -45,6 +47,7 @@ impl ImportedInterface {
             Self::Files => "files",
             Self::Http => "http",
             Self::Secrets => "secrets",
+            Self::ToolCalls => "tool-calls",
             Self::Toolbox => "toolbox",
         }
     }

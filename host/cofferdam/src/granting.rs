@@ -85,6 +85,7 @@ fn resolve_offered(
         clock: offered.policy.clock,
         random: offered.policy.random,
         tools: offered.policy.tools,
+        all_tools: false,
         ask: offered.policy.ask,
     })
 }

@@ -414,7 +414,7 @@ impl Invocation<'_> {
         {
             recorder.add_gap("the guest used sockets");
         }
-        state.toolbox.report(record);
+        state.toolbox.end(record).await;
         state.network.report(record);
         match (result, interrupt) {
             (Some(Ok(value)), _) => counted::<W>(value, permit, record),

@@ -40,6 +40,10 @@ pub struct Grants {
     pub random: bool,
     /// Tools that the guest may call.
     pub tools: BTreeSet<ToolName>,
+    /// True if the guest may call every tool of the toolset that is passed with the call. Only the
+    /// program that embeds the host can grant this, to a plugin of its own: no permission and no
+    /// configuration expresses it, so it holds whatever the plugin requests.
+    pub all_tools: bool,
     /// Kinds of questions that the guest may ask the caller.
     pub ask: BTreeSet<QuestionKind>,
 }
@@ -58,12 +62,18 @@ impl Default for Grants {
             clock,
             random,
             tools: BTreeSet::new(),
+            all_tools: false,
             ask: BTreeSet::new(),
         }
     }
 }
 
 impl Grants {
+    /// Returns whether the guest may call a tool.
+    pub(crate) fn has_tool(&self, name: &ToolName) -> bool {
+        self.all_tools || self.tools.contains(name)
+    }
+
     /// Returns the policy of these grants with `limits`.
     #[must_use]
     pub fn policy(&self, limits: &Limits) -> Policy {
@@ -111,6 +121,7 @@ impl Grants {
             clock: policy.clock.min(self.clock),
             random: policy.random && self.random,
             tools: policy.tools.intersection(&self.tools).cloned().collect(),
+            all_tools: self.all_tools,
             ask: policy.ask.intersection(&self.ask).copied().collect(),
         }
     }

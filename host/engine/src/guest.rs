@@ -12,6 +12,7 @@ wasmtime::component::bindgen!({
             import cofferdam:plugin/errors@0.1.0;
             import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/secrets@0.1.0;
+            import cofferdam:plugin/tool-calls@0.1.0;
             import cofferdam:plugin/toolbox@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
         }
@@ -20,6 +21,7 @@ wasmtime::component::bindgen!({
     imports: {
         "cofferdam:plugin/client@0.1.0": async,
         "cofferdam:plugin/files@0.1.0": async,
+        "cofferdam:plugin/tool-calls@0.1.0": async,
         "cofferdam:plugin/toolbox@0.1.0": async,
     },
     exports: { default: async },

@@ -243,9 +243,9 @@ impl FileAccessTools {
         let failures = Failures::default();
         let views = Views::new(&self.stores, None, context, &failures);
         let first = request()?;
-        // A call made by a plugin works on the files of the plugin's call, so it needs no permit
-        // and delays no other call.
-        let _turn = if context.outer.is_none() { turn(&views, &first).await } else { None };
+        // A call made by a plugin works on the files of the plugin's call, so it delays only other
+        // calls that this plugin makes at the same time.
+        let _turn = turn(&views, &first).await;
         if context.outer.is_some() || effects == FileEffects::default() || !tool.writes() {
             let mut answer = CallWork { views }.run(first).await;
             answer.failures = failures.take();

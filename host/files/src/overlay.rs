@@ -45,8 +45,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::blocking::blocking;
 use crate::{
-    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, NameRules, Room, Scope,
-    Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
+    Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Number of attempts to lock the state before waiting, which takes a few microseconds.
@@ -187,6 +187,12 @@ impl FileStore for Overlay {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.base.root_ambient()
+    }
+
+    /// Clones of an overlay are one store, which is not its base: calls wait only for calls that
+    /// change the same overlay.
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        FileLocation::in_store(Arc::as_ptr(&self.state).addr(), path)
     }
 
     fn names(&self) -> NameRules {

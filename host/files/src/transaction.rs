@@ -125,16 +125,21 @@ impl Transaction {
     fn layer(&self, name: &str, store: &Arc<dyn FileStore>) -> Overlay {
         let is_same =
             |other: &Arc<dyn FileStore>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(store));
-        let known = {
-            let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = layers.iter().find(|layer| layer.store.as_ref().is_some_and(is_same));
-            known.map(|layer| layer.overlay.clone())
-        };
-        // A call creates its views one after another, so the same layer cannot be added in between.
-        known.unwrap_or_else(|| {
-            let overlay = Overlay::new(self.below(name, store), &self.inner.budget);
-            self.add(Some(Arc::clone(store)), false, name, overlay)
-        })
+        // Held until the layer is added: inner calls that run at the same time share one layer. The
+        // layers of the outer call, which `below` looks up, have another lock.
+        let mut layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = layers.iter().find(|layer| layer.store.as_ref().is_some_and(is_same));
+        if let Some(known) = known {
+            return known.overlay.clone();
+        }
+        let overlay = Overlay::new(self.below(name, store), &self.inner.budget);
+        layers.push(OverlayLayer {
+            store: Some(Arc::clone(store)),
+            is_part: false,
+            name: name.to_owned(),
+            overlay: overlay.clone(),
+        });
+        overlay
     }
 
     /// Returns the store under the layer over `store`: the outer call's layer, if there is one.

@@ -169,6 +169,12 @@ pub trait InnerCalls: Send + Sync {
     /// The failure to report to the calling tool instead.
     fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>>;
 
+    /// Returns whether a user is asked for the approval that some tools need. Otherwise calls of
+    /// such tools are refused.
+    fn asks_for_approval(&self) -> bool {
+        false
+    }
+
     /// Called when the call has ended and its result goes to the calling tool.
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord);
 }

@@ -57,6 +57,13 @@ impl ToolName {
     }
 }
 
+impl ToolName {
+    /// Returns the name of a tool that `wanted` was probably meant to be (`ARG-25`).
+    pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<Self> {
+        nearest(wanted, names).and_then(|name| Self::new(name).ok())
+    }
+}
+
 impl PluginName {
     /// Validates `name` against the alphabet and length of plugin names.
     ///

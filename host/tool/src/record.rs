@@ -42,6 +42,9 @@ pub struct CallRecord {
     /// (`LBL-6`, `LBL-12`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
+    /// True if a policy refused the inner call, so that nothing ran ([`InnerCalls`](crate::invoke::InnerCalls)).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_denied: bool,
     /// Paths of undeclared arguments that were dropped (`ARG-24`).
     pub dropped: Vec<String>,
     /// Capabilities that the guest requested and was refused (`RES-10`).

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::bytes::RecordedBytes;
-pub use self::inner::{RecordedAnswers, RecordedInnerAnswer, RecordedInnerCall, RecordedTool};
+pub use self::inner::{
+    RecordedAnswers, RecordedCallError, RecordedInnerAnswer, RecordedInnerCall, RecordedTool,
+};
 pub use self::network::{RecordedRequest, RecordedResponse};
 pub use self::outcome::{RecordedContent, RecordedOutcome};
 pub use self::readings::Readings;
@@ -86,9 +88,13 @@ pub struct CallRecording {
     /// Tools that the guest saw, if it asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<RecordedTool>>,
-    /// Calls of other tools, in order.
+    /// Calls of other tools, in the order of their starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inner_calls: Vec<RecordedInnerCall>,
+    /// Numbers of the calls whose ends the guest received, for each time that it waited for calls
+    /// that it had started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Vec<u32>>,
     /// Kinds of questions that the caller could be asked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub can_ask: BTreeMap<String, bool>,
@@ -124,6 +130,9 @@ pub struct RecordedPlugin {
     /// Granted permissions in their written form, except mounts and limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
+    /// True if the guest could call every tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_tools: bool,
     /// Ranges of addresses that requests could reach although they are not public.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,

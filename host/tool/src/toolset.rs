@@ -401,6 +401,7 @@ fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Com
     record.call_id.clone_from(&context.call_id);
     record.session.clone_from(&context.session);
     record.tool = Some(tool.clone());
+    record.is_denied = true;
     record.set_outcome(&outcome);
     Completion { outcome, record }
 }

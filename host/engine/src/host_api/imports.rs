@@ -15,7 +15,7 @@ pub enum Capability {
     Http,
     /// Sockets: `wasi:sockets`.
     Sockets,
-    /// Calls of other tools: `cofferdam:plugin/toolbox`.
+    /// Calls of other tools: `cofferdam:plugin/toolbox` and `cofferdam:plugin/tool-calls`.
     Toolbox,
     /// Readable secrets: `cofferdam:plugin/secrets`.
     Secrets,
@@ -102,7 +102,7 @@ fn own(interface: &str) -> Option<Capability> {
         "client" => Some(Capability::Client),
         "errors" => Some(Capability::Errors),
         "files" => Some(Capability::FileStores),
-        "toolbox" => Some(Capability::Toolbox),
+        "tool-calls" | "toolbox" => Some(Capability::Toolbox),
         "secrets" => Some(Capability::Secrets),
         _ => None,
     }

@@ -19,7 +19,7 @@ use super::CallState;
 use super::imports::{self, Capability, ImportCondition};
 use super::network;
 use super::wasi_files::WasiFiles;
-use crate::guest::cofferdam::plugin::{call, client, errors, files, secrets, toolbox};
+use crate::guest::cofferdam::plugin::{call, client, errors, files, secrets, tool_calls, toolbox};
 
 /// Names of error cases that mean a denied permission and nothing else, in `wasi:sockets` and
 /// `wasi:http`.
@@ -54,6 +54,7 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     client::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     errors::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     files::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    tool_calls::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     toolbox::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     secrets::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     wasmtime_wasi_config::add_to_linker(l, |state| state.config())?;

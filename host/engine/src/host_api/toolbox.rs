@@ -1,36 +1,37 @@
-//! `cofferdam:plugin/toolbox`: tools that call other tools.
+//! `cofferdam:plugin/toolbox` and `cofferdam:plugin/tool-calls`: tools that call other tools.
 //!
 //! An inner call is processed like every call, by the toolset that the outer one came through: its
 //! arguments are decoded, the grants and limits of its own plugin apply, and it has a record. It
 //! gains nothing from its caller, and the caller gains only its answer. Its file changes belong to
 //! the outer call ([`cofferdam_files::Transaction`]).
 //!
-//! It runs in a separate task, with a separate instance, while the outer guest waits. It ends at
-//! the latest when the outer call ends.
+//! It runs in a separate task, with a separate instance. The outer guest waits for it in
+//! `toolbox.call-tool`; [`started`] runs several at the same time for `tool-calls`. It ends at the
+//! latest when the outer call ends.
 
+mod inner;
 mod recorded;
+mod started;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use cofferdam_files::Transaction;
 use cofferdam_tool::invoke::OuterCall;
-use cofferdam_tool::output::ResourceBody as ToolResourceBody;
 use cofferdam_tool::record::Refusal;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, Output,
-    Permission, RefusedCall, ToolDefinition, ToolFailure, ToolName, Toolset,
+    CallContext, CallRecord, ErrorType, Permission, ToolDefinition, ToolName, Toolset,
 };
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::inner::{InnerCall, InnerEnd, InnerError};
+use self::started::StartedCalls;
 use super::CallState;
 use crate::Capability;
 use crate::Grants;
+use crate::guest::Content;
 use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
-use crate::guest::{Content, EmbeddedResource, Failure, Link, ResourceBody};
 
 /// Maximum depth of nested calls.
 const DEPTH_MAX: u32 = 4;
@@ -44,6 +45,8 @@ pub(crate) struct Toolbox {
     depth: u32,
     made: u64,
     records: Vec<CallRecord>,
+    /// Calls that the guest has started; `None` before the first.
+    started: Option<Box<StartedCalls>>,
 }
 
 impl Toolbox {
@@ -55,7 +58,8 @@ impl Toolbox {
         files: &Transaction,
         context: &CallContext,
     ) -> Self {
-        let toolset = toolset.filter(|_| !grants.tools.is_empty()).cloned();
+        let has_tools = grants.all_tools || !grants.tools.is_empty();
+        let toolset = toolset.filter(|_| has_tools).cloned();
         Self {
             runtime: toolset.as_ref().and_then(|_| Handle::try_current().ok()),
             toolset,
@@ -63,21 +67,33 @@ impl Toolbox {
             depth: context.outer.as_ref().map_or(0, |outer| outer.depth),
             made: 0,
             records: Vec::new(),
+            started: None,
         }
     }
 
-    /// Writes the inner calls into the record of the outer call.
-    pub(crate) fn report(self, record: &mut CallRecord) {
-        self.records.into_iter().for_each(|inner| record.add_inner(inner));
+    /// Stops the inner calls that are still running, and writes all of them into the record of the
+    /// outer call. Call this before the files of the outer call are committed.
+    pub(crate) async fn end(self, record: &mut CallRecord) {
+        let Self { mut records, started, .. } = self;
+        if let Some(started) = started {
+            started.stop(&mut records).await;
+        }
+        records.into_iter().for_each(|inner| record.add_inner(inner));
     }
 }
 
 impl CallState {
     /// Returns the granted tools that exist.
     fn granted_tools(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
-        let granted = &self.grants().tools;
         let all = self.toolbox.toolset.as_ref().into_iter().flat_map(Toolset::definitions);
-        all.filter(|definition| granted.contains(&definition.name))
+        all.filter(|definition| self.grants().has_tool(&definition.name))
+    }
+
+    /// Returns whether a tool is granted and exists.
+    fn has_tool(&self, name: &str) -> bool {
+        let toolset = self.toolbox.toolset.as_ref();
+        let definition = toolset.and_then(|toolset| toolset.definition(name).ok());
+        definition.is_some_and(|definition| self.grants().has_tool(&definition.name))
     }
 
     /// Records that the guest wanted to call a tool that it may not call.
@@ -137,27 +153,45 @@ impl CallState {
         }
     }
 
-    /// Makes an inner call.
+    /// Makes an inner call and waits for its end.
     async fn call_inner(
         &mut self,
         name: String,
         arguments_json: String,
     ) -> Result<Vec<Content>, Error> {
-        if !self.granted_tools().any(|definition| definition.name.as_str() == name) {
+        let call = self.inner_call(name, arguments_json)?;
+        let runtime = call.runtime.clone();
+        let ended = AbortOnDropHandle::new(runtime.spawn(call.run())).await;
+        let InnerEnd { result, record } = ended.unwrap_or_else(|_| InnerEnd::of_panic(None));
+        self.toolbox.records.extend(record);
+        result.map_err(Error::from)
+    }
+
+    /// Checks whether the guest may make an inner call, and returns the call.
+    fn inner_call(
+        &mut self,
+        name: String,
+        arguments_json: String,
+    ) -> Result<InnerCall, InnerError> {
+        if !self.has_tool(&name) {
+            let granted = self.granted_tools().map(|tool| tool.name.as_str());
+            let error = InnerError::unknown_tool(&name, granted);
             if let Ok(name) = ToolName::new(name) {
                 self.refuse_tool(name, None);
             }
-            return Err(Error::UnknownTool);
+            return Err(error);
         }
         if self.toolbox.depth >= DEPTH_MAX {
-            return Err(Error::TooDeep);
+            return Err(InnerError::TooDeep);
         }
         let (Some(toolset), Some(runtime)) =
             (self.toolbox.toolset.clone(), self.toolbox.runtime.clone())
         else {
-            return Err(Error::UnknownTool);
+            return Err(InnerError::unknown_tool(&name, std::iter::empty()));
         };
-        if toolset.needs_approval_for(&name, Some(arguments_json.as_bytes())) {
+        let asks =
+            self.context().inner_calls.as_ref().is_some_and(|calls| calls.asks_for_approval());
+        if !asks && toolset.needs_approval_for(&name, Some(arguments_json.as_bytes())) {
             if let Ok(name) = ToolName::new(name) {
                 self.refuse_tool(
                     name,
@@ -166,36 +200,21 @@ impl CallState {
                     ),
                 );
             }
-            return Err(Error::Ended(ErrorType::CapabilityDenied.name().to_owned()));
+            return Err(InnerError::NeedsApproval);
         }
         let context = self.inner_context();
-        let call =
-            async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await };
-        match AbortOnDropHandle::new(runtime.spawn(call)).await {
-            Ok(Ok(Completion { outcome, record })) => {
-                self.toolbox.records.push(record);
-                to_guest_result(outcome)
-            }
-            Ok(Err(RefusedCall::UnknownTool { .. })) => Err(Error::UnknownTool),
-            Ok(Err(RefusedCall::InvalidArguments(error))) => {
-                Err(Error::InvalidArguments(error.to_string()))
-            }
-            Ok(Err(refused)) => {
-                Err(Error::Failed(to_guest_failure(ToolFailure::new(refused.to_string()))))
-            }
-            Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
-        }
+        let deadline = Arc::clone(self.deadline());
+        Ok(InnerCall { toolset, name, arguments_json, context, deadline, runtime })
     }
 
-    /// Returns the context of an inner call.
+    /// Returns the context of an inner call, without a deadline.
     fn inner_context(&mut self) -> CallContext {
         self.toolbox.made = self.toolbox.made.saturating_add(1);
         let Toolbox { made, depth, files, .. } = &self.toolbox;
-        let (outer, outer_left) = (self.context(), self.deadline().remaining());
+        let outer = self.context();
         CallContext {
             call_id: format!("{}.{made}", outer.call_id),
             session: outer.session.clone(),
-            deadline: Some((Instant::now() + outer_left).into()),
             cancellation: outer.cancellation.child_token(),
             outer: Some(OuterCall {
                 call_id: outer.call_id.clone(),
@@ -209,52 +228,5 @@ impl CallState {
             file_effects: outer.file_effects,
             ..CallContext::default()
         }
-    }
-}
-
-fn to_guest_result(outcome: Outcome) -> Result<Vec<Content>, Error> {
-    match outcome {
-        Outcome::Ok(output) => Ok(contents(output)),
-        Outcome::Failure(failure) => Err(Error::Failed(to_guest_failure(failure))),
-        Outcome::Error(error) => Err(Error::Ended(error.type_name().to_owned())),
-        _ => Err(Error::Ended("Cancelled".to_owned())),
-    }
-}
-
-/// Converts an output to the form in which the guest would have returned it.
-fn contents(output: Output) -> Vec<Content> {
-    match output {
-        Output::Value(Value::Null) => Vec::new(),
-        Output::Value(Value::String(text)) => vec![Content::Text(text)],
-        Output::Value(value) => vec![Content::Json(value.to_string())],
-        Output::Contents(contents) => contents.into_iter().filter_map(content).collect(),
-    }
-}
-
-fn content(content: ToolContent) -> Option<Content> {
-    Some(match content {
-        ToolContent::Text(text) => Content::Text(text),
-        ToolContent::Json(value) => Content::Json(value.to_string()),
-        ToolContent::Blob { media_type, data } => Content::Blob(types::Blob { media_type, data }),
-        ToolContent::Resource { uri, media_type, body } => {
-            let body = match body {
-                ToolResourceBody::Text(text) => ResourceBody::Text(text),
-                ToolResourceBody::Blob(data) => ResourceBody::Blob(data),
-            };
-            Content::Resource(EmbeddedResource { uri, media_type, body })
-        }
-        ToolContent::Link { uri, name, media_type } => {
-            Content::Link(Link { uri, name, media_type })
-        }
-        _ => return None,
-    })
-}
-
-fn to_guest_failure(failure: ToolFailure) -> Failure {
-    Failure {
-        value: failure.value.map(|value| value.to_string()),
-        message: failure.message,
-        suggestion: failure.suggestion,
-        transient: failure.transient,
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn recorded_plugin(plugin: &PluginContext, limits: &Limits) -> Record
         name: plugin.identity.name.to_string(),
         digest: plugin.identity.digest.as_ref().to_owned(),
         permissions: permissions(grants).iter().map(ToString::to_string).collect(),
+        all_tools: grants.all_tools,
         addresses: addresses.iter().map(ToString::to_string).collect(),
         mounts: mounts(&grants.mounts),
         env: redacted(&grants.env),
@@ -86,6 +87,7 @@ pub(super) fn played_grants(
         config: values(&plugin.config),
         clock: ClockPrecision::Coarse,
         random: false,
+        all_tools: plugin.all_tools,
         ..Grants::default()
     };
     let addresses: Vec<_> = plugin.addresses.iter().filter_map(|text| text.parse().ok()).collect();

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cofferdam_tool::record::Refusal;
 use cofferdam_tool::recording::{
-    CallRecording, Readings, RecordedAnswers, RecordedInnerAnswer, RecordedRequest,
-    RecordedResponse, RecordedTool,
+    CallRecording, Readings, RecordedAnswers, RecordedInnerAnswer, RecordedInnerCall,
+    RecordedRequest, RecordedResponse, RecordedTool,
 };
 use cofferdam_tool::{Completion, Limits};
 use data_encoding::HEXLOWER;
@@ -57,6 +57,7 @@ struct PlaybackState {
     /// True for requests that were answered.
     answered: Vec<bool>,
     inner_calls: usize,
+    waits: usize,
     questions: usize,
 }
 
@@ -164,22 +165,57 @@ impl Playback {
     /// Returns the answer to the next call of another tool. It must be the same call as in the
     /// recording.
     pub(crate) fn inner_call(&self, tool: &str, arguments: &str) -> Option<RecordedInnerAnswer> {
+        let call = self.next_inner_call(tool, arguments, |call| call.number.is_none())?;
+        Some(call.answer.clone())
+    }
+
+    /// Returns the number in the recording and the answer of the next call that the guest starts.
+    /// It must be the same call as in the recording.
+    pub(crate) fn started_call(
+        &self,
+        tool: &str,
+        arguments: &str,
+    ) -> Option<(u32, RecordedInnerAnswer)> {
+        let call = self.next_inner_call(tool, arguments, |call| call.number.is_some())?;
+        Some((call.number?, call.answer.clone()))
+    }
+
+    fn next_inner_call(
+        &self,
+        tool: &str,
+        arguments: &str,
+        is_kind: impl Fn(&RecordedInnerCall) -> bool,
+    ) -> Option<&RecordedInnerCall> {
         let mut state = self.state();
         let next = self.recording.inner_calls.get(state.inner_calls..).unwrap_or_default();
         // A call that is not made any more does not hide those after it.
-        let is_same = |call: &cofferdam_tool::recording::RecordedInnerCall| {
-            call.tool == tool && is_same_json(&call.arguments, arguments)
+        let is_same = |call: &RecordedInnerCall| {
+            is_kind(call) && call.tool == tool && is_same_json(&call.arguments, arguments)
         };
         match next.iter().position(is_same) {
             Some(skipped) => {
                 state.inner_calls = state.inner_calls.saturating_add(skipped).saturating_add(1);
-                next.get(skipped).map(|call| call.answer.clone())
+                next.get(skipped)
             }
             None => {
-                self.missing.add(format!("call the tool `{tool}` with {}", cut(arguments)));
+                self.missing.add(format!("call the tool `{}` with {}", cut(tool), cut(arguments)));
                 None
             }
         }
+    }
+
+    /// Returns the numbers of the started calls whose ends the guest received the next time that it
+    /// waited, or `None` after the last time.
+    pub(crate) fn next_wait(&self) -> Option<Vec<u32>> {
+        let mut state = self.state();
+        let numbers = self.recording.waits.get(state.waits).cloned();
+        state.waits = state.waits.saturating_add(1);
+        numbers
+    }
+
+    /// Reports that the guest waits for started calls more often than in the recording.
+    pub(crate) fn add_missing_wait(&self) {
+        self.missing.add("wait for a call of another tool".to_owned());
     }
 
     pub(super) fn can_ask(&self, kind: &str) -> bool {

@@ -21,6 +21,8 @@ use crate::host_api::PluginContext;
 
 /// Maximum number of requests, inner calls and questions that are recorded, each.
 const EVENTS_MAX: usize = 1024;
+/// Gap of a recording without some inner calls.
+const MANY_INNER_CALLS: &str = "the call made many calls of other tools";
 
 /// Records the inputs of a call. In a replay it supplies them from an earlier recording.
 #[derive(Default)]
@@ -38,6 +40,7 @@ pub(super) struct RecorderState {
     pub(super) requests: Vec<RequestDraft>,
     tools: Option<Vec<RecordedTool>>,
     inner_calls: Vec<RecordedInnerCall>,
+    waits: Vec<Vec<u32>>,
     can_ask: BTreeMap<String, bool>,
     questions: Vec<RecordedAnswers>,
     gaps: Vec<String>,
@@ -128,10 +131,50 @@ impl CallRecorder {
         arguments: String,
         answer: RecordedInnerAnswer,
     ) {
-        let bytes = arguments.len().saturating_add(answer_bytes(&answer));
+        let bytes = tool.len().saturating_add(arguments.len());
+        let bytes = bytes.saturating_add(answer_bytes(&answer));
         let count = self.state().inner_calls.len();
-        if self.reserve(count, bytes, "the call made many calls of other tools") {
-            self.state().inner_calls.push(RecordedInnerCall { tool, arguments, answer });
+        if self.reserve(count, bytes, MANY_INNER_CALLS) {
+            let call = RecordedInnerCall { tool, arguments, answer, number: None };
+            self.state().inner_calls.push(call);
+        }
+    }
+
+    /// Records that the guest has started a call of another tool.
+    pub(crate) fn add_started_call(&self, number: u32, tool: &str, arguments: &str) {
+        let count = self.state().inner_calls.len();
+        let bytes = tool.len().saturating_add(arguments.len());
+        if self.reserve(count, bytes, MANY_INNER_CALLS) {
+            self.state().inner_calls.push(RecordedInnerCall {
+                tool: tool.to_owned(),
+                arguments: arguments.to_owned(),
+                answer: RecordedInnerAnswer::Unread,
+                number: Some(number),
+            });
+        }
+    }
+
+    /// Records the answer to a started call.
+    pub(crate) fn set_started_answer(&self, number: u32, answer: RecordedInnerAnswer) {
+        if !self.reserve(0, answer_bytes(&answer), MANY_INNER_CALLS) {
+            return;
+        }
+        let mut state = self.state();
+        let mut calls = state.inner_calls.iter_mut();
+        if let Some(call) = calls.find(|call| call.number == Some(number)) {
+            call.answer = answer;
+        }
+    }
+
+    /// Records that the guest has waited for started calls, and the answers that it received.
+    pub(crate) fn add_wait(&self, answers: Vec<(u32, RecordedInnerAnswer)>) {
+        let count = self.state().waits.len();
+        if self.reserve(count, size_of_val(answers.as_slice()), MANY_INNER_CALLS) {
+            let numbers = answers.iter().map(|(number, _)| *number).collect();
+            self.state().waits.push(numbers);
+        }
+        for (number, answer) in answers {
+            self.set_started_answer(number, answer);
         }
     }
 
@@ -174,6 +217,7 @@ impl CallRecorder {
             requests,
             tools,
             inner_calls,
+            waits,
             can_ask,
             questions,
             gaps,
@@ -197,6 +241,7 @@ impl CallRecorder {
             requests: requests.into_iter().map(RecordedRequest::from).collect(),
             tools,
             inner_calls,
+            waits,
             can_ask,
             questions,
             gaps: gaps.into_iter().collect(),

@@ -34,6 +34,9 @@ pub struct RecordedInnerCall {
     pub arguments: String,
     /// Answer that the guest received.
     pub answer: RecordedInnerAnswer,
+    /// Number of a call that the guest started without waiting for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
 }
 
 /// Answer to the call of another tool.
@@ -52,6 +55,31 @@ pub enum RecordedInnerAnswer {
     UnknownTool,
     /// Calls were nested too deeply.
     TooDeep,
+    /// A started call ended with an error.
+    Error(RecordedCallError),
+    /// The guest did not receive the end of a started call.
+    Unread,
+}
+
+/// Error of a call that the guest started without waiting for its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedCallError {
+    /// Kind of the error, such as `unknown-tool`.
+    pub kind: String,
+    /// Name of the error type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// Message for the model.
+    pub message: String,
+    /// Suggestion for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// Error value as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// True if the same call may succeed later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transient: bool,
 }
 
 /// Questions that were asked at once, and their answers.

@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_tool::recording::{RecordedContent, RecordedInnerAnswer, RecordedTool};
+use cofferdam_tool::recording::{
+    RecordedCallError, RecordedContent, RecordedInnerAnswer, RecordedTool,
+};
 use cofferdam_tool::{ToolDefinition, ToolFailure};
 
-use super::to_guest_failure;
+use super::inner::to_guest_failure;
+use crate::guest::cofferdam::plugin::tool_calls::{self, ErrorKind};
 use crate::guest::cofferdam::plugin::toolbox::Error;
 use crate::guest::cofferdam::plugin::types;
 use crate::guest::{Content, EmbeddedResource, Link, ResourceBody};
@@ -69,6 +72,64 @@ pub(super) fn to_guest_answer(answer: RecordedInnerAnswer) -> Result<Vec<Content
         RecordedInnerAnswer::InvalidArguments(text) => Err(Error::InvalidArguments(text)),
         RecordedInnerAnswer::UnknownTool => Err(Error::UnknownTool),
         RecordedInnerAnswer::TooDeep => Err(Error::TooDeep),
+        // Answers to started calls, which `toolbox.call-tool` does not get.
+        RecordedInnerAnswer::Error(_) | RecordedInnerAnswer::Unread => Err(Error::UnknownTool),
+    }
+}
+
+/// Converts the outcome of a started call.
+pub(super) fn outcome(outcome: &Result<Vec<Content>, tool_calls::Error>) -> RecordedInnerAnswer {
+    match outcome {
+        Ok(contents) => RecordedInnerAnswer::Ok(contents.iter().map(content).collect()),
+        Err(error) => RecordedInnerAnswer::Error(RecordedCallError {
+            kind: kind_name(error.kind).to_owned(),
+            error_type: error.error_type.clone(),
+            message: error.message.clone(),
+            suggestion: error.suggestion.clone(),
+            value: error.value.clone(),
+            transient: error.transient,
+        }),
+    }
+}
+
+/// Converts a recorded answer to the outcome of a started call, or returns `None` if the guest did
+/// not receive it.
+pub(super) fn to_guest_outcome(
+    answer: RecordedInnerAnswer,
+) -> Option<Result<Vec<Content>, tool_calls::Error>> {
+    match answer {
+        RecordedInnerAnswer::Ok(contents) => Some(Ok(contents.into_iter().map(to_guest).collect())),
+        RecordedInnerAnswer::Error(error) => Some(Err(tool_calls::Error {
+            kind: KINDS.into_iter().find(|kind| kind_name(*kind) == error.kind)?,
+            error_type: error.error_type,
+            message: error.message,
+            suggestion: error.suggestion,
+            value: error.value,
+            transient: error.transient,
+        })),
+        _ => None,
+    }
+}
+
+const KINDS: [ErrorKind; 7] = [
+    ErrorKind::UnknownTool,
+    ErrorKind::InvalidArguments,
+    ErrorKind::Failed,
+    ErrorKind::Ended,
+    ErrorKind::Denied,
+    ErrorKind::TooDeep,
+    ErrorKind::Limit,
+];
+
+fn kind_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::UnknownTool => "unknown-tool",
+        ErrorKind::InvalidArguments => "invalid-arguments",
+        ErrorKind::Failed => "failed",
+        ErrorKind::Ended => "ended",
+        ErrorKind::Denied => "denied",
+        ErrorKind::TooDeep => "too-deep",
+        ErrorKind::Limit => "limit",
     }
 }
 
