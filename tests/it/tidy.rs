@@ -132,6 +132,7 @@ fn dependencies_point_one_way() {
         ("host/workflow", &["tool", "files", "agent", "labels"]),
         ("host/labels", &["tool", "agent"]),
         ("host/eval", &["tool", "agent"]),
+        ("host/code", &["tool", "files"]),
         ("host/skills", &["tool", "files", "agent"]),
         ("host/record", &["tool"]),
         ("host/author", &[]),
@@ -141,7 +142,7 @@ fn dependencies_point_one_way() {
             "host/cofferdam",
             &[
                 "tool", "files", "engine", "mcp", "agent", "models", "workflow", "labels",
-                "skills", "record",
+                "skills", "record", "code",
             ],
         ),
         ("guest-sdk/rust", &["sdk-macros"]),

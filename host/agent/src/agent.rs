@@ -35,7 +35,7 @@ pub(crate) struct AgentParts {
     pub(crate) options: ChatOptions,
     pub(crate) response_format: Option<ResponseFormat>,
     pub(crate) choice: Option<ChoiceBehavior>,
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) client_layers: Vec<Layer>,
@@ -101,7 +101,7 @@ impl Agent {
             options: ChatOptions::default(),
             response_format: None,
             choice: None,
-            approvals: Approvals::default(),
+            approvals: Arc::default(),
             providers: Vec::new(),
             layers: Vec::new(),
             client_layers: Vec::new(),
@@ -204,7 +204,7 @@ impl AgentBuilder {
 
     /// Sets which calls the user has to approve.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.parts.approvals = approvals;
+        self.parts.approvals = Arc::new(approvals);
         self
     }
 

@@ -11,8 +11,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cofferdam_tool::invoke::{InnerApproval, InnerCall};
+use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 pub(crate) use batch::{BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, settle};
 pub use rules::{ApprovalEffect, ApprovalRule, ArgumentPattern, InvalidApprovalRule};
@@ -148,8 +151,16 @@ impl Approvals {
         tool: &ToolDefinition,
         toolset: &Toolset,
     ) -> Option<ApprovalEffect> {
-        let origin = toolset.origin(&call.name);
-        let by_rule = rules::effect(&self.rules, call, tool, origin.as_ref());
+        self.effect_of(call, tool, toolset.origin(&call.name).as_ref())
+    }
+
+    fn effect_of(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        origin: Option<&ToolOrigin>,
+    ) -> Option<ApprovalEffect> {
+        let by_rule = rules::effect(&self.rules, call, tool, origin);
         let by_callback = self.callback.as_ref().and_then(|callback| callback.0(call, tool));
         by_rule.max(by_callback)
     }
@@ -167,23 +178,56 @@ impl Approvals {
         toolset: &Toolset,
         session: Option<&Session>,
     ) -> bool {
-        let effect = self.effect(call, tool, toolset);
-        match effect {
+        let arguments = (!call.arguments.is_empty()).then_some(call.arguments.as_bytes());
+        let origin = toolset.origin(&call.name);
+        let by_source = || toolset.needs_approval_for(tool.name.as_str(), arguments);
+        let need = self.need(call, tool, origin.as_ref(), by_source, session);
+        need == InnerApproval::Needed
+    }
+
+    /// Returns whether a call that a program of the model makes has to be approved, by the same
+    /// rules.
+    pub(crate) fn of_inner_call(
+        &self,
+        call: &InnerCall<'_>,
+        arguments: &Map<String, Value>,
+        session: Option<&Session>,
+    ) -> InnerApproval {
+        let (tool, source) = (call.tool, call.source);
+        let request = FunctionCall {
+            call_id: call.call_id.to_owned(),
+            name: tool.name.to_string(),
+            arguments: Value::Object(arguments.clone()).to_string(),
+            ..FunctionCall::default()
+        };
+        let origin = source.origin(&tool.name);
+        let by_source = || source.needs_approval_for(&tool.name, arguments);
+        self.need(&request, tool, Some(&origin), by_source, session)
+    }
+
+    fn need(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        origin: Option<&ToolOrigin>,
+        by_source: impl FnOnce() -> bool,
+        session: Option<&Session>,
+    ) -> InnerApproval {
+        match self.effect_of(call, tool, origin) {
             // The call does not run, so there is nothing to approve.
-            Some(ApprovalEffect::Deny) => return false,
-            Some(ApprovalEffect::Ask) => return true,
-            _ if self.tools.get(&call.name) == Some(&ApprovalMode::Always) => return true,
-            Some(ApprovalEffect::Allow) => return false,
+            Some(ApprovalEffect::Deny) => return InnerApproval::Denied,
+            Some(ApprovalEffect::Ask) => return InnerApproval::Needed,
+            _ if self.tools.get(&call.name) == Some(&ApprovalMode::Always) => {
+                return InnerApproval::Needed;
+            }
+            Some(ApprovalEffect::Allow) => return InnerApproval::NotNeeded,
             None => {}
         }
-        let arguments = (!call.arguments.is_empty()).then_some(call.arguments.as_bytes());
-        let is_needed =
-            self.is_by_mode(tool) || toolset.needs_approval_for(tool.name.as_str(), arguments);
+        let is_needed = self.is_by_mode(tool) || by_source();
         let is_allowed = || {
-            let origin = toolset.origin(&call.name);
-            session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, &origin))
+            session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, origin))
         };
-        is_needed && !is_allowed()
+        if is_needed && !is_allowed() { InnerApproval::Needed } else { InnerApproval::NotNeeded }
     }
 
     /// Returns whether any call of this tool may have to be approved.

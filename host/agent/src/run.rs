@@ -4,7 +4,7 @@ mod answer;
 mod calls;
 mod compact;
 mod cycle;
-mod denied;
+mod inner_calls;
 mod model;
 mod plan;
 mod transcript;

@@ -57,6 +57,12 @@ impl LabeledInnerCalls {
         [state.given.data.clone(), state.results.clone()]
     }
 
+    /// Returns the combined label of everything that the tool has.
+    fn combined(&self) -> Label {
+        let CallState { given: GrantedVariables { context, tool, data }, results } = &*self.state();
+        Label::combine([context, tool, data, results])
+    }
+
     fn state(&self) -> MutexGuard<'_, CallState> {
         // Labels are only replaced or added as a whole, so a poisoned lock still guards valid
         // state.
@@ -70,11 +76,7 @@ impl InnerCalls for LabeledInnerCalls {
         if is_own(call.source) {
             return Err(Box::new(ToolFailure::new("Variables are only for the model.")));
         }
-        let data = {
-            let CallState { given: GrantedVariables { context, tool, data }, results } =
-                &*self.state();
-            Label::combine([context, tool, data, results])
-        };
+        let data = self.combined();
         let found = violations(&self.flow.labels_of(call.tool, call.source), &data);
         let Some(first) = found.first() else { return Ok(()) };
         self.flow.tell(AuditDecision::Blocked, tool, call.call_id, &data, None, &found);
@@ -95,5 +97,8 @@ impl InnerCalls for LabeledInnerCalls {
             None,
             &[],
         );
+    }
+    fn label(&self) -> Option<Label> {
+        Some(self.combined())
     }
 }

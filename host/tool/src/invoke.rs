@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Asker, LogSink};
-use crate::label::{StatedBy, StatedLabels};
+use crate::label::{Label, StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
 use crate::permission::RequestedLimits;
 use crate::record::PluginIdentity;
@@ -162,6 +162,7 @@ pub struct McpRequest {
 
 /// Decides about the calls that a call makes of other tools (`LBL-9`, `LBL-10`). Called from within
 /// the call, so it must not block.
+#[async_trait]
 pub trait InnerCalls: Send + Sync {
     /// Checks whether the call may be made.
     ///
@@ -169,14 +170,52 @@ pub trait InnerCalls: Send + Sync {
     /// The failure to report to the calling tool instead.
     fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>>;
 
-    /// Returns whether a user is asked for the approval that some tools need. Otherwise calls of
-    /// such tools are refused.
+    /// Returns whether [`invoke`](Self::invoke) asks a user for the approval that some tools need.
+    /// Otherwise calls of such tools are refused.
     fn asks_for_approval(&self) -> bool {
         false
     }
 
+    /// Returns whether a user must approve a call that a program of the model makes. `None` leaves
+    /// the decision to the source of the tool.
+    fn approval(
+        &self,
+        call: &InnerCall<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Option<InnerApproval> {
+        let _ = (call, arguments);
+        None
+    }
+
+    /// Runs an admitted call to its end.
+    async fn invoke(
+        &self,
+        call: ToolCall<'_>,
+        source: &dyn ToolSource,
+        context: &CallContext,
+    ) -> Completion {
+        source.invoke(call, context).await
+    }
+
     /// Called when the call has ended and its result goes to the calling tool.
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord);
+
+    /// Returns the combined label of everything that the calling tool has, if there is a label
+    /// policy.
+    fn label(&self) -> Option<Label> {
+        None
+    }
+}
+
+/// Need of a user's approval for a call that a program of the model makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InnerApproval {
+    /// The call may run.
+    NotNeeded,
+    /// The user has to be asked.
+    Needed,
+    /// The call may not run.
+    Denied,
 }
 
 /// A call that another call makes.

@@ -303,7 +303,10 @@ impl Toolset {
         let guard = SinkGuard::begin(sink, observed, arguments.value());
         let call =
             ToolCall { tool: &entry.definition, arguments, toolset: Some(self.unrestricted()) };
-        let mut completion = entry.source.invoke(call, context).await;
+        let mut completion = match inner {
+            Some(inner) => inner.invoke(call, &*entry.source, context).await,
+            None => entry.source.invoke(call, context).await,
+        };
         entry.end(&completion.outcome);
         completion.record.is_dry_run = context.file_effects.is_dry_run;
         // First the arguments that decoding dropped, then those that the source dropped.
@@ -375,7 +378,7 @@ impl Toolset {
         let entries = &self.inner.entries;
         self.position(name).and_then(|index| entries.get(index)).ok_or_else(|| {
             let names = entries.iter().map(|e| e.definition.name.as_str());
-            let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
+            let nearest = ToolName::nearest(name, names);
             RefusedCall::UnknownTool { name: name.to_owned(), nearest }
         })
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::invoke::InnerCalls;
 use cofferdam_tool::{
     CallContext, Completion, Content as ToolContent, Outcome, Output, RefusedCall, ToolDefinition,
     Toolset,
@@ -23,7 +24,7 @@ use crate::middleware::{
     CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Innermost,
     Middleware, Next,
 };
-use crate::run::denied::DeniedCalls;
+use crate::run::inner_calls::RunInnerCalls;
 use crate::{CallFailure, Data, FunctionCall, FunctionResult, MessageContent, RunError};
 
 /// Time for tools to end by themselves when a run is canceled, so that what they did is recorded.
@@ -193,8 +194,14 @@ impl Cycle<'_> {
             record: None,
             result: None,
         };
-        let inner_calls = DeniedCalls::checking(&self.denials, guard.inner_calls());
-        let call_context = CallContext { inner_calls, ..self.call_context(&call) };
+        let inner_calls: Arc<dyn InnerCalls> = Arc::new(RunInnerCalls {
+            denials: Arc::clone(&self.denials),
+            guard: guard.inner_calls(),
+            approvals: Arc::clone(&self.parts.approvals),
+            session: self.given.session.clone(),
+        });
+        let call_context =
+            CallContext { inner_calls: Some(inner_calls), ..self.call_context(&call) };
         let tool = CallableTool { toolset, context: call_context };
         let guarded = GuardedInvoker { guard, invoker: self.settings.invoker.as_slice(), tool };
         let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;

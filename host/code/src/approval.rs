@@ -1,0 +1,112 @@
+//! Approval of programs, and of the calls that they make.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
+use serde_json::{Map, Value, json};
+
+use crate::cut::shortened;
+
+/// Maximum bytes of arguments in a question.
+const SHOWN_BYTES_MAX: usize = 2000;
+
+/// Programs that a user must approve before they run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodeApproval {
+    /// None. The calls that need approval ask for it themselves.
+    #[default]
+    Never,
+    /// The first one that the host runs.
+    First,
+    /// Every program.
+    Always,
+}
+
+/// A call of a program that needs a user's approval.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalRequest<'c> {
+    /// Tool that the program calls.
+    pub tool: &'c ToolDefinition,
+    /// Decoded arguments.
+    pub arguments: &'c Map<String, Value>,
+    /// Identifier of the call.
+    pub call_id: &'c str,
+}
+
+/// Answer to an [`ApprovalRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The call may run.
+    Approved,
+    /// The call may not run. The string is for the program.
+    Rejected(String),
+}
+
+/// Asks a user whether a call of a program may run, while the program waits.
+#[async_trait]
+pub trait CallApprover: Send + Sync {
+    /// Returns the user's decision.
+    async fn approve(&self, request: ApprovalRequest<'_>) -> Decision;
+}
+
+/// Asks for an approval: the approver of the host, or else the caller of the program.
+pub(crate) async fn ask(
+    approver: Option<&Arc<dyn CallApprover>>,
+    asker: Option<&Arc<dyn Asker>>,
+    number: u64,
+    request: ApprovalRequest<'_>,
+) -> Decision {
+    let tool = request.tool.name.as_str();
+    if let Some(approver) = approver {
+        return approver.approve(request).await;
+    }
+    let asker = asker.filter(|asker| asker.can_ask(QuestionKind::Elicitation));
+    let Some(asker) = asker else { return Decision::Rejected(unavailable(tool)) };
+    let answers = asker.ask(vec![question(number, request)]).await;
+    let answer = match answers {
+        Ok(answers) => answers.into_iter().next().unwrap_or_default(),
+        Err(AskError::Unsupported(_)) => return Decision::Rejected(unavailable(tool)),
+        Err(error) => {
+            return Decision::Rejected(format!("the call of '{tool}' was not approved: {error}"));
+        }
+    };
+    let is_allowed = answer.get("action").is_some_and(|action| action == "accept")
+        && answer.pointer("/content/allow").is_some_and(|allow| allow == true);
+    if is_allowed {
+        return Decision::Approved;
+    }
+    Decision::Rejected(format!("the user did not approve the call of '{tool}'"))
+}
+
+fn unavailable(tool: &str) -> String {
+    format!(
+        "each call of '{tool}' needs the approval of a user, who cannot be asked while a program \
+         runs; call the tool directly, outside of a program"
+    )
+}
+
+/// Returns the question for a call. Its name depends on the number of the call only, so that a
+/// program that runs again gets the earlier answer.
+fn question(number: u64, request: ApprovalRequest<'_>) -> Question {
+    let arguments = Value::Object(request.arguments.clone());
+    let shown = shortened(&arguments, SHOWN_BYTES_MAX).unwrap_or(arguments);
+    let message = format!("Allow the program to call {} with {shown}?", request.tool.name);
+    Question {
+        name: format!("code_approval_{number}"),
+        kind: QuestionKind::Elicitation,
+        parameters: Map::from_iter([
+            ("message".to_owned(), message.into()),
+            (
+                "requestedSchema".to_owned(),
+                json!({
+                    "type": "object",
+                    "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
+                    "required": ["allow"],
+                }),
+            ),
+        ]),
+    }
+}

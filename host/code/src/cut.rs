@@ -1,0 +1,204 @@
+//! Shortens a JSON value so that it stays JSON, and states what is missing.
+
+use serde_json::{Map, Value};
+
+/// Minimum bytes that an item keeps. A list or an object with more items than room for that loses
+/// its last items.
+const ITEM_BYTES_MIN: usize = 64;
+/// Bytes that a mark for missing parts takes at most.
+const MARK_BYTES: usize = 48;
+/// Name of the member that states how many members of an object are missing.
+const MISSING: &str = "…";
+
+/// Returns the value within `budget` bytes of JSON, or `None` if it has no more. The largest parts
+/// are shortened first: strings lose their ends, lists and objects their last items. A mark in
+/// their place counts what is missing.
+pub(crate) fn shortened(value: &Value, budget: usize) -> Option<Value> {
+    (size(value) > budget).then(|| cut(value, budget))
+}
+
+/// Returns the bytes of a value as compact JSON.
+pub(crate) fn size(value: &Value) -> usize {
+    let mut count = ByteCounter(0);
+    // Writing to a counter does not fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+struct ByteCounter(usize);
+
+impl std::io::Write for ByteCounter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn cut(value: &Value, budget: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(cut_text(text, budget)),
+        Value::Array(items) => {
+            let sizes: Vec<_> = items.iter().map(|item| size(item) + 1).collect();
+            let shares = Shares::new(&sizes, budget.saturating_sub(2));
+            let mut kept: Vec<_> = items
+                .iter()
+                .zip(&sizes)
+                .take(shares.count)
+                .map(|(item, size)| shares.cut(item, *size, 1))
+                .collect();
+            if let Some(missing) = shares.missing(items.len()) {
+                kept.push(Value::String(format!("… {missing} more items")));
+            }
+            Value::Array(kept)
+        }
+        Value::Object(members) => {
+            let own = |name: &str| size(&Value::from(name)) + 2;
+            let sizes: Vec<_> =
+                members.iter().map(|(name, member)| own(name) + size(member)).collect();
+            let shares = Shares::new(&sizes, budget.saturating_sub(2));
+            let kept = members.iter().zip(&sizes).take(shares.count);
+            let mut kept: Map<_, _> = kept
+                .map(|((name, member), size)| (name.clone(), shares.cut(member, *size, own(name))))
+                .collect();
+            if let Some(missing) = shares.missing(members.len()) {
+                kept.insert(MISSING.to_owned(), format!("{missing} more members").into());
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns the start of a text, and the number of characters that are missing.
+fn cut_text(text: &str, budget: usize) -> String {
+    let room = budget.saturating_sub(MARK_BYTES);
+    let mut used = 0;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        // Escapes count as they are written.
+        used += match c {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            c => c.len_utf8(),
+        };
+        if used > room {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    let (shown, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+    match rest.chars().count() {
+        0 => shown.to_owned(),
+        missing => format!("{shown}… ({missing} more characters)"),
+    }
+}
+
+/// Distribution of a budget to the items of a list or an object.
+struct Shares {
+    /// Number of items that stay.
+    count: usize,
+    /// Maximum bytes of an item.
+    each: usize,
+}
+
+impl Shares {
+    /// Distributes `budget` so that small items stay whole, and large ones get the same share.
+    fn new(sizes: &[usize], budget: usize) -> Self {
+        if sizes.iter().sum::<usize>() <= budget {
+            return Self { count: sizes.len(), each: usize::MAX };
+        }
+        let room = budget.saturating_sub(MARK_BYTES);
+        // Drops items from the end until the others have room for the minimum.
+        let mut count = 0;
+        let mut least = 0;
+        for size in sizes {
+            least += (*size).min(ITEM_BYTES_MIN);
+            if least > room {
+                break;
+            }
+            count += 1;
+        }
+        let mut kept: Vec<_> = sizes.iter().take(count).copied().collect();
+        kept.sort_unstable();
+        let mut left = room;
+        let mut each = usize::MAX;
+        for (index, size) in kept.iter().enumerate() {
+            let share = left / (kept.len() - index);
+            if *size > share {
+                each = share;
+                break;
+            }
+            left -= size;
+        }
+        Self { count, each }
+    }
+
+    /// Returns an item within its share. `own` bytes of it are not the value's.
+    fn cut(&self, item: &Value, size: usize, own: usize) -> Value {
+        if size <= self.each {
+            return item.clone();
+        }
+        cut(item, self.each.saturating_sub(own))
+    }
+
+    fn missing(&self, count: usize) -> Option<usize> {
+        count.checked_sub(self.count).filter(|missing| *missing > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_parts_are_shortened_first() {
+        let value = json!({"name": "report", "rows": vec!["x".repeat(100); 50], "total": 50});
+        let cut = shortened(&value, 1000).unwrap();
+        assert_eq!((&cut["name"], &cut["total"]), (&json!("report"), &json!(50)));
+        let rows = cut["rows"].as_array().unwrap();
+        assert!(rows.len() > 5, "{cut}");
+        let last = rows.last().unwrap().as_str().unwrap();
+        let missing = 50 - (rows.len() - 1);
+        assert_eq!(last, format!("… {missing} more items"));
+        assert_eq!(shortened(&value, 10_000), None);
+    }
+
+    #[test]
+    fn text_states_the_number_of_missing_characters() {
+        let cut = shortened(&json!("ä".repeat(1000)), 248).unwrap();
+        let text = cut.as_str().unwrap();
+        assert_eq!(text, format!("{}… (900 more characters)", "ä".repeat(100)));
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            ".{0,300}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 10, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..10).prop_map(Value::from),
+                prop::collection::btree_map(".{0,20}", inner, 0..10)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_shortened_value_has_room_in_its_budget(value in values(), budget in 200usize..4000) {
+            match shortened(&value, budget) {
+                None => prop_assert!(size(&value) <= budget),
+                Some(cut) => prop_assert!(size(&cut) <= budget, "{} > {budget}", size(&cut)),
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Values that remain between the programs of a session.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use cofferdam_tool::CallContext;
+use cofferdam_tool::label::Label;
+use serde_json::Value;
+
+use crate::cut::size;
+
+/// Maximum number of stored values of a session.
+const KEYS_MAX: usize = 64;
+/// Maximum bytes of a stored value as JSON.
+const VALUE_BYTES_MAX: usize = 256 * 1024;
+/// Maximum bytes of all stored values of a session.
+const STORED_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum length of a key.
+const KEY_BYTES_MAX: usize = 128;
+/// Number of whole results that a session keeps.
+const RESULTS_MAX: usize = 4;
+/// Number of sessions whose values are kept.
+const SESSIONS_MAX: usize = 64;
+/// Prefix of the keys of whole results.
+const RESULT_PREFIX: &str = "result_";
+
+/// Owner of values: the caller of programs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Owner {
+    /// Principal of an MCP request; empty for other callers.
+    pub(crate) principal: String,
+    /// Session; empty for calls without one.
+    pub(crate) session: String,
+}
+
+impl Owner {
+    /// Returns the owner of a call.
+    pub(crate) fn of(context: &CallContext) -> Self {
+        let principal = context.request.as_ref().map(|request| request.principal.clone());
+        let session = context.session.clone();
+        Self { principal: principal.unwrap_or_default(), session: session.unwrap_or_default() }
+    }
+}
+
+/// Values of one session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SessionValues {
+    /// Combined label of everything that went into the values, if labels are in use.
+    label: Option<Label>,
+    stored: BTreeMap<String, Value>,
+    results: VecDeque<(String, Value)>,
+    /// Number of results that were kept.
+    count: u64,
+}
+
+/// Values of all sessions of a host. Those of the session that was used longest ago are dropped if
+/// there are too many.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    sessions: Mutex<VecDeque<(Owner, SessionValues)>>,
+}
+
+impl Memory {
+    /// Returns a copy of the values of a session.
+    pub(crate) fn of(&self, owner: &Owner) -> SessionValues {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = sessions.iter().find(|(other, _)| other == owner);
+        found.map(|(_, values)| values.clone()).unwrap_or_default()
+    }
+
+    /// Replaces the values of a session.
+    pub(crate) fn replace(&self, owner: Owner, values: SessionValues) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(other, _)| *other != owner);
+        sessions.push_back((owner, values));
+        while sessions.len() > SESSIONS_MAX {
+            sessions.pop_front();
+        }
+    }
+}
+
+impl SessionValues {
+    /// Stores a value; null removes it.
+    ///
+    /// # Errors
+    /// A message for the model if a limit is exceeded.
+    pub(crate) fn store(&mut self, key: &str, value: Value) -> Result<(), String> {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(format!(
+                "expected a key of 1 to {KEY_BYTES_MAX} bytes, found {} bytes",
+                key.len()
+            ));
+        }
+        if key.starts_with(RESULT_PREFIX) {
+            return Err(format!(
+                "keys that start with `{RESULT_PREFIX}` are those of whole results"
+            ));
+        }
+        if value.is_null() {
+            self.stored.remove(key);
+            return Ok(());
+        }
+        let bytes = size(&value);
+        if bytes > VALUE_BYTES_MAX {
+            return Err(format!(
+                "the value has {bytes} bytes as JSON, and at most {VALUE_BYTES_MAX} can be stored"
+            ));
+        }
+        let others = self.stored.iter().filter(|(other, _)| *other != key);
+        let (count, stored) =
+            others.fold((0, 0), |(count, bytes), (_, value)| (count + 1, bytes + size(value)));
+        if count >= KEYS_MAX {
+            return Err(format!(
+                "{KEYS_MAX} values are stored already; store null under a key to remove it"
+            ));
+        }
+        if stored + bytes > STORED_BYTES_MAX {
+            return Err(format!(
+                "the stored values would have {} bytes, and at most {STORED_BYTES_MAX} can be \
+                 stored; store null under a key to remove it",
+                stored + bytes
+            ));
+        }
+        self.stored.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    /// Returns a stored value or a whole result; null if there is none.
+    pub(crate) fn load(&self, key: &str) -> Value {
+        let result = self.results.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        self.stored.get(key).or(result).cloned().unwrap_or_default()
+    }
+
+    /// Returns the combined label of the values, if labels are in use.
+    pub(crate) fn label(&self) -> Option<&Label> {
+        self.label.as_ref()
+    }
+
+    /// Adds the label of everything that a run had when it stored values.
+    pub(crate) fn add_label(&mut self, label: Option<Label>) {
+        if let Some(label) = label {
+            self.label.get_or_insert_default().add(&label);
+        }
+    }
+
+    /// Keeps a whole result and returns its key.
+    pub(crate) fn keep(&mut self, result: Value) -> String {
+        self.count += 1;
+        let key = format!("{RESULT_PREFIX}{}", self.count);
+        self.results.push_back((key.clone(), result));
+        while self.results.len() > RESULTS_MAX {
+            self.results.pop_front();
+        }
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn limits_of_stored_values_hold() {
+        let mut values = SessionValues::default();
+        values.store("a", json!([1])).unwrap();
+        assert_eq!((values.load("a"), values.load("b")), (json!([1]), Value::Null));
+        values.store("a", Value::Null).unwrap();
+        assert_eq!(values.load("a"), Value::Null);
+        assert!(values.store("big", "x".repeat(VALUE_BYTES_MAX).into()).is_err());
+        assert!(values.store("", json!(1)).is_err() && values.store("result_1", json!(1)).is_err());
+        for index in 0..KEYS_MAX {
+            values.store(&format!("k{index}"), json!(index)).unwrap();
+        }
+        values.store("k0", json!("replaced")).unwrap();
+        assert!(values.store("one_more", json!(1)).unwrap_err().starts_with("64 values"));
+        let mut values = SessionValues::default();
+        for index in 0..4 {
+            values.store(&format!("k{index}"), "x".repeat(250_000).into()).unwrap();
+        }
+        assert!(values.store("k4", "x".repeat(100_000).into()).is_err());
+    }
+
+    #[test]
+    fn the_last_whole_results_and_sessions_are_kept() {
+        let mut values = SessionValues::default();
+        let keys: Vec<_> = (0..6).map(|index| values.keep(json!(index))).collect();
+        assert_eq!(keys.last().unwrap(), "result_6");
+        assert_eq!((values.load("result_2"), values.load("result_3")), (Value::Null, json!(2)));
+        let memory = Memory::default();
+        let owner = |session: &str| Owner { session: session.to_owned(), ..Owner::default() };
+        memory.replace(owner("first"), values.clone());
+        assert_eq!(memory.of(&owner("first")), values);
+        for index in 0..SESSIONS_MAX {
+            memory.replace(owner(&index.to_string()), SessionValues::default());
+        }
+        assert_eq!(memory.of(&owner("first")), SessionValues::default());
+    }
+}

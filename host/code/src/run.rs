@@ -1,0 +1,329 @@
+//! One run of a program: the calls that it makes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use cofferdam_files::{Budget, Transaction};
+use cofferdam_tool::ask::Asker;
+use cofferdam_tool::invoke::{InnerApproval, InnerCall, InnerCalls, OuterCall};
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolFailure, ToolName,
+    ToolSource,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, RwLock};
+
+use crate::approval::{ApprovalRequest, Decision, ask};
+use crate::builtins;
+use crate::ledger::{CompletedCall, Ledger, LedgerKey};
+use crate::memory::SessionValues;
+use crate::mode::ModeState;
+
+/// Maximum bytes of file changes of a run that are held in memory.
+const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
+/// Maximum number of calls that an error lists.
+const LISTED_CALLS_MAX: usize = 32;
+
+/// A run of a program. The host sends every call of the program through it.
+pub(crate) struct CodeRun {
+    mode: Arc<ModeState>,
+    /// Checks of the caller, such as those of a label policy.
+    checks: Option<Arc<dyn InnerCalls>>,
+    asker: Option<Arc<dyn Asker>>,
+    key: LedgerKey,
+    pub(crate) seed: u64,
+    pub(crate) now: u64,
+    files: Transaction,
+    /// Held for reading by running calls, and for writing while a question is asked, so that no
+    /// call is interrupted if the run ends with the question.
+    running: RwLock<()>,
+    /// Whether results are kept, because the caller may answer a question in a new request.
+    keeps_results: bool,
+    state: Mutex<RunState>,
+    diverged: Notify,
+}
+
+#[derive(Default)]
+struct RunState {
+    /// Values of the session before the run.
+    first: SessionValues,
+    values: SessionValues,
+    made: Vec<MadeCall>,
+    /// Calls of the earlier run that this one continues.
+    earlier: HashMap<u64, CompletedCall>,
+    /// All completed calls, if the run may have to be continued.
+    completed: HashMap<u64, CompletedCall>,
+    /// Call that differs from that of the earlier run.
+    divergence: Option<String>,
+}
+
+/// A call of a program, for the model.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MadeCall {
+    tool: ToolName,
+    ok: bool,
+}
+
+/// End of a run, apart from the result of the program.
+pub(crate) struct RunEnd {
+    pub(crate) values: SessionValues,
+    /// Calls in the order of their ends; at most 32.
+    pub(crate) calls: Vec<MadeCall>,
+    /// Number of all calls.
+    pub(crate) count: usize,
+}
+
+impl CodeRun {
+    /// Creates a run, which continues an earlier one of the same program if that was suspended.
+    pub(crate) fn new(
+        mode: Arc<ModeState>,
+        context: &CallContext,
+        key: LedgerKey,
+        earlier: Option<Ledger>,
+        fresh: (u64, u64),
+    ) -> Self {
+        let outer = context.outer.as_ref();
+        let outer = outer.and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        let ledger = earlier.unwrap_or_else(|| Ledger {
+            seed: fresh.0,
+            now: fresh.1,
+            values: mode.past.memory.of(&key.owner),
+            calls: HashMap::new(),
+            files: Transaction::over(outer, Budget::new(CHANGED_BYTES_MAX), None),
+        });
+        let may_ask = mode.has_approvals || context.inner_calls.is_some();
+        Self {
+            keeps_results: may_ask && mode.approver.is_none() && context.asker.is_some(),
+            mode,
+            checks: context.inner_calls.clone(),
+            asker: context.asker.clone(),
+            key,
+            seed: ledger.seed,
+            now: ledger.now,
+            files: ledger.files,
+            running: RwLock::new(()),
+            state: Mutex::new(RunState {
+                first: ledger.values.clone(),
+                values: ledger.values,
+                completed: ledger.calls.clone(),
+                earlier: ledger.calls,
+                ..RunState::default()
+            }),
+            diverged: Notify::new(),
+        }
+    }
+
+    /// Waits until a call differs from that of the earlier run, and returns a message about it.
+    pub(crate) async fn diverged(&self) -> String {
+        loop {
+            let notified = self.diverged.notified();
+            if let Some(text) = self.state().divergence.clone() {
+                return text;
+            }
+            notified.await;
+        }
+    }
+
+    /// Returns the file changes of the run.
+    pub(crate) fn files(&self) -> &Transaction {
+        &self.files
+    }
+
+    /// Ends the run.
+    pub(crate) fn end(&self) -> RunEnd {
+        let label = self.checks.as_ref().and_then(|checks| checks.label());
+        let mut state = self.state();
+        let mut values = std::mem::take(&mut state.values);
+        values.add_label(label);
+        let count = state.made.len();
+        let mut calls = std::mem::take(&mut state.made);
+        calls.truncate(LISTED_CALLS_MAX);
+        RunEnd { values, calls, count }
+    }
+
+    fn state(&self) -> MutexGuard<'_, RunState> {
+        // Values are only replaced or added as a whole, so a poisoned lock still guards valid
+        // state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call of the functions that every program has.
+    fn builtin(&self, call: &ToolCall<'_>, context: &CallContext) -> Completion {
+        let arguments = call.arguments.value();
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+        let mut label = None;
+        let answer = match call.tool.name.as_str() {
+            builtins::SEARCH => {
+                Ok(self.mode.catalog.search(text("query"), &self.mode.past.observed()))
+            }
+            builtins::DESCRIBE => {
+                self.mode.catalog.describe(text("name"), &self.mode.past.observed())
+            }
+            builtins::STORE => {
+                let value = arguments.get("value").cloned().unwrap_or_default();
+                self.state().values.store(text("key"), value).map(|()| Value::Null)
+            }
+            _ => {
+                let state = self.state();
+                label = state.values.label().cloned();
+                Ok(state.values.load(text("key")))
+            }
+        };
+        let outcome = match answer {
+            Ok(value) => Outcome::Ok(Output::Value(value)),
+            Err(message) => Outcome::Failure(ToolFailure::new(message)),
+        };
+        let mut completion = Completion::ended(outcome, context);
+        completion.record.tool = Some(call.tool.name.clone());
+        completion.record.label = label;
+        completion
+    }
+
+    /// Returns the result that a call had in the earlier run, if it was made there. A call that
+    /// differs from it ends the run.
+    async fn replayed(
+        &self,
+        number: u64,
+        tool: &ToolName,
+        arguments: &Map<String, Value>,
+    ) -> Option<Completion> {
+        let earlier = self.state().earlier.get(&number).cloned()?;
+        if earlier.tool == *tool && earlier.arguments == *arguments {
+            return Some(earlier.completion);
+        }
+        self.state().divergence = Some(format!(
+            "the program was run again after an approval, and its call {number} differs: '{tool}' \
+             instead of '{}', or other arguments; nothing was called again and no change was kept",
+            earlier.tool
+        ));
+        self.diverged.notify_one();
+        // The run ends here; the program gets no answer.
+        std::future::pending().await
+    }
+
+    /// Returns whether a call needs approval: by the rules of the caller, which consider what the
+    /// source says, or else by what the source says.
+    fn approval(&self, call: &InnerCall<'_>, arguments: &Map<String, Value>) -> InnerApproval {
+        let by_rules = self.checks.as_ref().and_then(|checks| checks.approval(call, arguments));
+        by_rules.unwrap_or_else(|| {
+            match call.source.needs_approval_for(&call.tool.name, arguments) {
+                true => InnerApproval::Needed,
+                false => InnerApproval::NotNeeded,
+            }
+        })
+    }
+
+    /// Asks for the approval of a call. No other call runs meanwhile, and the results of those that
+    /// have ended are kept until there is an answer.
+    async fn approve(&self, number: u64, request: ApprovalRequest<'_>) -> Decision {
+        let _no_other_call = self.running.write().await;
+        let ledger = {
+            let state = self.state();
+            Ledger {
+                seed: self.seed,
+                now: self.now,
+                values: state.first.clone(),
+                calls: state.completed.clone(),
+                files: self.files.clone(),
+            }
+        };
+        self.mode.past.suspended.keep(self.key.clone(), ledger);
+        let decision = ask(self.mode.approver.as_ref(), self.asker.as_ref(), number, request).await;
+        self.mode.past.suspended.take(&self.key);
+        decision
+    }
+
+    async fn run_call(
+        &self,
+        call: ToolCall<'_>,
+        source: &dyn ToolSource,
+        context: &CallContext,
+    ) -> Completion {
+        // The calls of the called tool are its own. File changes belong to the run.
+        let outer = context
+            .outer
+            .as_ref()
+            .map(|outer| OuterCall { files: Arc::new(self.files.clone()), ..outer.clone() });
+        let context = CallContext { inner_calls: self.checks.clone(), outer, ..context.clone() };
+        match &self.checks {
+            Some(checks) => checks.invoke(call, source, &context).await,
+            None => source.invoke(call, &context).await,
+        }
+    }
+}
+
+#[async_trait]
+impl InnerCalls for CodeRun {
+    fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>> {
+        match &self.checks {
+            Some(checks) if !self.mode.is_builtin(call.source) => checks.admit(call),
+            _ => Ok(()),
+        }
+    }
+
+    fn asks_for_approval(&self) -> bool {
+        true
+    }
+
+    async fn invoke(
+        &self,
+        call: ToolCall<'_>,
+        source: &dyn ToolSource,
+        context: &CallContext,
+    ) -> Completion {
+        if self.mode.is_builtin(source) {
+            return self.builtin(&call, context);
+        }
+        let number = context.call_id.rsplit('.').next().and_then(|number| number.parse().ok());
+        let number: u64 = number.unwrap_or_default();
+        let tool = call.tool.name.clone();
+        if let Some(completion) = self.replayed(number, &tool, call.arguments.value()).await {
+            let ok = matches!(completion.outcome, Outcome::Ok(_));
+            self.state().made.push(MadeCall { tool, ok });
+            return completion;
+        }
+        let asked = InnerCall { call_id: &context.call_id, tool: call.tool, source };
+        let arguments = call.arguments.value();
+        let decision = match self.approval(&asked, arguments) {
+            InnerApproval::NotNeeded => Decision::Approved,
+            InnerApproval::Needed => {
+                let request =
+                    ApprovalRequest { tool: call.tool, arguments, call_id: &context.call_id };
+                self.approve(number, request).await
+            }
+            InnerApproval::Denied => {
+                Decision::Rejected(format!("a rule of the user denies this call of '{tool}'"))
+            }
+        };
+        if let Decision::Rejected(message) = decision {
+            self.state().made.push(MadeCall { tool: tool.clone(), ok: false });
+            let mut completion =
+                Completion::ended(Outcome::Failure(ToolFailure::new(message)), context);
+            completion.record.tool = Some(tool);
+            return completion;
+        }
+        let _running = self.running.read().await;
+        let arguments = self.keeps_results.then(|| call.arguments.value().clone());
+        let completion = self.run_call(call, source, context).await;
+        if let Outcome::Ok(Output::Value(value)) = &completion.outcome {
+            self.mode.observe(&tool, value);
+        }
+        let ok = matches!(completion.outcome, Outcome::Ok(_));
+        let mut state = self.state();
+        if let Some(arguments) = arguments {
+            let call =
+                CompletedCall { tool: tool.clone(), arguments, completion: completion.clone() };
+            state.completed.insert(number, call);
+        }
+        state.made.push(MadeCall { tool, ok });
+        completion
+    }
+
+    fn ended(&self, call: &InnerCall<'_>, record: &CallRecord) {
+        if let Some(checks) = &self.checks {
+            checks.ended(call, record);
+        }
+    }
+}
