@@ -1,6 +1,7 @@
-//! `cofferdam:plugin/toolbox`: tools that call other tools.
+//! `cofferdam:plugin/toolbox` and `cofferdam:plugin/tool-calls`: tools that call other tools.
 
-use std::collections::BTreeSet;
+mod started;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use cofferdam_files::{
     FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, StorePath, WriteMode,
 };
 use cofferdam_tests::{Host, guest};
+use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, MountName, PluginName, RefusedCall, ToolName,
     Toolset,
@@ -27,12 +29,19 @@ struct Scene {
 impl Scene {
     /// `access` applies to the calling plugin; the called one may write.
     async fn new(tools: &[&str], access: FileAccess) -> Self {
+        let tools = tools.iter().map(|name| ToolName::new(*name).unwrap()).collect();
+        let grants = Grants { tools, ..Grants::default() };
+        Self::with(grants, access, RecordingLevel::Off).await
+    }
+
+    /// Loads the calling plugin with `grants`.
+    async fn with(grants: Grants, access: FileAccess, recording: RecordingLevel) -> Self {
         let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
         let mut scene = Self { host: Host::new(), toolset: Toolset::new(), store };
-        let tools = tools.iter().map(|name| ToolName::new(*name).unwrap()).collect();
-        scene.load("stores", scene.mount("data", access), tools).await;
-        scene.load("files", scene.mount("data", FileAccess::ReadWrite), BTreeSet::new()).await;
-        scene.load("crash", Vec::new(), BTreeSet::new()).await;
+        let grants = Grants { mounts: scene.mount("data", access), ..grants };
+        scene.load_with("stores", grants, recording).await;
+        scene.load("files", scene.mount("data", FileAccess::ReadWrite)).await;
+        scene.load("crash", Vec::new()).await;
         let options = FileAccessOptions::default();
         let files = FileAccessTools::new("workspace", Arc::clone(&scene.store), options).unwrap();
         scene.toolset.add(Arc::new(files)).unwrap();
@@ -43,12 +52,17 @@ impl Scene {
         vec![Mount::new(MountName::new(name).unwrap(), Arc::clone(&self.store), access)]
     }
 
-    async fn load(&mut self, name: &str, mounts: Vec<Mount>, tools: BTreeSet<ToolName>) {
-        let options = PluginOptions::new(
-            PluginName::new(name).unwrap(),
-            Grants { mounts, tools, ..Grants::default() },
-            Limits::default(),
-        );
+    async fn load(&mut self, name: &str, mounts: Vec<Mount>) {
+        let grants = Grants { mounts, ..Grants::default() };
+        self.load_with(name, grants, RecordingLevel::Off).await;
+    }
+
+    async fn load_with(&mut self, name: &str, grants: Grants, recording: RecordingLevel) {
+        let name_of_plugin = PluginName::new(name).unwrap();
+        let options = PluginOptions {
+            recording,
+            ..PluginOptions::new(name_of_plugin, grants, Limits::default())
+        };
         let component = Component::from_file_ambient(guest(name));
         let plugin = self.host.engine.load(&component, options, &()).await.unwrap();
         self.toolset.add(Arc::new(plugin)).unwrap();

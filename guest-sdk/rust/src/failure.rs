@@ -178,6 +178,7 @@ fn meant(error: &(dyn Error + 'static)) -> Option<ToolFailure> {
     }
     let is_meant = error.is::<crate::files::Error>()
         || error.is::<crate::client::Error>()
+        || error.is::<crate::tool_calls::Error>()
         || error.is::<crate::toolbox::Error>();
     is_meant.then(|| ToolFailure::new(text_of(error)))
 }

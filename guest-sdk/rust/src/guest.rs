@@ -78,6 +78,28 @@ impl From<Content> for types::Content {
     }
 }
 
+impl From<types::Content> for Content {
+    fn from(content: types::Content) -> Self {
+        match content {
+            types::Content::Text(text) => Self::Text(text),
+            types::Content::Json(json) => Self::Json(json),
+            types::Content::Blob(types::Blob { media_type, data }) => {
+                Self::Blob(Blob { media_type, data })
+            }
+            types::Content::Resource(types::EmbeddedResource { uri, media_type, body }) => {
+                let body = match body {
+                    types::ResourceBody::Text(text) => ResourceBody::Text(text),
+                    types::ResourceBody::Blob(data) => ResourceBody::Blob(data),
+                };
+                Self::Resource(Resource { uri, media_type, body })
+            }
+            types::Content::Link(types::Link { uri, name, media_type }) => {
+                Self::Link(Link { uri, name, media_type })
+            }
+        }
+    }
+}
+
 impl From<ToolFailure> for types::Failure {
     fn from(failure: ToolFailure) -> Self {
         Self {

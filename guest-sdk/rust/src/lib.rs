@@ -50,6 +50,7 @@ mod returned;
 mod schema;
 pub mod secrets;
 pub mod testing;
+pub mod tool_calls;
 pub mod toolbox;
 
 pub use arguments::Arguments;

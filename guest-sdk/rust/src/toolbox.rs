@@ -83,7 +83,7 @@ impl std::error::Error for Error {}
 mod host {
     use super::Error;
     use crate::guest::bindings::cofferdam::plugin::{toolbox, types};
-    use crate::{Blob, Content, Link, Resource, ResourceBody, ToolFailure};
+    use crate::{Content, ToolFailure};
 
     pub(super) fn granted() -> Vec<(String, String)> {
         toolbox::list_tools().into_iter().map(|tool| (tool.name, tool.description)).collect()
@@ -91,27 +91,7 @@ mod host {
 
     pub(super) fn call(name: &str, arguments_json: &str) -> Result<Vec<Content>, Error> {
         let contents = toolbox::call_tool(name, arguments_json)?;
-        Ok(contents.into_iter().map(content).collect())
-    }
-
-    fn content(content: types::Content) -> Content {
-        match content {
-            types::Content::Text(text) => Content::Text(text),
-            types::Content::Json(json) => Content::Json(json),
-            types::Content::Blob(types::Blob { media_type, data }) => {
-                Content::Blob(Blob { media_type, data })
-            }
-            types::Content::Resource(types::EmbeddedResource { uri, media_type, body }) => {
-                let body = match body {
-                    types::ResourceBody::Text(text) => ResourceBody::Text(text),
-                    types::ResourceBody::Blob(data) => ResourceBody::Blob(data),
-                };
-                Content::Resource(Resource { uri, media_type, body })
-            }
-            types::Content::Link(types::Link { uri, name, media_type }) => {
-                Content::Link(Link { uri, name, media_type })
-            }
-        }
+        Ok(contents.into_iter().map(Into::into).collect())
     }
 
     impl From<toolbox::Error> for Error {

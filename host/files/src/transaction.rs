@@ -294,6 +294,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn inner_calls_that_run_at_once_share_the_layer_of_the_outer_call() {
+        for _ in 0..200 {
+            let (store, outer) = (store(), Transaction::new(budget()));
+            let barrier = std::sync::Barrier::new(4);
+            let inner: Vec<_> = std::thread::scope(|scope| {
+                let enter = || {
+                    barrier.wait();
+                    let inner = Transaction::over(Some(&outer), budget(), None);
+                    let view = inner.view("data", &store, FileAccess::ReadWrite);
+                    (inner, view)
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(enter)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            for (number, (inner, view)) in inner.iter().enumerate() {
+                put(view, &format!("f{number}"), "1").await;
+                inner.finish(FileEffects::default()).await.unwrap();
+            }
+            assert_eq!(outer.inner.layers.lock().unwrap().len(), 1);
+            assert_eq!(outer.finish(FileEffects::default()).await.unwrap().len(), 4);
+        }
+    }
+
+    #[tokio::test]
+    async fn of_inner_calls_that_change_one_file_the_last_to_end_is_a_conflict() {
+        let (store, outer) = (store(), Transaction::new(budget()));
+        let mine = outer.view("data", &store, FileAccess::ReadWrite);
+        let [first, second] = [(); 2].map(|()| Transaction::over(Some(&outer), budget(), None));
+        for (inner, content) in [(&first, "first"), (&second, "second")] {
+            put(&inner.view("data", &store, FileAccess::ReadWrite), "a", content).await;
+        }
+        first.finish(FileEffects::default()).await.unwrap();
+        let conflict = second.finish(FileEffects::default()).await.unwrap_err();
+        assert_eq!(ToolError::from(conflict).error_type(), Some(ErrorType::Conflict));
+        assert_eq!(get(&mine, "a").await.as_deref(), Some("first"));
+        // The conflict is that of the inner call.
+        outer.finish(FileEffects::default()).await.unwrap();
+        assert_eq!(get(&*store, "a").await.as_deref(), Some("first"));
+    }
+
+    #[tokio::test]
     async fn one_store_under_two_names_is_one_store() {
         let store = store();
         let call = Transaction::new(budget());

@@ -102,6 +102,44 @@ fn step(words: &[String]) -> Result<String, Error> {
             let names: Vec<_> = toolbox::list_tools().into_iter().map(|tool| tool.name).collect();
             Ok(names.join(" "))
         }
+        // Starts a call of another tool, and returns its number.
+        "start" => Ok(tool_calls::start(word(1), word(2)).to_string()),
+        // Starts many calls with an argument of some length, and returns the last number.
+        "start_many" => {
+            let arguments = format!(r#"{{"text":"{}"}}"#, "x".repeat(word(3).parse().unwrap_or(0)));
+            let count = word(2).parse().unwrap_or(0);
+            let last = (0..count).map(|_| tool_calls::start(word(1), &arguments)).last();
+            Ok(last.unwrap_or(0).to_string())
+        }
+        // Waits once.
+        "wait" => Ok(ended(&tool_calls::wait_any())),
+        // Waits until no call is left, and returns the number of waits and all ends.
+        "wait_all" => {
+            let mut all = Vec::new();
+            let mut waits = 0;
+            loop {
+                let mut some = tool_calls::wait_any();
+                if some.is_empty() {
+                    break Ok(format!("{waits} {}", ended(&all)));
+                }
+                all.append(&mut some);
+                waits += 1;
+            }
+        }
+        // Waits until no call is left, and returns the number of ends of each kind.
+        "count_ends" => {
+            let mut counts = std::collections::BTreeMap::new();
+            loop {
+                let some = tool_calls::wait_any();
+                if some.is_empty() {
+                    break Ok(format!("{counts:?}"));
+                }
+                for call in some {
+                    let kind = call.outcome.map_or_else(|error| error.kind.name(), |_| "ok");
+                    *counts.entry(kind).or_insert(0) += 1;
+                }
+            }
+        }
         // Asks the caller.
         "ask" => Ok(match client::ask(&questions(&words[1..])) {
             Ok(answers) => format!("{answers:?}"),
@@ -145,6 +183,45 @@ fn step(words: &[String]) -> Result<String, Error> {
         },
         other => panic!("no such operation: {other}"),
     }
+}
+
+trait Named {
+    fn name(&self) -> &'static str;
+}
+
+impl Named for tool_calls::ErrorKind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown-tool",
+            Self::InvalidArguments => "invalid-arguments",
+            Self::Failed => "failed",
+            Self::Ended => "ended",
+            Self::Denied => "denied",
+            Self::TooDeep => "too-deep",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// Describes calls that have ended.
+fn ended(calls: &[tool_calls::EndedCall]) -> String {
+    let call = |call: &tool_calls::EndedCall| {
+        let outcome = match &call.outcome {
+            Ok(contents) => format!("ok {}", contents.iter().map(shown).collect::<String>()),
+            Err(error) => {
+                let error_type = error.error_type.as_deref().unwrap_or("-");
+                let mut text = format!("{} {error_type} {}", error.kind.name(), error.message);
+                for (name, part) in [("suggestion", &error.suggestion), ("value", &error.value)] {
+                    if let Some(part) = part {
+                        text += &format!(" ({name}: {part})");
+                    }
+                }
+                text + if error.transient { " (transient)" } else { "" }
+            }
+        };
+        format!("{} {outcome}", call.call)
+    };
+    calls.iter().map(call).collect::<Vec<_>>().join("|")
 }
 
 fn shown(content: &Content) -> String {

@@ -10,6 +10,7 @@ wit_bindgen::generate!({
             import cofferdam:plugin/call@0.1.0;
             import cofferdam:plugin/client@0.1.0;
             import cofferdam:plugin/files@0.1.0;
+            import cofferdam:plugin/tool-calls@0.1.0;
             import cofferdam:plugin/toolbox@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
         }
@@ -21,7 +22,7 @@ wit_bindgen::generate!({
 });
 
 pub use cofferdam::plugin::types::{Annotations, Blob, Content, Failure, ToolDefinition};
-pub use cofferdam::plugin::{call, client, files, toolbox};
+pub use cofferdam::plugin::{call, client, files, tool_calls, toolbox};
 pub use exports::cofferdam::plugin::tools::Guest;
 
 /// Returns a tool with a name and the input schema of a tool without parameters.

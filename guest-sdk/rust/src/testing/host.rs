@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::stores::Stores;
 use crate::client::log::Level;
 use crate::client::{self, Answer, Kind, Question};
-use crate::{Content, Tool, ToolFailure, content, toolbox};
+use crate::{Content, Tool, ToolFailure, content, tool_calls, toolbox};
 
 /// Grants for the tools that a test calls, and the reports of these tools.
 ///
@@ -58,13 +58,23 @@ pub struct Progress {
 }
 
 type ToolFunction = Rc<dyn Fn(Value) -> Result<Vec<Content>, ToolFailure>>;
+type EndedCall = (u32, Result<Vec<Content>, tool_calls::Error>);
 type Answers = Rc<dyn Fn(Question) -> Result<Answer, client::Error>>;
+
+/// Calls that the current call has started.
+#[derive(Default)]
+struct StartedCalls {
+    count: u32,
+    /// Calls that the tool has not waited for.
+    ended: Vec<EndedCall>,
+}
 
 #[derive(Default)]
 struct State {
     stores: Stores,
     secrets: BTreeMap<String, String>,
     tools: BTreeMap<String, ToolFunction>,
+    started: StartedCalls,
     answers: Option<Answers>,
     progress: Vec<Progress>,
     log: Vec<(Level, String)>,
@@ -121,7 +131,7 @@ impl Host {
         self
     }
 
-    /// Adds another tool, for [`toolbox`].
+    /// Adds another tool, for [`toolbox`] and [`tool_calls`].
     #[must_use]
     pub fn tool(
         self,
@@ -158,9 +168,11 @@ impl Host {
     /// A failure of the tool, also for arguments that do not match.
     pub fn contents<T: Tool>(&self, arguments: Value) -> Result<Vec<Content>, ToolFailure> {
         let before = self.state.borrow().stores.clone();
+        let started_before = mem::take(&mut self.state.borrow_mut().started);
         let outer = Current::enter(self);
         let result = super::contents::<T>(arguments);
         drop(outer);
+        self.state.borrow_mut().started = started_before;
         if result.is_err() {
             self.state.borrow_mut().stores = before;
         }
@@ -239,6 +251,21 @@ pub(crate) fn call_tool(name: &str, arguments: &Value) -> Result<Vec<Content>, t
     let tool = with(|state| state.tools.get(name).cloned()).flatten();
     // Called without a borrow, because the tool may use the host.
     tool.ok_or(toolbox::Error::UnknownTool)?(arguments.clone()).map_err(toolbox::Error::Failed)
+}
+
+/// Adds a started call that has ended, and returns its number.
+pub(crate) fn add_ended(outcome: Result<Vec<Content>, tool_calls::Error>) -> u32 {
+    let add = |state: &mut State| {
+        let StartedCalls { count, ended } = &mut state.started;
+        *count = count.saturating_add(1);
+        ended.push((*count, outcome));
+        *count
+    };
+    with(add).unwrap_or_default()
+}
+
+pub(crate) fn take_ended() -> Vec<EndedCall> {
+    with(|state| mem::take(&mut state.started.ended)).unwrap_or_default()
 }
 
 pub(crate) fn can_ask(_: Kind) -> bool {

@@ -3,6 +3,7 @@
 //! - `definitions`: published definitions of tools.
 //! - `arguments`: conversion from JSON to parameters.
 //! - `results`: conversion from return values to contents and failures.
+//! - `tool_calls`: calls that run side by side.
 //! - `compile_errors`: error messages for authors; `tests/ui` contains the programs and the
 //!   messages.
 
@@ -12,3 +13,4 @@ mod arguments;
 mod compile_errors;
 mod definitions;
 mod results;
+mod tool_calls;
