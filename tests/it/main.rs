@@ -27,6 +27,7 @@
 //! | `cli_author` | the binary for authors of tools: check, args |
 //! | `commands` | programs for WASI as plugins, and `cofferdam wrap` |
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
+//! | `code_mode` | code mode: programs of the model that call tools, in both languages |
 //! | `cli_eval` | the binary and evaluations: cases, reports, comparisons |
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
@@ -79,6 +80,7 @@ mod cli_setup;
 mod cli_skills;
 mod cli_workflow;
 mod client;
+mod code_mode;
 mod commands;
 mod conflicts;
 mod conformance;

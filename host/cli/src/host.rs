@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cofferdam::code_mode::CodeSelection;
 use cofferdam::config::{ConfigFile, ValueSource};
 use cofferdam::engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam::loading;
@@ -152,6 +153,11 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
         memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
         records: args.records,
         recording: args.recording,
+        code: CodeSelection {
+            offer: args.code,
+            language: args.code_language,
+            ..CodeSelection::default()
+        },
         ..Selection::default()
     })
 }
@@ -173,7 +179,17 @@ pub(crate) async fn load_apart(
     purpose: Purpose,
     protected: &[PathBuf],
 ) -> anyhow::Result<Host> {
-    let builder = Host::builder().selection(selection(args)?).engine(engine_options(global));
+    build(global, selection(args)?, purpose, protected).await
+}
+
+/// Builds the host of a selection like [`load_apart`].
+pub(crate) async fn build(
+    global: &Global,
+    selection: Selection,
+    purpose: Purpose,
+    protected: &[PathBuf],
+) -> anyhow::Result<Host> {
+    let builder = Host::builder().selection(selection).engine(engine_options(global));
     let builder = builder.operator(operator()).purpose(purpose).protect(protected.iter().cloned());
     Ok(builder.build().await?)
 }

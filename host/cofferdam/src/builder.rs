@@ -9,6 +9,7 @@ use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, ToolSource};
 
+use crate::code_mode::CodeSelection;
 use crate::host::HostParts;
 use crate::records::RecordMode;
 use crate::{
@@ -44,6 +45,12 @@ impl HostBuilder {
     /// are left out with a note.
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.selection.config = Some(path.into());
+        self
+    }
+
+    /// Sets code mode: `run_code`, a tool that runs programs, which call the other tools.
+    pub fn code(mut self, code: CodeSelection) -> Self {
+        self.selection.code = code;
         self
     }
 

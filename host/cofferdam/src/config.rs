@@ -7,6 +7,7 @@
 
 #[cfg(feature = "agent")]
 mod agent;
+mod code;
 pub mod edit;
 mod files;
 mod grants;
@@ -39,6 +40,7 @@ use toml::Spanned;
 pub use self::agent::AgentTable;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub(crate) use self::agent::loop_names;
+pub(crate) use self::code::CodeTable;
 pub(crate) use self::files::FilesTable;
 #[cfg(feature = "otlp")]
 pub(crate) use self::grants::sources;
@@ -95,6 +97,8 @@ pub struct Config {
     /// Label policy.
     #[cfg(feature = "labels")]
     pub labels: LabelsTable,
+    /// Programs of the model that call tools.
+    pub(crate) code: CodeTable,
     /// Call log.
     pub(crate) records: RecordsTable,
     /// Subsets of the tools, by name.

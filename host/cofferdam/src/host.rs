@@ -14,6 +14,7 @@ use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
+use crate::code_mode::CodePlan;
 use crate::compose::{HostPlan, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
@@ -22,7 +23,9 @@ use crate::records::{self, CallLog};
 #[cfg(feature = "mcp")]
 use crate::servers::ConnectOutcome;
 use crate::toolsets::KnownTools;
-use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
+use crate::{
+    HostBuilder, Operator, Result, Selection, code_mode, compose, loading, servers, skill_tools,
+};
 
 /// Purpose of a host, which decides what it reads and asks for while it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,7 @@ impl Host {
         }
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
+        let code = CodePlan::new(selection, plan.config.as_ref())?;
         let HostPlan { config, specs, files, records, .. } = plan;
         let records = records.filter(|_| purpose != Purpose::List);
         let call_log = records.map(|planned| planned.open(&specs, operator)).transpose()?.flatten();
@@ -104,7 +108,7 @@ impl Host {
             calls: AtomicU64::new(0),
         };
         let mut sources = Vec::new();
-        if !specs.is_empty() || has_skills {
+        if !specs.is_empty() || has_skills || code.is_some() {
             let engine = start_engine()?;
             let mut loaded = match purpose {
                 Purpose::Call | Purpose::Converse => {
@@ -112,7 +116,7 @@ impl Host {
                 }
                 Purpose::List => loading::load(&engine, specs, operator).await?,
             };
-            let has_others = host.files.is_some() || has_servers || has_skills;
+            let has_others = host.files.is_some() || has_servers || has_skills || code.is_some();
             if !has_others && selection.sources.is_empty() {
                 loaded.require_any(operator)?;
             }
@@ -150,6 +154,11 @@ impl Host {
         host.toolset = compose::toolset(parts, operator)?;
         host.observe_calls(selection);
         host.restrict_tools(selection, config)?;
+        if let (Some(plan), Some(engine)) = (code, &host.engine) {
+            let offer = plan.offer;
+            let mode = plan.load(engine, &host.toolset, operator).await?;
+            host.toolset = code_mode::offered(offer, &host.toolset, mode)?;
+        }
         Ok(host)
     }
 

@@ -293,6 +293,7 @@ mod attachment;
 mod builder;
 mod call;
 pub mod cases;
+pub mod code_mode;
 pub mod columns;
 mod compile_child;
 pub mod compose;
@@ -357,6 +358,7 @@ pub mod workflow_file;
 
 #[cfg(feature = "agent")]
 pub use cofferdam_agent as agent;
+pub use cofferdam_code as code;
 pub use cofferdam_engine as engine;
 pub use cofferdam_files as files;
 #[cfg(feature = "labels")]

@@ -13,6 +13,8 @@ use cofferdam_models::{
 };
 use cofferdam_tool::permission::SecretText;
 
+use cofferdam_code::Language;
+
 use crate::Error;
 use crate::config::{ConfigFile, ModelTable, Provider};
 use crate::granting::{ValueReader, Values};
@@ -57,6 +59,15 @@ impl std::fmt::Display for ModelSpec {
 }
 
 impl ModelSpec {
+    /// Returns the language of programs that models of the provider write best.
+    #[must_use]
+    pub fn code_language(&self) -> Language {
+        match self.provider {
+            Provider::Anthropic => Language::Python,
+            _ => Language::JavaScript,
+        }
+    }
+
     /// Returns a compaction for conversations with this model. It shortens old results when half of
     /// the context window is used, and lets `client` summarize the older part at four fifths.
     /// `context_window` is in tokens and overrides the configuration.

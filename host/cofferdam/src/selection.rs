@@ -10,6 +10,7 @@ use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{FileAccess, Limits, Permission, PluginName, ToolSource};
 
+use crate::code_mode::CodeSelection;
 use crate::config::ValueSource;
 use crate::config::edit::NewGrant;
 use crate::granting::Values;
@@ -49,6 +50,8 @@ pub struct Selection {
     pub memory_bytes_max: Option<u64>,
     /// True to show the model the text of unexpected errors of these plugins, for development.
     pub shows_errors: bool,
+    /// Programs of the model that call the tools.
+    pub code: CodeSelection,
     /// Recording of calls in the call log.
     pub records: RecordMode,
     /// Calls of plugins that are recorded so that they can run again, instead of what the

@@ -17,6 +17,8 @@ mod call_floor;
 #[cfg(feature = "calls")]
 mod callers;
 #[cfg(feature = "calls")]
+mod code;
+#[cfg(feature = "calls")]
 mod copies;
 #[cfg(feature = "calls")]
 mod count;
@@ -124,6 +126,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     languages::NAME,
     #[cfg(feature = "calls")]
+    code::NAME,
+    #[cfg(feature = "calls")]
     http_get::NAME,
     #[cfg(feature = "calls")]
     noisy_neighbour::NAME,
@@ -187,6 +191,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         decode::NAME => decode::measure(effort).await,
         #[cfg(feature = "calls")]
         languages::NAME => languages::measure(effort).await,
+        #[cfg(feature = "calls")]
+        code::NAME => code::measure(effort).await,
         #[cfg(feature = "calls")]
         http_get::NAME => http_get::measure(effort).await,
         #[cfg(feature = "calls")]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use cofferdam::code::Language;
+use cofferdam::code_mode::CodeOffer;
 use cofferdam::records::RecordMode;
 use cofferdam_tool::recording::RecordingLevel;
 
@@ -43,6 +45,14 @@ pub(crate) struct PluginArgs {
     /// Maximum memory of a call in MiB [default: 64]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) memory: Option<u64>,
+    /// Offer run_code, a tool that runs a program of the model in the sandbox; the program calls
+    /// the other tools. `both` offers these as well, `only` offers none of them [default: both]
+    #[arg(long, value_name = "both|only", num_args = 0..=1, require_equals = true, default_missing_value = "both")]
+    pub(crate) code: Option<CodeOffer>,
+    /// Language of such programs, `javascript` or `python` [default: javascript; python for models
+    /// of Anthropic]
+    #[arg(long, value_name = "LANGUAGE")]
+    pub(crate) code_language: Option<Language>,
     /// Recording of the calls, which the command decides by its own flags.
     #[arg(skip)]
     pub(crate) records: RecordMode,

@@ -21,7 +21,7 @@ use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 use cofferdam_tool::invoke::HostValues;
 
-use self::approve::StandingApprovals;
+use self::approve::{ProgramApprovals, StandingApprovals};
 use self::interrupts::Interrupts;
 use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
@@ -73,9 +73,14 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         todos: args.todos,
         plan_mode: args.plan,
     };
-    let selection = host::selection(&args.plugins)?;
+    let mut selection = host::selection(&args.plugins)?;
+    selection.code.default_language = model.code_language();
+    selection.code.approver = Some(Arc::new(ProgramApprovals {
+        all: args.approval.yes,
+        tools: args.approval.approve.clone(),
+    }));
     let context = AgentContext::open(&options, file.as_ref(), &selection, &protected)?;
-    let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let tools = host::build(global, selection, Purpose::Converse, &protected).await?;
     let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);
     let transcript = Transcript::new(args.json);
@@ -255,7 +260,8 @@ pub(super) fn approvals(
     file: Option<&ConfigFile>,
 ) -> anyhow::Result<Approvals> {
     for name in &args.approve {
-        known(name, toolset)?;
+        // Programs may call tools that the model does not see.
+        known(name, toolset.unrestricted())?;
     }
     let approvals = Approvals::by_default(match args.ask {
         AskMode::Sources => ApprovalMode::Never,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Context as _;
+use cofferdam_code::{CodeMode, RUN_CODE};
 use cofferdam_engine::{Component, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
@@ -25,6 +26,7 @@ use super::ServeOptions;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
+use crate::code_mode::{CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
@@ -68,6 +70,8 @@ pub(super) struct ServedState {
     call_log: Option<Arc<CallLog>>,
     /// Counts of the calls; they pass the calls on to the log.
     metrics: Option<Arc<CallMetrics>>,
+    /// Programs of clients that call the tools.
+    code: Option<(CodeOffer, Arc<CodeMode>)>,
     operator: Operator,
 }
 
@@ -101,6 +105,13 @@ impl ServedState {
         };
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
+        let code = match CodePlan::new(&options.selection, plan.config.as_ref())? {
+            Some(plan) => {
+                let offer = plan.offer;
+                Some((offer, Arc::new(plan.load(engine, &Toolset::new(), operator).await?)))
+            }
+            None => None,
+        };
         let HostPlan { config, mut specs, files, records, .. } = plan;
         let call_log = match (before, records) {
             (Some(before), _) => before.call_log.clone(),
@@ -160,6 +171,7 @@ impl ServedState {
             sources,
             call_log,
             metrics,
+            code,
             operator,
         };
         Ok((offering, loader))
@@ -450,8 +462,10 @@ impl ServedState {
             toolset: &toolset,
             is_complete: self.is_complete(),
         };
+        let only = known.selected(&options.selection)?;
+        let (toolset, only) = self.with_code(toolset, only)?;
         Ok(Offer {
-            only: known.selected(&options.selection)?,
+            only,
             toolset,
             prompts,
             resources,
@@ -462,6 +476,26 @@ impl ServedState {
             loading,
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
         })
+    }
+
+    /// Adds `run_code`, if it is offered, to the tools and to the names of those that clients see.
+    fn with_code(
+        &self,
+        mut toolset: Toolset,
+        only: Option<BTreeSet<String>>,
+    ) -> crate::Result<(Toolset, Option<BTreeSet<String>>)> {
+        let Some((offer, mode)) = &self.code else { return Ok((toolset, only)) };
+        let invalid = |error: &dyn std::fmt::Display| Error::invalid(format!("code mode: {error}"));
+        let is_offered = |name: &str| only.as_ref().is_none_or(|only| only.contains(name));
+        let callable = toolset.restrict(|tool| is_offered(tool.name.as_str()));
+        let mode = mode.over(&callable).map_err(|error| invalid(&error))?;
+        toolset.add(Arc::new(mode)).map_err(|error| invalid(&error))?;
+        let own = || BTreeSet::from([RUN_CODE.to_owned()]);
+        let only = match offer {
+            CodeOffer::Only => Some(own()),
+            CodeOffer::Both => only.map(|only| only.into_iter().chain(own()).collect()),
+        };
+        Ok((toolset, only))
     }
 
     /// Returns the servers whose resources and prompts clients see: all servers, or those of the

@@ -1,7 +1,8 @@
 //! Approval of calls by the user.
 
+use async_trait::async_trait;
+use cofferdam::code;
 use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
-
 use serde_json::{Map, Value};
 
 use crate::{ask, print};
@@ -87,6 +88,47 @@ pub(super) async fn answer(
         false => ask_user_despite(request, &against).await,
     };
     ApprovalOutcome { answer, is_unasked: false, by_flag: false }
+}
+
+/// Approves calls of programs: by the flags of the command, or by asking the user while the program
+/// waits.
+pub(super) struct ProgramApprovals {
+    /// True if every call is approved.
+    pub(super) all: bool,
+    /// Names of tools whose calls are approved.
+    pub(super) tools: Vec<String>,
+}
+
+#[async_trait]
+impl code::CallApprover for ProgramApprovals {
+    async fn approve(&self, request: code::ApprovalRequest<'_>) -> code::Decision {
+        let name = request.tool.name.as_str();
+        if self.all || self.tools.iter().any(|tool| tool == name) {
+            return code::Decision::Approved;
+        }
+        if !ask::is_possible() {
+            print::note(&format!(
+                "the program may not call `{name}`: it needs approval, and {}; pass --approve \
+                 {name} or --yes",
+                ask::why_impossible(),
+            ));
+            let reason = format!("nobody is there to approve the call of '{name}'");
+            return code::Decision::Rejected(reason);
+        }
+        let arguments = Value::Object(request.arguments.clone()).to_string();
+        let arguments = print::arguments(&arguments);
+        let question = format!("the program wants to call `{name}` with");
+        print::note(&print::with_prefix(&question, &arguments));
+        for _ in 0..ATTEMPTS_MAX {
+            let typed = ask::choice_later("Allow it? [y]es, [N]o: ").await;
+            match typed.to_ascii_lowercase().as_str() {
+                "y" | "yes" => return code::Decision::Approved,
+                "" | "n" | "no" => break,
+                _ => {}
+            }
+        }
+        code::Decision::Rejected(format!("the user did not approve the call of '{name}'"))
+    }
 }
 
 /// Asks about one call that the label policy would block. The approval is never permanent

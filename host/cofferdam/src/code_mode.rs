@@ -1,0 +1,184 @@
+//! Code mode: `run_code`, a tool that runs programs of the model, which call the other tools.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use cofferdam_code::{CallApprover, CodeApproval, CodeMode, CodeOptions, Language};
+use cofferdam_engine::{Engine, Grants, PluginOptions};
+use cofferdam_tool::{Limits, PluginName, ToolSource, Toolset};
+use serde::Deserialize;
+
+use crate::config::ConfigFile;
+use crate::{Error, Operator, Result, Selection, directories, loading};
+
+/// Name of an interpreter as a plugin.
+const PLUGIN: &str = "code";
+/// Maximum wall-clock time of a program, with the tools that it waits for.
+const WALL_MS_MAX: u64 = 10 * 60 * 1000;
+/// Maximum CPU time of a program, without the tools that it calls.
+const CPU_MS_MAX: u64 = 30 * 1000;
+/// Maximum bytes of memory of a program.
+const MEMORY_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Folder of interpreters beside a program.
+const FOLDER: &str = "code";
+
+/// Tools that are offered with `run_code`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodeOffer {
+    /// `run_code` and all other tools.
+    Both,
+    /// Only `run_code`; programs call the other tools.
+    Only,
+}
+
+impl FromStr for CodeOffer {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "both" => Ok(Self::Both),
+            "only" => Ok(Self::Only),
+            other => Err(format!("expected `both` or `only`, found `{other}`")),
+        }
+    }
+}
+
+/// Code mode of a selection. Missing parts are those of `[code]` in the configuration.
+#[derive(Clone, Default)]
+pub struct CodeSelection {
+    /// Tools that are offered with `run_code`. If neither this nor the configuration says so,
+    /// `run_code` is not offered.
+    pub offer: Option<CodeOffer>,
+    /// Language of programs.
+    pub language: Option<Language>,
+    /// Language of programs if neither this nor the configuration names one.
+    pub default_language: Language,
+    /// Component of the interpreter, instead of the installed one.
+    pub interpreter: Option<PathBuf>,
+    /// Asks about calls of programs that need approval. Without it, the caller of a program is
+    /// asked if its client can show a form.
+    pub approver: Option<Arc<dyn CallApprover>>,
+}
+
+/// Code mode that is to be set up.
+pub(crate) struct CodePlan {
+    pub(crate) offer: CodeOffer,
+    language: Language,
+    interpreter: PathBuf,
+    approval: CodeApproval,
+    approver: Option<Arc<dyn CallApprover>>,
+    limits: Limits,
+}
+
+impl CodePlan {
+    /// Returns the code mode of a selection and its configuration, or `None` if it is off.
+    ///
+    /// # Errors
+    /// Returns an error if there is no interpreter.
+    pub(crate) fn new(selection: &Selection, file: Option<&ConfigFile>) -> Result<Option<Self>> {
+        let (chosen, table) = (&selection.code, file.map(|file| (file, &file.config.code)));
+        let configured = table.map(|(_, table)| table);
+        let Some(offer) = chosen.offer.or_else(|| configured?.offer) else { return Ok(None) };
+        let language = chosen.language.or_else(|| configured?.language);
+        let language = language.unwrap_or(chosen.default_language);
+        let named = chosen.interpreter.clone().or_else(|| {
+            let (file, table) = table?;
+            Some(file.resolve(table.interpreter.as_ref()?.as_ref()))
+        });
+        let mut limits = Limits {
+            wall_ms_max: WALL_MS_MAX,
+            cpu_ms_max: CPU_MS_MAX,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            ..Limits::default()
+        };
+        if let Some(table) = configured {
+            limits = table.limits.over(&limits);
+        }
+        if let Some(timeout) = selection.timeout {
+            limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        }
+        Ok(Some(Self {
+            offer,
+            language,
+            interpreter: named.map_or_else(|| installed(language), Ok)?,
+            approval: configured.map(|table| table.approval).unwrap_or_default(),
+            approver: chosen.approver.clone(),
+            limits,
+        }))
+    }
+
+    /// Loads the interpreter, and returns the tool over a set of tools.
+    ///
+    /// # Errors
+    /// Returns an error if the component is no interpreter, or if a tool cannot be called from a
+    /// program.
+    pub(crate) async fn load(
+        self,
+        engine: &Engine,
+        tools: &Toolset,
+        operator: &Operator,
+    ) -> Result<CodeMode> {
+        let name = PluginName::new(PLUGIN).map_err(|error| Error::failed(error.to_string()))?;
+        let grants = Grants { all_tools: true, ..Grants::default() };
+        let options = PluginOptions::new(name, grants, self.limits);
+        let interpreter = loading::load_one(engine, self.interpreter, options, operator).await?;
+        let options = CodeOptions {
+            language: self.language,
+            approval: self.approval,
+            approver: self.approver,
+            ..CodeOptions::default()
+        };
+        let mode = CodeMode::new(Arc::new(interpreter), tools, options);
+        mode.map_err(|error| Error::invalid(format!("code mode: {error}")))
+    }
+}
+
+/// Returns the tools with `run_code`, or only `run_code`, for a model.
+///
+/// # Errors
+/// Returns an error if a tool has a name like `run_code`.
+pub(crate) fn offered(offer: CodeOffer, tools: &Toolset, mode: CodeMode) -> Result<Toolset> {
+    let mut offered = match offer {
+        CodeOffer::Both => tools.clone(),
+        CodeOffer::Only => tools.restrict(|_| false),
+    };
+    let mode: Arc<dyn ToolSource> = Arc::new(mode);
+    offered.add(mode).map_err(|error| Error::invalid(format!("code mode: {error}")))?;
+    Ok(offered)
+}
+
+/// Returns the component of the interpreter that is installed for a language.
+///
+/// # Errors
+/// Returns an error that says where it is expected.
+pub fn installed(language: Language) -> Result<PathBuf> {
+    let folders = folders();
+    let file = format!("{}.wasm", language.name());
+    let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        let expected = folders.first().map(|folder| folder.join(&file)).unwrap_or_default();
+        Error::invalid(format!(
+            "code mode: there is no interpreter for {language}; expected {}; in a checkout, \
+             `cargo xtask guests` builds it; `interpreter` in [code] names another component",
+            expected.display()
+        ))
+    })
+}
+
+/// Returns the folders in which interpreters are looked for: beside the program, in the folder of
+/// shared data beside it, in the target folder of a checkout, and among the data of the user.
+fn folders() -> Vec<PathBuf> {
+    let program = std::env::current_exe().ok();
+    let beside = program.as_deref().and_then(Path::parent).map(|folder| {
+        let above = folder.parent().unwrap_or(folder);
+        vec![
+            folder.join(FOLDER),
+            above.join("share").join("cofferdam").join(FOLDER),
+            above.join(FOLDER),
+        ]
+    });
+    let of_user = directories::state().ok().map(|folder| folder.join(FOLDER));
+    beside.into_iter().flatten().chain(of_user).collect()
+}

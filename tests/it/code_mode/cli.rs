@@ -1,0 +1,120 @@
+//! Code mode in `call`, `chat` and `serve`.
+
+use std::path::Path;
+
+use cofferdam_tests::guest;
+use serde_json::{Value, json};
+
+use crate::cli_skills;
+use crate::wire::{Pipe, command};
+
+const PROGRAM: &str = "const n = (await tools.word_count({text: 'a b'})).words; return {n}";
+
+fn run(folder: &Path, flags: &[&str]) -> (Option<i32>, String, String) {
+    let output = cli_skills::command(folder, flags).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn call_runs_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = guest("text").display().to_string();
+    let code = format!("code={PROGRAM}");
+    let flags = ["call", "run_code", &code, "-p", &plugin, "--code"];
+    let (exit, shown, errors) = run(folder.path(), &flags);
+    assert_eq!(exit, Some(0), "{errors}");
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), json!({"result": {"n": 2}}));
+    let (exit, shown, _) = run(folder.path(), &["list", "-p", &plugin, "--code=only"]);
+    assert_eq!(exit, Some(0));
+    assert!(shown.contains("run_code") && !shown.contains("\nword_count"), "{shown}");
+    let flags = ["call", "word_count", "text=a", "-p", &plugin, "--code=only"];
+    assert_eq!(run(folder.path(), &flags).0, Some(2));
+    let (exit, _, errors) = run(folder.path(), &["list", "-p", &plugin, "--code=some"]);
+    assert_eq!(exit, Some(2));
+    assert!(errors.contains("`both` or `only`"), "{errors}");
+}
+
+#[test]
+fn the_model_of_a_chat_writes_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = guest("text").display().to_string();
+    let replies = [
+        json!({"calls": [{"tool": "run_code", "arguments": {"code": PROGRAM}}]}),
+        json!({"text": "Two words."}),
+    ];
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    std::fs::write(folder.path().join("model.jsonl"), lines.join("\n")).unwrap();
+    let flags =
+        ["chat", "Count.", "--model", "script:model.jsonl", "-p", &plugin, "--code=only", "--json"];
+    let (exit, shown, errors) = run(folder.path(), &flags);
+    assert_eq!(exit, Some(0), "{errors}");
+    assert!(shown.contains(r#"{\"result\":{\"n\":2}}"#), "{shown}");
+}
+
+/// A call inside of a program needs the approval that the same call of the model needs.
+#[test]
+fn calls_of_a_program_need_approval() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    let code = "return await tools.file_access_delete_file({file_name: 'a.md'})";
+    let replies = [
+        json!({"calls": [{"tool": "run_code", "arguments": {"code": code}}]}),
+        json!({"text": "Done."}),
+    ];
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    std::fs::write(folder.path().join("model.jsonl"), lines.join("\n")).unwrap();
+    for (flag, is_deleted) in [("--dry-run=false", false), ("--yes", true)] {
+        let note = folder.path().join("notes/a.md");
+        std::fs::write(&note, "x").unwrap();
+        let mut flags =
+            vec!["chat", "Tidy.", "--model", "script:model.jsonl", "--files", "notes", "--code"];
+        if is_deleted {
+            flags.push(flag);
+        }
+        let (_, _, errors) = run(folder.path(), &flags);
+        assert_eq!(!note.exists(), is_deleted, "{flag}: {errors}");
+        assert_eq!(errors.contains("needs approval"), !is_deleted, "{flag}: {errors}");
+    }
+}
+
+#[test]
+fn a_server_offers_only_programs() {
+    let mut pipe = Pipe::of(&mut command(&["text"], &["--code=only"]));
+    let listed = pipe.modern("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{listed}");
+    let description = tools[0]["description"].as_str().unwrap();
+    assert!(description.contains("word_count(args"), "{description}");
+    let answer = pipe.call("run_code", json!({"code": PROGRAM}));
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(text).unwrap(),
+        json!({"result": {"n": 2}}),
+        "{answer}"
+    );
+    let refused = pipe.call("word_count", json!({"text": "a"}));
+    assert!(refused.get("error").is_some() || refused["result"]["isError"] == true, "{refused}");
+}
+
+#[test]
+fn a_missing_interpreter_is_one_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("c.toml"),
+        "[code]\noffer = \"both\"\ninterpreter = \"x.wasm\"\n",
+    )
+    .unwrap();
+    let (exit, _, errors) = run(folder.path(), &["list", "--config", "c.toml"]);
+    assert_ne!(exit, Some(0));
+    assert!(errors.contains("x.wasm"), "{errors}");
+    let plugin = guest("text").display().to_string();
+    std::fs::write(
+        folder.path().join("c.toml"),
+        format!("[code]\noffer = \"both\"\ninterpreter = {plugin:?}\n"),
+    )
+    .unwrap();
+    let (exit, _, errors) = run(folder.path(), &["list", "--config", "c.toml"]);
+    assert_eq!(exit, Some(2), "{errors}");
+    assert!(errors.contains("no tool `run_code`"), "{errors}");
+}
