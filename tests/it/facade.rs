@@ -5,8 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use cofferdam::engine::Compiler;
 use cofferdam::{CallError, Host, HostBuilder, Observer};
+use cofferdam_agent::{Agent, MessageContent, ScriptedClient};
+use cofferdam_mcp::{Offer, Server, ServerOptions};
 use cofferdam_tests::{binary, guest};
-use serde_json::json;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
+use cofferdam_tool::{Functions, ToolError, Toolset};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio_util::sync::CancellationToken;
 
 /// Records notes.
 #[derive(Default)]
@@ -76,4 +83,71 @@ async fn a_plugin_that_does_not_load_leaves_the_others_and_a_note() {
     assert_eq!(names, ["gone"]);
     let notes = notes.0.lock().unwrap().join("\n");
     assert!(notes.contains("the plugin `gone` is left out"), "{notes}");
+}
+
+/// Returns a tool `fail` of the program, which raises an error.
+fn failing(shows_details: bool) -> Functions {
+    let schema = r#"{"type":"object","properties":{}}"#;
+    let functions =
+        Functions::new("tests").with(Declaration::new("fail", "Fails.", schema), async |_, _| {
+            let error = ToolError::host("Broken").with_detail("secret");
+            Err(FunctionEnd::Error(Box::new(error)))
+        });
+    functions.unwrap().with_detailed_errors(shows_details)
+}
+
+/// Returns the result that the model of an agent gets.
+async fn by_agent(tools: Toolset) -> String {
+    let script = "{\"calls\":[{\"tool\":\"fail\"}]}\n{\"text\":\"done\"}";
+    let model = ScriptedClient::read("script", script.as_bytes()).unwrap();
+    let response = Agent::builder(Arc::new(model)).tools(tools).build().unwrap().run("go").await;
+    let messages = response.unwrap().messages;
+    let mut results =
+        messages.iter().flat_map(|message| &message.contents).filter_map(|content| match content {
+            MessageContent::FunctionResult(result) => Some(result.result.clone()),
+            _ => None,
+        });
+    results.next().unwrap()
+}
+
+/// Returns the result that an MCP client gets.
+async fn by_server(toolset: Toolset) -> String {
+    let offer = Offer { toolset, ..Offer::default() };
+    let server = Server::new(offer, ServerOptions::default()).unwrap();
+    let (near, far) = tokio::io::duplex(1 << 20);
+    let (far_input, far_output) = tokio::io::split(far);
+    let serving = tokio::spawn(async move {
+        server.serve_stream(far_input, far_output, CancellationToken::new()).await
+    });
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let parameters = json!({"name": "fail", "arguments": {}, "_meta": meta});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters});
+    let (input, mut output) = tokio::io::split(near);
+    output.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    let mut line = String::new();
+    BufReader::new(input).read_line(&mut line).await.unwrap();
+    serving.abort();
+    let response: Value = serde_json::from_str(&line).unwrap();
+    response["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_error_of_a_function_reads_the_same_everywhere_if_its_message_is_shown() {
+    let texts = async |shows_details: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let builder = of_config(folder.path(), "").source(Arc::new(failing(shows_details)));
+        let host = builder.build().await.unwrap();
+        let called = host.call("fail", json!({})).await.unwrap_err().text().unwrap();
+        let toolset = host.toolset().clone();
+        [called, by_agent(toolset.clone()).await, by_server(toolset).await]
+    };
+    let detailed = r#"{"error":{"message":"An unexpected error occurred (Broken): secret"}}"#;
+    assert_eq!(texts(true).await, [detailed; 3]);
+    // LOOP-14 and RES-5 each fix a text without the message.
+    let generic =
+        r#"{"error":{"message":"An unexpected error occurred (Broken). Please try again."}}"#;
+    assert_eq!(texts(false).await, [generic, "Error: Function failed.", generic]);
 }

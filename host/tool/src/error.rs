@@ -69,6 +69,18 @@ impl ToolError {
         self
     }
 
+    /// Shows the model the detail of a host tool's error next to its type (`RES-6`). Errors of the
+    /// catalog never show theirs, which may be output of a guest.
+    #[must_use]
+    pub(crate) fn with_shown_detail(self) -> Self {
+        if self.error_type().is_some() || self.has_own_value() {
+            return self;
+        }
+        let Some(detail) = &self.detail else { return self };
+        let message = format!("An unexpected error occurred ({}): {detail}", self.type_name());
+        self.with_error_value(|_| json!({ "message": message }))
+    }
+
     fn message(&self) -> String {
         format!("An unexpected error occurred ({}). Please try again.", self.type_name())
     }
@@ -118,6 +130,16 @@ impl ToolError {
             return Value::clone(value);
         }
         json!({"message": self.message()})
+    }
+}
+
+/// Returns the text of the loop about an error of host code that has no error value of its own
+/// (`LOOP-14`). `message` is that of the error if the loop shows it.
+#[must_use]
+pub fn function_failed(message: Option<&str>) -> String {
+    match message {
+        Some(message) => format!("Error: Function failed. Exception: {message}"),
+        None => "Error: Function failed.".to_owned(),
     }
 }
 

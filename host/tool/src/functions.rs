@@ -158,6 +158,7 @@ pub struct Functions {
     definitions: Arc<[Arc<ToolDefinition>]>,
     functions: HashMap<ToolName, Function>,
     labels: HashMap<ToolName, StatedLabels>,
+    shows_details: bool,
 }
 
 type FunctionFuture = Pin<Box<dyn Future<Output = Result<Output, FunctionEnd>> + Send>>;
@@ -222,6 +223,7 @@ impl Functions {
             definitions: Arc::from([]),
             functions: HashMap::new(),
             labels: HashMap::new(),
+            shows_details: false,
         }
     }
 
@@ -251,6 +253,21 @@ impl Functions {
         self.with_function(&T::declaration(), Arc::new(function))
     }
 
+    fn outcome(&self, tool: &ToolDefinition, ended: Result<Output, FunctionEnd>) -> Outcome {
+        match ended {
+            Ok(output) => match tool.check_output(&output) {
+                Ok(()) => Outcome::Ok(output),
+                Err(error) => Outcome::Error(error),
+            },
+            Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),
+            Err(FunctionEnd::Error(error)) if self.shows_details => {
+                Outcome::Error(error.with_shown_detail())
+            }
+            Err(FunctionEnd::Error(error)) => Outcome::Error(*error),
+            Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
+        }
+    }
+
     fn with_function(
         mut self,
         declaration: &Declaration,
@@ -261,6 +278,15 @@ impl Functions {
         self.definitions = others.chain([Arc::clone(&definition)]).collect();
         self.functions.insert(definition.name.clone(), function);
         Ok(self)
+    }
+
+    /// Sets whether the model sees the messages of errors and panics of these functions. It then gets
+    /// the same text from an agent, an MCP server and a host: `An unexpected error occurred (<Type>):
+    /// <message>` (`RES-6`). For development only, because such messages may contain confidential
+    /// information.
+    pub fn with_detailed_errors(mut self, shows_details: bool) -> Self {
+        self.shows_details = shows_details;
+        self
     }
 
     /// Sets the labels of the function named `tool`. They count as given (`LBL-5`). Without labels,
@@ -299,24 +325,12 @@ impl ToolSource for Functions {
                 tokio::select! {
                     biased;
                     () = context.cancelled() => Outcome::Cancelled,
-                    ended = panic::catch(run) => outcome(call.tool, ended),
+                    ended = panic::catch(run) => self.outcome(call.tool, ended),
                 }
             }
         };
         let mut completion = Completion::ended(outcome, context);
         completion.record.tool = Some(call.tool.name.clone());
         completion
-    }
-}
-
-fn outcome(tool: &ToolDefinition, ended: Result<Output, FunctionEnd>) -> Outcome {
-    match ended {
-        Ok(output) => match tool.check_output(&output) {
-            Ok(()) => Outcome::Ok(output),
-            Err(error) => Outcome::Error(error),
-        },
-        Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),
-        Err(FunctionEnd::Error(error)) => Outcome::Error(*error),
-        Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
     }
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::invoke::InnerCalls;
 use cofferdam_tool::{
     CallContext, Completion, Content as ToolContent, Outcome, Output, RefusedCall, ToolDefinition,
-    Toolset,
+    Toolset, function_failed,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -348,10 +348,9 @@ impl CallOutcome {
                 format!("Error: Argument parsing failed. {invalid}")
             }
             CallFailure::Failed(FunctionError::UsedUp(refused)) => refused.to_string(),
-            CallFailure::Failed(error) if is_detailed => {
-                format!("Error: Function failed. Exception: {error}")
+            CallFailure::Failed(error) => {
+                function_failed(is_detailed.then(|| error.to_string()).as_deref())
             }
-            CallFailure::Failed(_) => "Error: Function failed.".to_owned(),
             CallFailure::Shown(text) => text.clone(),
             CallFailure::Unknown { .. } | CallFailure::NotAdvertised => format!("Error: {failure}"),
         };

@@ -61,6 +61,19 @@ async fn a_result_is_validated_by_the_declared_schema() {
     assert!(completion.record.detail.unwrap().contains("type"));
 }
 
+#[tokio::test]
+async fn a_switch_shows_the_messages_of_errors() {
+    let seven = r#"{"a":7}"#;
+    let ended = call(half().with_detailed_errors(true), "half", seven).await.unwrap();
+    let text = r#"{"error":{"message":"An unexpected error occurred (ParseIntError): invalid digit found in string"}}"#;
+    assert_eq!(shown(&ended), text);
+    let panicked = call(panicking().with_detailed_errors(true), "fail_sync", "{}").await.unwrap();
+    let text = r#"{"error":{"message":"An unexpected error occurred (Panic): the function panicked: no future yet"}}"#;
+    assert_eq!(shown(&panicked), text);
+    let reported = call(half().with_detailed_errors(true), "half", r#"{"a":13}"#).await.unwrap();
+    assert_eq!(shown(&reported), r#"{"error":{"message":"13 is unlucky"}}"#);
+}
+
 fn panicking() -> Functions {
     let schema = r#"{"type":"object","properties":{"how":{"type":"string"}},"required":["how"]}"#;
     Functions::new("tests")
