@@ -29,7 +29,7 @@ const REPLY_TOKENS: u64 = 16_000;
 const RETRIES_MAX: u32 = 20;
 
 /// A selected model, before its client is created.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ModelSpec {
     /// Interface of the provider.
     pub provider: Provider,

@@ -2,15 +2,18 @@
 
 mod condition;
 mod output;
+mod settings;
 
 use std::fmt;
 
-use cofferdam_agent::{ApprovalRule, ChatOptions, Effort};
+use cofferdam_agent::ApprovalRule;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 pub use serde_saphyr::{Location, Spanned};
+
+pub use self::settings::{InvalidRequestSetting, RequestSettings};
 
 /// Maximum number of parser events that aliases may repeat.
 const REPEATED_EVENTS_MAX: usize = 10_000;
@@ -77,38 +80,6 @@ pub struct AgentDefinition {
     /// Rules that allow, ask about or deny calls.
     #[serde(default)]
     pub approvals: Vec<Spanned<ApprovalRule>>,
-}
-
-/// Options of an agent's requests. They override those of its model.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct RequestSettings {
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Share of the probability mass from which tokens are sampled.
-    pub top_p: Option<f64>,
-    /// Maximum number of tokens of one reply.
-    pub max_output_tokens: Option<u64>,
-    /// Strings that end a reply.
-    pub stop: Vec<String>,
-    /// Seed of the sampling.
-    pub seed: Option<i64>,
-    /// Effort in reasoning.
-    pub effort: Option<Effort>,
-}
-
-impl RequestSettings {
-    /// Overrides the options that are set here.
-    pub fn apply_to(&self, options: &mut ChatOptions) {
-        options.temperature = self.temperature.or(options.temperature);
-        options.top_p = self.top_p.or(options.top_p);
-        options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
-        options.seed = self.seed.or(options.seed);
-        options.effort = self.effort.or(options.effort);
-        if !self.stop.is_empty() {
-            options.stop.clone_from(&self.stop);
-        }
-    }
 }
 
 /// Form of an agent's answers.

@@ -240,3 +240,66 @@ fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_sam
         ]
     );
 }
+
+#[test]
+fn flags_set_options_of_requests_over_those_of_the_agent_and_of_the_model() {
+    let (url, asked) = server(vec![hello()]);
+    let scene = Scene::new(&[]);
+    let config = format!(
+        "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase-url = \"{url}\"\n\
+         temperature = 0.9\nseed = 1\ntop-p = 0.5\n"
+    );
+    std::fs::write(scene.path("c.toml"), config).unwrap();
+    let agent = "model: m\nsettings: {seed: 2, temperature: 0.8, stop: [FILE]}\n";
+    std::fs::write(scene.path("a.yaml"), agent).unwrap();
+    let flags = ["hi", "--config", "c.toml", "--agent", "a.yaml", "--setting", "temperature=0.1"];
+    let more = ["--setting", "stop=A=B", "--setting", "stop=C", "--setting", "effort=low"];
+    let tokens = ["--setting", "max-output-tokens=70"];
+    let ran = chat(&scene, &[&flags[..], &more, &tokens].concat(), &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
+    let (_, request) = asked.recv().unwrap();
+    for (key, value) in [
+        ("temperature", json!(0.1)),
+        ("seed", json!(2)),
+        ("top_p", json!(0.5)),
+        ("stop", json!(["A=B", "C"])),
+        ("max_tokens", json!(70)),
+        ("reasoning_effort", json!("low")),
+    ] {
+        assert_eq!(request[key], value, "{key}: {request}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    let scene = Scene::new(&[]);
+    for (setting, expected) in [
+        ("temperature", "--setting: `temperature` is not a setting; expected KEY=VALUE"),
+        ("heat=1", "there is no setting `heat`; known are temperature, top-p,"),
+        ("temperature=NaN", "the setting `temperature` is a number, not `NaN`"),
+        ("seed=1.5", "the setting `seed` is an integer, not `1.5`"),
+        ("max-output-tokens=-1", "`max-output-tokens` is a number of tokens, not `-1`"),
+        ("effort=most", "`effort` is none, minimal, low, medium, high, xhigh or max, not `most`"),
+    ] {
+        let ran = chat(&scene, &["hi", "--model", "openai:m", "--setting", setting], &[]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{setting}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn sampling_options_reach_every_provider_wherever_they_are_set() {
+    let refused = || (400, "application/json", json!({"error": {"message": "no"}}).to_string());
+    let (url, asked) = server(vec![refused(), refused()]);
+    let scene = Scene::new(&[]);
+    let agent = "model: anthropic:m\nsettings: {temperature: 0.3}\n";
+    std::fs::write(scene.path("a.yaml"), agent).unwrap();
+    let by_file: &[&str] = &["hi", "--agent", "a.yaml"];
+    let by_flag: &[&str] = &["hi", "--model", "anthropic:m", "--setting", "temperature=0.3"];
+    for flags in [by_file, by_flag] {
+        let ran = chat(&scene, &[flags, &["--base-url", &url]].concat(), &[]);
+        assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+        let (_, request) = asked.recv().unwrap();
+        assert_eq!(request["temperature"], json!(0.3), "{request}");
+    }
+}

@@ -24,6 +24,7 @@ Examples:
   cofferdam chat 'Sum up my mail.' --config cofferdam.toml --labels
   cofferdam chat 'Tidy up.' --model script:demo.jsonl --files memory --approve file_access_delete_file --json
   cofferdam chat --model openai:gpt-5.2 --skills ./skills
+  cofferdam chat --model openai:gpt-5.2 --setting effort=low --setting max-output-tokens=2000
   git diff | cofferdam chat - --system 'Review this change.' --model openai:gpt-5.2";
 
 #[derive(Debug, Clone, Args)]
@@ -48,6 +49,10 @@ pub(crate) struct ChatArgs {
     /// Model to use [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
+    /// Set an option of requests: temperature, top-p, max-output-tokens, stop, seed or effort;
+    /// repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) setting: Vec<String>,
     /// Override the provider's base URL
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,

@@ -36,6 +36,7 @@ use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
+use cofferdam::workflow::definition::RequestSettings;
 use cofferdam::{AgentContext, ContextOptions, Purpose, StoreLocation};
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
@@ -54,6 +55,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         }
         _ => model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?,
     };
+    let settings = RequestSettings::parse(&args.setting);
+    let settings = settings.map_err(|error| UsageError(format!("--setting: {error}")))?;
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = match (&args.system, &defined) {
         (Some(text), _) => Some(text_or_file(text)?),
@@ -97,6 +100,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let agents = AgentFactory {
         args: args.clone(),
+        settings,
         budget: ConfigFile::budget(args.budget_tokens, file.as_ref()),
         file,
         definition,
@@ -163,6 +167,8 @@ struct AgentFactory {
     transcript: Transcript,
     screen: Arc<Screen>,
     policy: Option<LabelPolicy>,
+    /// Options of requests that flags set.
+    settings: RequestSettings,
     budget: Option<TokenBudget>,
     call_log: Option<Arc<CallLog>>,
 }
@@ -185,10 +191,12 @@ impl AgentFactory {
     fn agent(&self, model: &ModelSpec) -> anyhow::Result<Agent> {
         let Self { args, toolset, screen, .. } = self;
         let defined = self.definition.as_ref().map(AgentFile::defined);
-        let mut options = model.options.clone();
+        let mut model = model.clone();
+        let options = &mut model.options;
         if let Some(defined) = &defined {
-            defined.set_options(&mut options);
+            defined.set_options(options);
         }
+        self.settings.apply_to(options);
         options.strict_schemas |= args.strict;
         options.tool_choice =
             args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
@@ -208,7 +216,7 @@ impl AgentFactory {
         settings.limit_observer = Some(Arc::new(move |reached| limits.limit(reached)));
         let retries = Arc::clone(screen);
         let client =
-            model_specs::client(model, Some(Arc::new(move |planned| retries.retry(planned))))?;
+            model_specs::client(&model, Some(Arc::new(move |planned| retries.retry(planned))))?;
         let client = cofferdam::recorded(client, model.provider.word(), self.call_log.as_ref());
         let client: Arc<dyn ChatClient> = Arc::new(client);
         let compactions = Arc::clone(screen);
@@ -219,7 +227,7 @@ impl AgentFactory {
         let mut builder = Agent::builder(client)
             .name("cofferdam")
             .tools(toolset.clone())
-            .options(options)
+            .options(model.options)
             .settings(settings)
             .approvals(approvals.run_others_at_once(true))
             .compaction(compaction)

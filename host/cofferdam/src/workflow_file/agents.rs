@@ -107,15 +107,14 @@ impl AgentParts<'_> {
 
     /// Builds a defined agent.
     fn build(&self, agent: DefinedAgent<'_>, id: &str) -> Result<Agent> {
-        let model = agent
+        let mut model = agent
             .model(self.model, None, self.config)
             .map_err(|error| error.context(format!("the agent `{id}`")))?;
-        let mut options = model.options.clone();
-        agent.set_options(&mut options);
+        agent.set_options(&mut model.options);
         let mut builder = self
             .builder(&model, id)?
             .tools(agent.tools(self.toolset, self.skills)?)
-            .options(options)
+            .options(model.options.clone())
             .settings(agent.settings(self.settings()?)?)
             .approvals(agent.approvals(self.approvals.clone())?);
         if let Some(instructions) = agent.instructions()? {
