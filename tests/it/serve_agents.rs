@@ -1,10 +1,11 @@
 //! Agents and workflows in files, served as tools.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::wire::{LEGACY, Pipe, command};
+use crate::wire::{ANSWER_MAX, LEGACY, Pipe, command, request};
 
 /// Folder with an agent, its model, a store and a workflow.
 struct Scene(tempfile::TempDir);
@@ -44,6 +45,16 @@ fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
 }
 
+/// Returns the content of a form that allows what it asks about.
+fn accepted(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object().unwrap().iter();
+    let chosen = properties.map(|(name, schema)| {
+        let choice = schema["enum"][0].clone();
+        (name.clone(), if choice.is_null() { json!(true) } else { choice })
+    });
+    Value::Object(chosen.collect())
+}
+
 /// Starts a session of a client that can ask its user.
 fn greet(pipe: &mut Pipe) {
     let params = json!({
@@ -77,15 +88,7 @@ fn an_agent_is_a_tool_that_asks_the_user_of_its_caller() {
         let question = asked["params"]["message"].as_str().unwrap();
         assert!(question.contains("file_access_delete_file"), "{question}");
         assert!(question.contains("a.md"), "{question}");
-        let properties = asked["params"]["requestedSchema"]["properties"].as_object().unwrap();
-        let content: Value = properties
-            .iter()
-            .map(|(name, schema)| {
-                let choice = schema["enum"][0].clone();
-                (name.clone(), if choice.is_null() { json!(true) } else { choice })
-            })
-            .collect::<serde_json::Map<_, _>>()
-            .into();
+        let content = accepted(&asked["params"]["requestedSchema"]);
         let mut result = json!({"action": action});
         if action == "accept" {
             result["content"] = content;
@@ -95,6 +98,106 @@ fn an_agent_is_a_tool_that_asks_the_user_of_its_caller() {
         let (_, ended) = pipe.until(&json!(2));
         assert_eq!(text(&ended), "Tidy.", "{asked} {ended}");
         assert_eq!(scene.path("notes/a.md").exists(), !is_deleted, "{asked}");
+    }
+}
+
+/// Sends a request of a client that accepts tasks and can ask its user.
+fn ask_for_task(pipe: &mut Pipe, id: &str, method: &str, params: Value) -> Value {
+    let mut request = request(id, method, params);
+    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({
+        "elicitation": {"form": {}},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    });
+    pipe.ask(&request)["result"].take()
+}
+
+/// Starts the agent as a task and returns the id of the task.
+fn start_task(pipe: &mut Pipe) -> String {
+    let params = json!({"name": "note_keeper", "arguments": {"task": "Tidy up."}});
+    let task = ask_for_task(pipe, "call", "tools/call", params);
+    assert_eq!(task["status"], "working", "{task}");
+    task["taskId"].as_str().unwrap().to_owned()
+}
+
+/// Polls a task until `is_reached` holds.
+fn poll(pipe: &mut Pipe, id: &str, is_reached: impl Fn(&Value) -> bool) -> Value {
+    let started = Instant::now();
+    loop {
+        let task = ask_for_task(pipe, "poll", "tasks/get", json!({"taskId": id}));
+        if is_reached(&task) {
+            return task;
+        }
+        assert!(started.elapsed() < ANSWER_MAX, "{task}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_task_of_an_agent_says_what_it_does_and_keeps_its_answer() {
+    let count = json!({"tool": "word_count", "arguments": {"text": "a b"}});
+    let scene =
+        Scene::new(&[json!({"calls": [count]}), json!({"text": "Two words.", "delay_ms": 2000})]);
+    let mut pipe = scene.serve(&[]);
+    let id = start_task(&mut pipe);
+    let working = poll(&mut pipe, &id, |task| task["statusMessage"] != Value::Null);
+    assert_eq!(working["status"], "working", "{working}");
+    assert_eq!(working["statusMessage"], "calls `word_count`", "{working}");
+    let ended = poll(&mut pipe, &id, |task| task["status"] != "working");
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(ended["result"]["content"][0]["text"], "Two words.", "{ended}");
+}
+
+#[test]
+fn a_cancelled_task_of_an_agent_calls_nothing_more() {
+    let late = json!({
+        "calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}],
+        "delay_ms": 1500,
+    });
+    let scene = Scene::new(&[late.clone(), late, json!({"text": "Tidy."})]);
+    let allowed = "approvals:\n  - {effect: allow, tool: file_access_delete_file}\n";
+    let agent = std::fs::read_to_string(scene.path("keeper.yaml")).unwrap();
+    scene.write("keeper.yaml", &(agent + allowed));
+    let mut pipe = scene.serve(&[]);
+    let id = start_task(&mut pipe);
+    ask_for_task(&mut pipe, "cancel", "tasks/cancel", json!({"taskId": id}));
+    let ended = poll(&mut pipe, &id, |task| task["status"] != "working");
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(scene.path("notes/a.md").exists());
+    // Without a cancellation, the same agent deletes the note.
+    let id = start_task(&mut pipe);
+    let ended = poll(&mut pipe, &id, |task| task["status"] != "working");
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert!(!scene.path("notes/a.md").exists());
+}
+
+#[test]
+fn a_task_of_an_agent_asks_the_user_of_its_client() {
+    for (action, is_deleted) in [("accept", true), ("decline", false)] {
+        let late = json!({
+            "calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}],
+            "delay_ms": 1000,
+        });
+        let scene = Scene::new(&[late, json!({"text": "Tidy."})]);
+        let mut pipe = scene.serve(&[]);
+        let id = start_task(&mut pipe);
+        let asks = poll(&mut pipe, &id, |task| task["status"] != "working");
+        assert_eq!(asks["status"], "input_required", "{asks}");
+        let (key, asked) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        let asked = &asked["params"];
+        assert!(asked["message"].as_str().unwrap().contains("a.md"), "{asks}");
+        let answer = if action == "accept" {
+            json!({"action": action, "content": accepted(&asked["requestedSchema"])})
+        } else {
+            json!({"action": action})
+        };
+        let update = json!({"taskId": id, "inputResponses": {key: answer}});
+        ask_for_task(&mut pipe, "update", "tasks/update", update);
+        let ended = poll(&mut pipe, &id, |task| {
+            !["working", "input_required"].contains(&task["status"].as_str().unwrap())
+        });
+        assert_eq!(ended["result"]["content"][0]["text"], "Tidy.", "{ended}");
+        assert_eq!(scene.path("notes/a.md").exists(), !is_deleted, "{ended}");
     }
 }
 
