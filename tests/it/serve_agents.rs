@@ -55,6 +55,30 @@ fn accepted(schema: &Value) -> Value {
     Value::Object(chosen.collect())
 }
 
+/// Calls the agent with the id 2 and returns the first question about it.
+fn start(pipe: &mut Pipe, task: &str) -> Value {
+    let params = json!({"name": "note_keeper", "arguments": {"task": task}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    pipe.send(call.to_string().as_bytes());
+    loop {
+        let message = pipe.next();
+        if message["method"] == "elicitation/create" {
+            return message;
+        }
+        assert_eq!(message.get("result"), None, "{message}");
+    }
+}
+
+/// Answers a question of the server.
+fn answer(pipe: &mut Pipe, asked: &Value, action: &str) {
+    let mut result = json!({"action": action});
+    if action == "accept" {
+        result["content"] = accepted(&asked["params"]["requestedSchema"]);
+    }
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+    pipe.send(answer.to_string().as_bytes());
+}
+
 /// Starts a session of a client that can ask its user.
 fn greet(pipe: &mut Pipe) {
     let params = json!({
@@ -76,25 +100,11 @@ fn an_agent_is_a_tool_that_asks_the_user_of_its_caller() {
         let tools = listed["result"]["tools"].as_array().unwrap();
         assert_eq!(tools.len(), 1, "{listed}");
         assert_eq!(tools[0]["description"], "Keeps notes.");
-        let params = json!({"name": "note_keeper", "arguments": {"task": "Tidy up."}});
-        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
-        pipe.send(call.to_string().as_bytes());
-        let asked = loop {
-            let message = pipe.next();
-            if message["method"] == "elicitation/create" {
-                break message;
-            }
-        };
+        let asked = start(&mut pipe, "Tidy up.");
         let question = asked["params"]["message"].as_str().unwrap();
         assert!(question.contains("file_access_delete_file"), "{question}");
         assert!(question.contains("a.md"), "{question}");
-        let content = accepted(&asked["params"]["requestedSchema"]);
-        let mut result = json!({"action": action});
-        if action == "accept" {
-            result["content"] = content;
-        }
-        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
-        pipe.send(answer.to_string().as_bytes());
+        answer(&mut pipe, &asked, action);
         let (_, ended) = pipe.until(&json!(2));
         assert_eq!(text(&ended), "Tidy.", "{asked} {ended}");
         assert_eq!(scene.path("notes/a.md").exists(), !is_deleted, "{asked}");
@@ -199,6 +209,79 @@ fn a_task_of_an_agent_asks_the_user_of_its_client() {
         assert_eq!(ended["result"]["content"][0]["text"], "Tidy.", "{ended}");
         assert_eq!(scene.path("notes/a.md").exists(), !is_deleted, "{ended}");
     }
+}
+
+/// Returns a scene whose agent reads a note and writes another one.
+fn copies() -> Scene {
+    let call =
+        |tool: &str, arguments: Value| json!({"calls": [{"tool": tool, "arguments": arguments}]});
+    let scene = Scene::new(&[
+        call("file_access_read_file", json!({"file_name": "a.md"})),
+        call("file_access_save_file", json!({"file_name": "b.md", "content": "one"})),
+        json!({"text": "Copied."}),
+    ]);
+    let agent = "name: note keeper\nmodel: script:model.jsonl\ntools: all\n";
+    scene.write("keeper.yaml", agent);
+    scene
+}
+
+const LABELS: &str = "[labels]\npolicy = true\nauto-hide-untrusted = false\n";
+
+#[test]
+fn the_label_policy_of_the_configuration_applies_to_a_served_agent() {
+    let log = "[records]\nenabled = true\ndirectory = \"log\"\n";
+    for (labels, is_blocked) in [("", false), (LABELS, true)] {
+        let scene = copies();
+        scene.write("c.toml", &format!("{labels}{log}"));
+        let mut pipe = scene.serve(&["--config", "c.toml"]);
+        let ended = pipe.call("note_keeper", json!({"task": "Copy."}));
+        assert_eq!(scene.path("notes/b.md").exists(), !is_blocked, "{ended}");
+        if is_blocked {
+            assert_eq!(ended["result"]["isError"], true, "{ended}");
+        } else {
+            assert_eq!(text(&ended), "Copied.", "{ended}");
+        }
+        drop(pipe.end());
+        let mut events = std::process::Command::new(cofferdam_tests::binary());
+        events.args(["log", "events", "--kind", "label", "--directory", "log"]);
+        let events = events.current_dir(scene.0.path()).output().unwrap();
+        let events = String::from_utf8(events.stdout).unwrap();
+        assert_eq!(events.contains("blocked (untrusted/"), is_blocked, "{events}");
+    }
+}
+
+#[test]
+fn a_violation_of_labels_is_a_question_to_the_user_of_the_client() {
+    for (action, is_written) in [("accept", true), ("decline", false)] {
+        let scene = copies();
+        scene.write("c.toml", &format!("{LABELS}approval-on-violation = true\n"));
+        let mut pipe = scene.serve(&["--config", "c.toml"]);
+        greet(&mut pipe);
+        let asked = start(&mut pipe, "Copy.");
+        let question = asked["params"]["message"].as_str().unwrap();
+        assert!(question.contains("file_access_save_file"), "{question}");
+        assert!(
+            question.contains("Against it: Policy violation: Tool cannot be called in"),
+            "{question}"
+        );
+        answer(&mut pipe, &asked, action);
+        let (_, ended) = pipe.until(&json!(2));
+        assert_eq!(text(&ended), "Copied.", "{ended}");
+        assert_eq!(scene.path("notes/b.md").exists(), is_written, "{ended}");
+    }
+}
+
+#[test]
+fn mistakes_in_labels_end_the_server_at_its_start() {
+    let scene = copies();
+    scene.write(
+        "c.toml",
+        &format!("{LABELS}[labels.tools.word_cont]\nconfidentiality = \"private\"\n"),
+    );
+    let pipe = scene.serve(&["--config", "c.toml"]);
+    pipe.has_said("c.toml:4:15: labels: there is no tool `word_cont`");
+    let (code, _, _) = pipe.end();
+    assert_eq!(code, Some(2));
 }
 
 #[test]

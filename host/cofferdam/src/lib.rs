@@ -312,6 +312,8 @@ pub mod folder_lock;
 pub mod granting;
 mod host;
 pub mod json;
+#[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+mod label_policy;
 pub mod loading;
 #[cfg(feature = "mcp")]
 pub mod mcp_clients;
@@ -389,6 +391,8 @@ pub use self::engine_options::{CacheDirectory, EngineOptions};
 pub use self::error::{BoxError, Error, ErrorKind, Result};
 pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
+#[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+pub use self::label_policy::LabelledTools;
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
 #[cfg(all(feature = "agent", feature = "labels"))]

@@ -1,18 +1,16 @@
-//! Information-flow labels of conversations and workflows: builds the policy from the configuration
-//! and prints its decisions.
+//! Information-flow labels of conversations and workflows: prints the decisions of
+//! their policy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_agent::Session;
 use cofferdam_labels::{AuditDecision, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
-use cofferdam_tool::Toolset;
 use serde_json::{Value, json};
 
 use crate::print;
-use cofferdam::Host;
 use cofferdam::config::ConfigFile;
-use cofferdam::model_specs;
+use cofferdam::{Host, LabelledTools};
 
 /// Prints the decisions of the policy. Clones share state.
 #[derive(Clone, Default)]
@@ -28,68 +26,9 @@ pub(super) fn policy(
     file: Option<&ConfigFile>,
     tools: &Host,
     decisions: &Decisions,
-) -> anyhow::Result<Option<LabelPolicy>> {
-    let recorded = |policy: LabelPolicy| match tools.call_log() {
-        Some(log) => policy.audit(cofferdam::label_recorder(log)),
-        None => policy,
-    };
-    let Some(file) = file else {
-        return Ok(is_asked.then(|| recorded(LabelPolicy::new().audit(decisions.clone()))));
-    };
-    let table = &file.config.labels;
-    if !is_asked && !table.policy {
-        return Ok(None);
-    }
-    check_names(file, tools)?;
-    let mut policy = recorded(table.to_policy().audit(decisions.clone()));
-    if let Some(name) = &table.quarantine_model {
-        if !file.config.models.contains_key(name.get_ref()) {
-            let message = format!("there is no model `{}` in this file", name.get_ref());
-            return Err(file.error(name.span(), message).into());
-        }
-        let model = model_specs::choose(Some(name.get_ref()), None, Some(file))?;
-        policy = policy.quarantine(model_specs::client(&model, None)?);
-    }
-    Ok(Some(policy))
-}
-
-/// Checks that the configuration labels only tools and sources that exist, because a label of any
-/// other has no effect. Checks nothing if a server is unreachable or has changed, because its tools
-/// are unknown.
-fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
-    if !tools.servers().unreachable.is_empty() || !tools.servers().changed().is_empty() {
-        return Ok(());
-    }
-    let table = &file.config.labels;
-    // Labels of tools that are not offered have no effect, but are no mistake.
-    let toolset = tools.toolset().unrestricted();
-    for name in table.tools() {
-        if toolset.definition(name.get_ref()).is_err() {
-            let message =
-                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(toolset));
-            return Err(file.error(name.span(), message).into());
-        }
-    }
-    for name in table.sources() {
-        if !toolset.sources().any(|source| source.name() == name.get_ref()) {
-            let sources: Vec<_> =
-                toolset.sources().map(|source| format!("`{}`", source.name())).collect();
-            let message = format!(
-                "labels: no plugin, server or file store with tools is called `{}`; there are {}",
-                name.get_ref(),
-                sources.join(", ")
-            );
-            return Err(file.error(name.span(), message).into());
-        }
-    }
-    Ok(())
-}
-
-fn known_tools(toolset: &Toolset) -> String {
-    match toolset.definitions().len() {
-        0 => "there are no tools".to_owned(),
-        count => format!("`cofferdam list` shows the {}", print::counted(count, "tool")),
-    }
+) -> cofferdam::Result<Option<LabelPolicy>> {
+    let policy = LabelledTools::of(tools).policy(is_asked, file)?;
+    Ok(policy.map(|policy| policy.audit(decisions.clone())))
 }
 
 impl Decisions {

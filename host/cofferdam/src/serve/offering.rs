@@ -42,6 +42,8 @@ use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 #[derive(Clone, Copy)]
 pub(super) struct AgentSources<'a> {
     pub(super) toolset: &'a Toolset,
+    /// True if all plugins are loaded and all servers connected.
+    pub(super) is_complete: bool,
     #[cfg(feature = "skills")]
     pub(super) skills: Option<&'a Arc<SkillTools>>,
     pub(super) config: Option<&'a ConfigFile>,
@@ -451,6 +453,7 @@ impl ServedState {
         if loading.is_empty() {
             toolset = options.agents.add_to(&AgentSources {
                 toolset: &toolset,
+                is_complete: self.is_complete(),
                 #[cfg(feature = "skills")]
                 skills: self.skills.as_ref(),
                 config: self.config.as_deref(),
