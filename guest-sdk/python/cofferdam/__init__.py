@@ -19,16 +19,16 @@ all functions that its main module and the modules that it imports have decorate
 `cofferdam.testing` calls a tool as the host does, without a host.
 
 A component can do only what its source mentions: if the source does not mention `call`, `client`,
-`files`, `secrets` or `toolbox`, the component does not import them. They are modules of this
-package: `from cofferdam import files`. Nor does it import HTTP unless the source imports
+`files`, `secrets`, `tool_calls` or `toolbox`, the component does not import them. They are modules
+of this package: `from cofferdam import files`. Nor does it import HTTP unless the source imports
 `urllib.request`, `http.client`, requests or httpx, which send requests through the host.
 
 The interpreter is started, and the main module imported, while the component is made. Code at the
 top level of a module runs once at that time, costs nothing in calls, and sees no files of a mount.
 """
 
-from cofferdam import call, client, files, secrets, testing, toolbox
-from cofferdam._content import Blob, Content, Json, Link, Resource, Text
+from cofferdam import call, client, files, secrets, testing, tool_calls, toolbox
+from cofferdam._content import Blob, Content, Json, JsonText, Link, Resource, Text
 from cofferdam._definition import Annotations, Definition
 from cofferdam._failure import RequestDenied, ToolFailure
 from cofferdam._tool import tool
@@ -39,6 +39,7 @@ __all__ = [
     "Content",
     "Definition",
     "Json",
+    "JsonText",
     "Link",
     "RequestDenied",
     "Resource",
@@ -50,5 +51,6 @@ __all__ = [
     "secrets",
     "testing",
     "tool",
+    "tool_calls",
     "toolbox",
 ]

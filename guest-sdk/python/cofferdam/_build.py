@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-INTERFACES = ("call", "client", "files", "secrets", "toolbox")
+INTERFACES = ("call", "client", "files", "secrets", "tool_calls", "toolbox")
 HTTP_MODULES = frozenset(
     ("http.client", "httpcore", "httpx", "requests", "urllib.request", "urllib.robotparser", "urllib3", "xmlrpc.client")
 )
@@ -43,7 +43,8 @@ def main(folder: Path, packages: Path | None = None) -> int:
     if any(_is_http(module) for module in modules):
         found.add("http")
     for name in sorted(found):
-        print(name)
+        # The names of interfaces in WIT have hyphens.
+        print(name.replace("_", "-"))
     return 0
 
 

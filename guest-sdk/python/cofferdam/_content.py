@@ -24,6 +24,13 @@ class Json:
 
 
 @dataclass(frozen=True)
+class JsonText:
+    """A JSON value that is serialized already. A `ToolFailure` accepts it as its `value` too."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Blob:
     """Bytes with a media type, such as an image or an archive."""
 
@@ -56,10 +63,10 @@ class Link:
     """Media type, for example `text/csv`."""
 
 
-Content = Union[Text, Json, Blob, Resource, Link]
+Content = Union[Text, Json, JsonText, Blob, Resource, Link]
 """One item of a result."""
 
-_CONTENTS = (Text, Json, Blob, Resource, Link)
+_CONTENTS = (Text, Json, JsonText, Blob, Resource, Link)
 
 
 def of_returned(returned: Any) -> list[Content]:
@@ -102,6 +109,8 @@ def _value_of_item(content: Content) -> Any:
     if isinstance(content, Json):
         # Converted as for the model: tuples become lists, dataclasses become objects.
         return json.loads(dumps(content.value))
+    if isinstance(content, JsonText):
+        return json.loads(content.text)
     if isinstance(content, Blob):
         return {"media_type": content.media_type, "bytes": len(content.data)}
     if isinstance(content, Link):

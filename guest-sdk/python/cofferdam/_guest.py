@@ -16,7 +16,7 @@ from typing import Any
 from componentize_py_types import Err  # type: ignore[import-not-found]
 
 from cofferdam import _host, _traceback, _unexpected
-from cofferdam._content import Blob, Content, Json, Link, Text
+from cofferdam._content import Blob, Content, Json, JsonText, Link, Text
 from cofferdam._definition import Definition
 from cofferdam._failure import ToolFailure
 from cofferdam._json import dumps, whole
@@ -127,7 +127,9 @@ def _keep_lines() -> None:
 
 def _failure(failure: ToolFailure) -> Any:
     value = None
-    if failure.value is not None:
+    if isinstance(failure.value, JsonText):
+        value = whole(failure.value.text)
+    elif failure.value is not None:
         try:
             value = dumps(failure.value)
         except (TypeError, ValueError):
@@ -141,6 +143,8 @@ def _content(content: Content) -> Any:
         return types.Content_Text(whole(content.text))
     if isinstance(content, Json):
         return types.Content_Json(dumps(content.value))
+    if isinstance(content, JsonText):
+        return types.Content_Json(whole(content.text))
     if isinstance(content, Blob):
         return types.Content_Blob(types.Blob(content.media_type, bytes(content.data)))
     if isinstance(content, Link):

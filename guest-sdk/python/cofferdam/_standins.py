@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cofferdam import _host, _tool, client, files, toolbox
+from cofferdam import _host, _tool, client, files, tool_calls, toolbox
 from cofferdam._content import Content, of_returned
 from cofferdam._definition import Definition
 from cofferdam._failure import ToolFailure
@@ -122,6 +122,30 @@ class Toolbox:
         if _is_tool(function):
             return _tool.of(function).definition
         return Definition(name, function.__doc__ or "", {"type": "object", "properties": {}})
+
+
+class ToolCalls:
+    """`cofferdam:plugin/tool-calls`. A call runs when it is started, and ends with the next wait."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox, self._started = toolbox, 0
+        self._ended: list[tool_calls.EndedCall] = []
+
+    def start(self, name: str, arguments_json: str) -> int:
+        self._started += 1
+        try:
+            ended = tool_calls.EndedCall(self._started, self._toolbox.call_tool(name, arguments_json))
+        except toolbox.Error as error:
+            ended = tool_calls.EndedCall(self._started, [], error)
+        except Exception as error:
+            message = f"the tool `{name}` ended as `{type(error).__name__}`"
+            ended = tool_calls.EndedCall(self._started, [], toolbox.Ended(message))
+        self._ended.append(ended)
+        return self._started
+
+    def wait_any(self) -> list[tool_calls.EndedCall]:
+        ended, self._ended = self._ended, []
+        return ended
 
 
 def _is_tool(function: Callable[..., Any]) -> bool:

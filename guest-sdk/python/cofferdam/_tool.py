@@ -105,8 +105,8 @@ def tool(
     and `TypedDict`, also nested and recursive; `bytes` (base64), `datetime`, `date`, `time`, `UUID`
     (strings). Other types raise an error when the module is imported.
 
-    A tool may return `None`, a `str` (text), `Text`, `Json`, `Blob`, `Resource`, `Link`, a list of
-    these, or a value of any type above, which becomes a JSON value.
+    A tool may return `None`, a `str` (text), `Text`, `Json`, `JsonText`, `Blob`, `Resource`, `Link`,
+    a list of these, or a value of any type above, which becomes a JSON value.
 
     Args:
         name: Replaces the function's name: 1 to 128 characters from `A-Z a-z 0-9 _ . -`.

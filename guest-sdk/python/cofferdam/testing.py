@@ -31,6 +31,7 @@ from cofferdam import call as _call
 from cofferdam import client as _client
 from cofferdam import files as _files
 from cofferdam import secrets as _secrets
+from cofferdam import tool_calls as _tool_calls
 from cofferdam import toolbox as _toolbox
 from cofferdam._content import Content
 from cofferdam._definition import Definition
@@ -105,12 +106,14 @@ def host(
         stores={name: _standins.content(files) for name, files in (stores or {}).items()},
         answers=list(answers or []),
     )
+    toolbox = _standins.Toolbox(dict(tools or {}))
     standins: dict[Any, Any] = {
         _call: _standins.Call(made, session, time_left, cancelled),
         _client: _standins.Client(made),
         _files: _standins.Files(made),
         _secrets: _standins.Secrets(dict(secrets or {})),
-        _toolbox: _standins.Toolbox(dict(tools or {})),
+        _tool_calls: _standins.ToolCalls(toolbox),
+        _toolbox: toolbox,
     }
     before = {module: module._bindings for module in standins}
     for module, standin in standins.items():

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cofferdam import _content, _host
-from cofferdam._content import Blob, Content, Json, Link, Resource, Text
+from cofferdam._content import Blob, Content, Json, JsonText, Link, Resource, Text
 from cofferdam._definition import Annotations, Definition
 from cofferdam._failure import ToolFailure
 from cofferdam._json import dumps
@@ -24,13 +24,20 @@ class Error(ToolFailure):
     """Error of a call without a value. If it is not caught, it becomes a failure with this message.
     """
 
+    code: str = "failed"
+    """The reason as a word, for example `unknown-tool`."""
+
 
 class UnknownTool(Error):
     """No tool of this name is granted."""
 
+    code = "unknown-tool"
+
 
 class InvalidArguments(Error):
     """The arguments do not match the tool's schema. The message names every problem."""
+
+    code = "invalid-arguments"
 
 
 class Failed(Error):
@@ -40,12 +47,15 @@ class Failed(Error):
 class Ended(Error):
     """The tool ended with an error: a trap, a limit, a denial."""
 
+    code = "ended"
     error_type: str = ""
     """Name of the error type, for example `Trap.Unreachable`."""
 
 
 class TooDeep(Error):
     """Calls are nested too deeply."""
+
+    code = "too-deep"
 
 
 class _Nobody:
@@ -127,7 +137,7 @@ def _definition(each: Any) -> Definition:
 
 
 def _item(item: Any) -> Content:
-    if isinstance(item, (Text, Json, Blob, Resource, Link)):
+    if isinstance(item, (Text, Json, JsonText, Blob, Resource, Link)):
         return item
     case, value = _host.case(item), item.value
     if case == "Text":

@@ -20,6 +20,7 @@ class Uses(unittest.TestCase):
         self.check("from cofferdam.client import log", "client")
         self.check("import cofferdam\ncofferdam.secrets.get('x')", "secrets")
         self.check("import cofferdam as c\nc.toolbox.call('x')", "toolbox")
+        self.check("from cofferdam.tool_calls import call_all", "tool_calls")
         self.check("from cofferdam import *\ncall.progress(1)", "call")
         self.check("import importlib\nimportlib.import_module('cofferdam.files')", "files")
         self.check("def f():\n    from cofferdam import call", "call")

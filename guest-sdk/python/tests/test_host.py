@@ -3,9 +3,10 @@
 import logging
 import math
 import unittest
+from types import SimpleNamespace
 from typing import Any
 
-from cofferdam import ToolFailure, call, client, files, secrets, testing, tool, toolbox
+from cofferdam import ToolFailure, call, client, files, secrets, testing, tool, tool_calls, toolbox
 
 
 @tool
@@ -28,6 +29,8 @@ class Nobody(unittest.TestCase):
             secrets.get("x")
         with self.assertRaisesRegex(toolbox.UnknownTool, "no tool `x` was granted"):
             toolbox.call("x")
+        with self.assertRaisesRegex(tool_calls.UnknownTool, "no tool `x` was granted"):
+            tool_calls.call_all([("x", {})])
         self.assertEqual((toolbox.granted(), files.granted()), ([], []))
         with self.assertRaisesRegex(files.UnknownStore, "no store `data` was granted"):
             files.Store("data").create("a", "b")
@@ -72,6 +75,32 @@ class Granted(unittest.TestCase):
             with self.assertRaises(toolbox.Failed) as raised:
                 toolbox.call("double", {"n": 10})
             self.assertEqual((raised.exception.suggestion, raised.exception.transient), ("pass 9 or less", True))
+
+    def test_calls_side_by_side(self) -> None:
+        with testing.host(tools={"double": double, "crash": lambda _: 1 / 0}):
+            self.assertEqual(tool_calls.wait_any(), [])
+            self.assertEqual(tool_calls.call_all(("double", {"n": n}) for n in range(3)), [0, 2, 4])
+            numbers = [tool_calls.start("double", {"n": 10}), tool_calls.start("crash")]
+            failed, crashed = tool_calls.wait_any()
+            self.assertEqual([failed.call, crashed.call], numbers)
+            with self.assertRaisesRegex(tool_calls.Failed, "too large; pass 9 or less"):
+                failed.value()
+            self.assertEqual(crashed.error and crashed.error.code, "ended")
+
+    def test_ended_calls_of_the_host(self) -> None:
+        kind = SimpleNamespace(name="INVALID_ARGUMENTS")
+        error = SimpleNamespace(
+            kind=kind, error_type=None, message="no n", suggestion="pass n", value='{"a": 1}', transient=False
+        )
+        Err = type("Err", (), {"value": error})
+        ended = tool_calls._ended(SimpleNamespace(call=1, outcome=Err()))
+        assert ended.error is not None
+        self.assertIsInstance(ended.error, tool_calls.InvalidArguments)
+        self.assertEqual((str(ended.error), ended.error.value), ("no n; pass n", {"a": 1}))
+        Ok, Content_Json = type("Ok", (), {}), type("Content_Json", (), {"value": "[1]"})
+        answered = Ok()
+        answered.value = [Content_Json()]
+        self.assertEqual(tool_calls._ended(SimpleNamespace(call=2, outcome=answered)).value(), [1])
 
     def test_places(self) -> None:
         self.assertEqual(files.locate("/data/a/b.txt"), (files.Store("data"), "a/b.txt"))
