@@ -52,7 +52,7 @@ def problems(tree: ast.Module, code: str, final: set[int], catalog: Any) -> list
     checker = _Checker(list(ast.walk(tree)), final, catalog)
     checker.check()
     found = {(each.line, each.offset, each.message): each for each in checker.found}
-    return [found[place] for place in sorted(found)]
+    return sorted(found.values(), key=lambda each: (each.line, each.offset))
 
 
 class _Checker:
@@ -84,24 +84,25 @@ class _Checker:
 
     def _import(self, node: ast.Import) -> None:
         for each in node.names:
-            self._module(node, each.name)
+            if id(node) not in self._guarded:
+                self._module(each, each.name)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         if node.level:
             self._add(node, "ImportError", "a program has no modules of its own; remove the relative import")
             return
         base = node.module or ""
-        if self._module(node, base):
+        if id(node) not in self._guarded and self._module(node, base):
             for each in node.names:
                 full = f"{base}.{each.name}"
                 if modules.advice(full) is not None and full not in modules.available:
-                    self._module(node, full)
+                    self._module(each, full)
                 elif base == "os" and each.name in modules.SYSTEM_CALLS:
-                    self._add(node, "ImportError", self._system(each.name))
+                    self._add(each, "ImportError", self._system(each.name))
 
     def _module(self, node: ast.AST, name: str) -> bool:
         """Adds a problem unless a module can be imported. Returns whether it can."""
-        if name in modules.available or id(node) in self._guarded:
+        if name in modules.available:
             return True
         top = name.partition(".")[0]
         if top in modules.PHANTOMS:
@@ -279,7 +280,9 @@ def _bound(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.arg):
         yield node.arg
     elif isinstance(node, ast.alias):
-        yield node.asname or node.name.partition(".")[0]
+        # An import of `tools` is a problem of its own, and does not replace the tools.
+        if node.name.partition(".")[0] not in modules.PHANTOMS:
+            yield node.asname or node.name.partition(".")[0]
     elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
         if node.name:
             yield node.name

@@ -78,6 +78,23 @@ import _strptime  # noqa: F401
 import asyncio.runners  # noqa: F401
 import asyncio.taskgroups  # noqa: F401
 import asyncio.timeouts  # noqa: F401
+import encodings.ascii  # noqa: F401
+import encodings.charmap  # noqa: F401
+import encodings.cp1252  # noqa: F401
+import encodings.cp437  # noqa: F401
+import encodings.hex_codec  # noqa: F401
+import encodings.idna  # noqa: F401
+import encodings.iso8859_1  # noqa: F401
+import encodings.iso8859_15  # noqa: F401
+import encodings.latin_1  # noqa: F401
+import encodings.punycode  # noqa: F401
+import encodings.raw_unicode_escape  # noqa: F401
+import encodings.unicode_escape  # noqa: F401
+import encodings.utf_16  # noqa: F401
+import encodings.utf_16_be  # noqa: F401
+import encodings.utf_16_le  # noqa: F401
+import encodings.utf_32  # noqa: F401
+import encodings.utf_8_sig  # noqa: F401
 
 _ADVICE = {
     "requests": "",

@@ -35,7 +35,7 @@ _iterators = (
 )  # fmt: skip
 
 
-class Unrepresentable(Exception):
+class ResultError(Exception):
     """The value has no JSON form. The message is for the model."""
 
 
@@ -43,11 +43,11 @@ def encode(value: Any) -> str:
     """Returns the JSON text of the value of a program.
 
     Raises:
-        Unrepresentable: If it contains itself, is too deep or too large.
+        ResultError: If it contains itself, is too deep or too large.
     """
     text = _encoded(value, "the result")
     if len(text) > BYTES_MAX or (not text.isascii() and len(text.encode("utf-8", "replace")) > BYTES_MAX):
-        raise Unrepresentable(
+        raise ResultError(
             f"the result has {len(text)} characters of JSON, and at most {BYTES_MAX} bytes are allowed; "
             "return less: filter, aggregate or slice in the program, or keep the value with "
             "`await store(key, value)`"
@@ -59,7 +59,7 @@ def arguments(value: Any) -> str:
     """Returns the JSON text of the arguments of a tool.
 
     Raises:
-        Unrepresentable: If it contains itself or is too deep.
+        ResultError: If it contains itself or is too deep.
     """
     return _encoded(value, "the argument")
 
@@ -80,7 +80,7 @@ def _encoded(value: Any, what: str) -> str:
     try:
         return _dumps(_plain(value, 0, set(), what), _refuse)
     except RecursionError:
-        raise Unrepresentable(_TOO_DEEP.format(what)) from None
+        raise ResultError(_TOO_DEEP.format(what)) from None
 
 
 _TOO_DEEP = f"{{}} is nested more than {_DEPTH_MAX} levels deep; return a flatter value"
@@ -111,9 +111,9 @@ def _plain(value: Any, depth: int, above: set[int], what: str) -> Any:
         if not isinstance(value, (dict, list)):
             return value if isinstance(value, str) else _plain(value, depth, above, what)
     if depth >= _DEPTH_MAX:
-        raise Unrepresentable(_TOO_DEEP.format(what))
+        raise ResultError(_TOO_DEEP.format(what))
     if id(value) in above:
-        raise Unrepresentable(f"{what} contains itself (a circular value), which JSON cannot represent")
+        raise ResultError(f"{what} contains itself (a circular value), which JSON cannot represent")
     above.add(id(value))
     made: Any
     if isinstance(value, Mapping):
@@ -160,7 +160,7 @@ def _converted(value: Any) -> Any:
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if hasattr(type(value), "__await__"):
-        raise Unrepresentable(
+        raise ResultError(
             f"{type(value).__name__} is a value that was not awaited; write `await` before it, or "
             "`await asyncio.gather(*calls)` for a list"
         )
@@ -172,5 +172,5 @@ def _converted(value: Any) -> Any:
 def _items(values: Iterator[Any]) -> list[Any]:
     items = list(itertools.islice(values, _ITEMS_MAX + 1))
     if len(items) > _ITEMS_MAX:
-        raise Unrepresentable(f"the result is an iterator of more than {_ITEMS_MAX} items; return fewer")
+        raise ResultError(f"the result is an iterator of more than {_ITEMS_MAX} items; return fewer")
     return items

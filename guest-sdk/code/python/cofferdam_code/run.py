@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import gc
+import os
 import sys
 import types
 from asyncio import events
@@ -21,7 +22,8 @@ _RANDOM = ("random", "uuid", "secrets", "urandom")
 _SHOWN_MAX = 5
 _AWAITS_MAX = 16
 
-_isfuture, _iscoroutine, _all_tasks = asyncio.isfuture, asyncio.iscoroutine, asyncio.all_tasks
+_Task, _isfuture, _all_tasks = asyncio.Task, asyncio.isfuture, asyncio.all_tasks
+_Coroutine = types.CoroutineType
 _set_running_loop = events._set_running_loop
 
 _builtins = types.ModuleType("builtins")
@@ -35,10 +37,18 @@ def install() -> None:
     sys.modules["builtins"] = _builtins
     sys.modules["__main__"] = _main
     loop.install()
-    sys.setrecursionlimit(_RECURSION_MAX)
+    set_limit = sys.setrecursionlimit
+    # More would not fit into the memory of a run.
+    sys.setrecursionlimit = lambda limit: set_limit(min(limit, _RECURSION_MAX))
+    # These would end the interpreter instead of the program.
+    os._exit = os.abort = _exit
 
 
-_RECURSION_MAX = 1000
+_RECURSION_MAX = 10_000
+
+
+def _exit(status: int = 1) -> None:
+    raise SystemExit(status)
 
 
 class NotAwaited(Exception):
@@ -148,13 +158,13 @@ class _Run:
         value = eval(checked.code, namespace)  # noqa: S307
         if checked.is_function:
             value = namespace[MAIN]()
-        if _iscoroutine(value):
+        if isinstance(value, _Coroutine):
             value = self._calls.loop.run_until_complete(value)
         if not checked.is_function:
             value = namespace.get(RESULT)
         for _ in range(_AWAITS_MAX):
             # The last expression may be a call that is not awaited.
-            if not (_isfuture(value) or _iscoroutine(value)):
+            if not (_isfuture(value) or isinstance(value, _Coroutine)):
                 break
             value = self._calls.loop.run_until_complete(value)
         return value
@@ -182,7 +192,7 @@ def _is_dropped(future: Any) -> bool:
     """Returns whether no code waits for a future that is not done."""
     if future.done() or future._callbacks:
         return False
-    return not (hasattr(future, "cancelling") and future.cancelling())
+    return not (isinstance(future, _Task) and future.cancelling())
 
 
 def _task(task: Any) -> str:

@@ -117,7 +117,7 @@ class Calls:
         """Starts a call."""
         try:
             text = result.arguments(arguments)
-        except result.Unrepresentable as error:
+        except result.ResultError as error:
             raise TypeError(f"arguments of `{tool}`: {error}") from None
         number = self._host.start_json(tool, text)
         future = Call(tool, self.loop)
