@@ -28,14 +28,12 @@ _BUILTINS = {
 class Problem:
     """A reason not to run a program."""
 
-    def __init__(self, node: Any, type: str, message: str, suggestion: str | None = None) -> None:
+    def __init__(self, node: Any, message: str) -> None:
         """Creates a problem at a node of the syntax tree."""
         self.line: int = node.lineno
         self.offset: int = node.col_offset
         """Offset in the bytes of the line."""
-        self.type = type
         self.message = message
-        self.suggestion = suggestion
 
 
 def problems(tree: ast.Module, code: str, final: set[int], catalog: Any) -> list[Problem]:
@@ -72,8 +70,8 @@ class _Checker:
             if check is not None:
                 check(self, node)
 
-    def _add(self, node: ast.AST, type: str, message: str, suggestion: str | None = None) -> None:
-        self.found.append(Problem(node, type, message, suggestion))
+    def _add(self, node: ast.AST, message: str) -> None:
+        self.found.append(Problem(node, message))
 
     # Imports
 
@@ -89,7 +87,7 @@ class _Checker:
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         if node.level:
-            self._add(node, "ImportError", "a program has no modules of its own; remove the relative import")
+            self._add(node, "a program has no modules of its own; remove the relative import")
             return
         base = node.module or ""
         if id(node) not in self._guarded and self._module(node, base):
@@ -98,7 +96,7 @@ class _Checker:
                 if modules.advice(full) is not None and full not in modules.available:
                     self._module(each, full)
                 elif base == "os" and each.name in modules.SYSTEM_CALLS:
-                    self._add(each, "ImportError", self._system(each.name))
+                    self._add(each, self._system(each.name))
 
     def _module(self, node: ast.AST, name: str) -> bool:
         """Adds a problem unless a module can be imported. Returns whether it can."""
@@ -106,7 +104,7 @@ class _Checker:
             return True
         top = name.partition(".")[0]
         if top in modules.PHANTOMS:
-            self._add(node, "ImportError", f"there is no module `{name}`: `tools` is already defined; do not import it")
+            self._add(node, f"there is no module `{name}`: `tools` is already defined; do not import it")
             return False
         advice = modules.advice(name)
         if advice == "":
@@ -114,7 +112,7 @@ class _Checker:
         elif advice is None:
             near = names.nearest(name, modules.available)
             advice = f"did you mean `{near}`?" if near else f"only parts of the standard library are: {_importable()}"
-        self._add(node, "ImportError", f"`{name}` is not available: {advice}")
+        self._add(node, f"`{name}` is not available: {advice}")
         return False
 
     def _system(self, name: str) -> str:
@@ -127,9 +125,9 @@ class _Checker:
             return
         if node.value.id == "tools" and self._has_tools:
             if node.attr not in self._catalog().by_id and node.attr[:2] != "__":
-                self._add(node, "UnknownTool", self._unknown(node.attr))
+                self._add(node, self._unknown(node.attr))
         elif node.value.id == "os" and node.attr in modules.SYSTEM_CALLS:
-            self._add(node, "ImportError", self._system(node.attr))
+            self._add(node, self._system(node.attr))
 
     def _unknown(self, name: str) -> str:
         helper = name if name in HELPERS else {"search": "search_tools", "describe": "describe_tool"}.get(name)
@@ -142,7 +140,7 @@ class _Checker:
         function = node.func
         if isinstance(function, ast.Name):
             if function.id in _BUILTINS and function.id not in self._bound:
-                self._add(node, "NameError", _BUILTINS[function.id])
+                self._add(node, _BUILTINS[function.id])
             elif function.id == "__import__" and node.args and isinstance(node.args[0], ast.Constant):
                 self._module(node, str(node.args[0].value))
         elif isinstance(function, ast.Attribute) and function.attr == "import_module":
@@ -179,7 +177,7 @@ class _Checker:
             else:
                 complete = False
                 if isinstance(argument, (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple)) or len(node.args) > 1:
-                    self._add(argument, "InvalidArguments", by_name(entry))
+                    self._add(argument, by_name(entry))
                     break
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -192,13 +190,13 @@ class _Checker:
             missing = [name for name in entry.get("required") or [] if name not in given]
             if missing:
                 shown = ", ".join(f"`{name}`" for name in missing)
-                self._add(node, "InvalidArguments", f"missing {_arguments(missing)} {shown} of {tool}")
+                self._add(node, f"missing {_arguments(missing)} {shown} of {tool}")
         if entry.get("closed"):
             for name, place in given.items():
                 if name not in known:
                     near = names.nearest(name, known)
                     hint = f"did you mean `{near}`?" if near else f"it accepts: {', '.join(known) or 'no arguments'}"
-                    self._add(place, "InvalidArguments", f"{tool} has no argument `{name}`; {hint}")
+                    self._add(place, f"{tool} has no argument `{name}`; {hint}")
 
     def _marks(self, node: ast.AST) -> None:
         for each in ast.walk(node):
@@ -210,7 +208,6 @@ class _Checker:
         if found:
             self._add(
                 node,
-                "TruncatedValue",
                 f"this string is a shortened copy: it contains the truncation mark `{found[0]}`; use the whole value "
                 'with `await load("result_1")` or call the tool again in the program',
             )
@@ -227,7 +224,7 @@ class _Checker:
             return
         name = self._coroutine(call)
         if name is not None:
-            self._add(call, "NotAwaited", f"un-awaited call of `{name}`; write `await {name}(…)`")
+            self._add(call, f"un-awaited call of `{name}`; write `await {name}(…)`")
 
     def _coroutine(self, call: ast.Call) -> str | None:
         tool = self._tool(call)

@@ -78,30 +78,25 @@ class Described:
         return "\n".join(lines)
 
 
-def failure(described: list[Described], logs: str, *, has_run: bool = True) -> ToolFailure:
-    """Returns the failure of a run.
-
-    Args:
-        described: The errors.
-        logs: What the program has printed.
-        has_run: Whether the program has begun to run.
-    """
-    shown = [each.text() for each in described[:_PROBLEMS_MAX]]
-    if len(described) > _PROBLEMS_MAX:
-        shown.append(f"… {len(described) - _PROBLEMS_MAX} more problems")
-    value: dict[str, Any] = {"error": described[0].value()}
-    if len(described) > 1:
-        value["problems"] = [each.value() for each in described[:_PROBLEMS_MAX]]
-    if not has_run:
-        shown.append("The program was not run.")
+def failure(described: Described, logs: str = "") -> ToolFailure:
+    """Returns the failure of a run, with what the program has printed."""
+    value: dict[str, Any] = {"error": described.value()}
     if logs:
         value["logs"] = logs
-    return ToolFailure("\n".join(shown), transient=False, value=JsonText(result.plain(value)))
+    return ToolFailure(described.text(), transient=False, value=JsonText(result.plain(value)))
 
 
-def problem(each: Any, code: str) -> Described:
-    """Describes a problem that a check has found."""
-    return Described(each.type, each.message, Place(code, each.line, each.offset), suggestion=each.suggestion)
+def problems(found: list[Any], code: str) -> ToolFailure:
+    """Returns the failure of a program that checks have rejected, so that nothing has run."""
+    placed = [(each.message, Place(code, each.line, each.offset)) for each in found[:_PROBLEMS_MAX]]
+    lines = [f"{message} ({place})" for message, place in placed]
+    if len(placed) == 1:
+        lines.append(placed[0][1].shown())
+    if len(found) > _PROBLEMS_MAX:
+        lines.append(f"{len(found) - _PROBLEMS_MAX} more problems")
+    text = "not run: " + "\n".join(lines)
+    value = Described("CheckError", text, placed[0][1]).value()
+    return ToolFailure(text, transient=False, value=JsonText(result.plain({"error": value})))
 
 
 def syntax_error(error: SyntaxError, code: str) -> Described:

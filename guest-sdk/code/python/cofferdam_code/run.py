@@ -79,16 +79,15 @@ def program(code: str, catalog: str, seed: str, now: int | None, host: Any) -> J
     try:
         checked = compiled(_checked_size(code), read_catalog)
     except Rejected as rejected:
-        described = [report.problem(each, code) for each in rejected.problems]
-        raise report.failure(described, "", has_run=False) from None
+        raise report.problems(rejected.problems, code) from None
     except SyntaxError as error:
-        raise report.failure([report.syntax_error(error, code)], "", has_run=False) from None
+        raise report.failure(report.syntax_error(error, code)) from None
     except ToolFailure:
         raise
     except Exception as error:
         # A null character in the program, or nesting that is too deep for the parser.
-        described = [report.Described("SyntaxError", f"the program cannot be parsed: {error or 'it is nested too deeply'}", None)]
-        raise report.failure(described, "", has_run=False) from None
+        described = report.Described("SyntaxError", f"the program cannot be parsed: {error or 'it is nested too deeply'}", None)
+        raise report.failure(described) from None
     clock.start(now, seed, any(word in code for word in _RANDOM))
     return _Run(code, Calls(host), read_catalog).run(checked)
 
@@ -97,7 +96,7 @@ def _checked_size(code: str) -> str:
     size = len(code.encode("utf-8", "replace"))
     if size > CODE_BYTES_MAX:
         message = f"the program has {size} bytes, and at most {CODE_BYTES_MAX} are allowed; do not copy data into it"
-        raise report.failure([report.Described("ProgramTooLarge", message, None)], "", has_run=False)
+        raise report.failure(report.Described("ProgramTooLarge", message, None))
     return code
 
 
@@ -142,7 +141,7 @@ class _Run:
             # What the program holds must be gone before the failure is written.
             _main.__dict__.clear()
             gc.collect()
-        return report.failure([described], logs)
+        return report.failure(described, logs)
 
     def _value(self, checked: Any) -> Any:
         namespace = _main.__dict__
