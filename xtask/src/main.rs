@@ -3,6 +3,7 @@
 
 mod bench;
 mod book;
+mod code;
 mod count;
 mod demo;
 mod deny;
@@ -10,6 +11,7 @@ mod fuzz;
 mod guests;
 mod languages;
 mod mcp;
+mod memory_image;
 mod models;
 mod packages;
 mod picture;

@@ -1,7 +1,8 @@
-//! Builds plugins with `cofferdam build`, like an author: those of `guest-sdk/conformance`, and the
-//! sample tools in other languages than Rust.
+//! Builds plugins with `cofferdam build`, like an author: those of `guest-sdk/conformance`, the
+//! sample tools in other languages than Rust, and the interpreter of programs in Python.
 //!
-//! The components are written to `target/plugins/<name>.wasm`. A component is built again only if a
+//! The components are written to `target/plugins/<name>.wasm`, that of the interpreter to
+//! `target/code`. A component is built again only if a
 //! file that it depends on has changed.
 
 use std::collections::HashMap;
@@ -32,6 +33,8 @@ struct Project {
     sdk: &'static str,
     /// Toolchain of the language. `None` for Rust, which is always installed.
     toolchain: Option<Toolchain>,
+    /// Whether it is an interpreter of code mode.
+    is_interpreter: bool,
 }
 
 /// Builds the projects whose toolchain is installed. The host must be built.
@@ -39,7 +42,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
     // Each toolchain is checked once, so that a missing one causes only one note.
     let mut ready: HashMap<Toolchain, bool> = HashMap::new();
     for project in projects()? {
-        let component = plugins()?.join(format!("{}.wasm", project.name));
+        let component = project.component()?;
         let stamp = root().join("target/languages").join(format!("{}.stamp", project.name));
         let digest = project.digest()?;
         if component.is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
@@ -59,6 +62,9 @@ pub(crate) fn build() -> anyhow::Result<()> {
         }
         if is_ready {
             project.build(&component)?;
+            if project.is_interpreter {
+                crate::code::tune(&component)?;
+            }
             fs::create_dir_all(root().join("target/languages"))?;
             fs::write(&stamp, digest)
                 .with_context(|| format!("cannot write {}", stamp.display()))?;
@@ -81,6 +87,9 @@ fn projects() -> anyhow::Result<Vec<Project>> {
             projects.push(Project::new(folder, name, language)?);
         }
     }
+    let interpreter = Path::new("guest-sdk/code/python").to_owned();
+    let project = Project::new(interpreter, "code_python".to_owned(), "python")?;
+    projects.push(Project { is_interpreter: true, ..project });
     Ok(projects)
 }
 
@@ -113,7 +122,15 @@ impl Project {
             "zig" => ("zig", Some(Toolchain::Zig)),
             other => anyhow::bail!("{}: no toolchain is known for {other}", folder.display()),
         };
-        Ok(Self { folder, name, sdk, toolchain })
+        Ok(Self { folder, name, sdk, toolchain, is_interpreter: false })
+    }
+
+    /// Returns the path of the component.
+    fn component(&self) -> anyhow::Result<PathBuf> {
+        match self.is_interpreter {
+            true => crate::code::component("python"),
+            false => Ok(plugins()?.join(format!("{}.wasm", self.name))),
+        }
     }
 
     fn build(&self, component: &Path) -> anyhow::Result<()> {
@@ -150,6 +167,11 @@ impl Project {
         let sdk = Path::new("guest-sdk").join(self.sdk);
         for tree in [&*self.folder, &sdk, Path::new("wit"), Path::new("host/author/src")] {
             hash_tree(&root().join(tree), &mut hasher)?;
+        }
+        if self.is_interpreter {
+            for file in ["xtask/src/code.rs", "xtask/src/memory_image.rs"] {
+                fs::read(root().join(file))?.hash(&mut hasher);
+            }
         }
         if self.toolchain == Some(Toolchain::Zig) {
             // The SDK is written over that of C.

@@ -3,6 +3,7 @@
 
 use anyhow::Context;
 
+use crate::packages::text;
 use crate::run::{command, root, section};
 use crate::toolchains::{Toolchain, path};
 
@@ -13,20 +14,27 @@ struct Tests {
     command: &'static [&'static str],
 }
 
+const UNITTEST: &[&str] = &[
+    "python3",
+    "-m",
+    "unittest",
+    "discover",
+    "--start-directory",
+    "tests",
+    "--top-level-directory",
+    ".",
+];
+
 const TESTS: &[Tests] = &[
     Tests {
         toolchain: Toolchain::Python,
         folder: "guest-sdk/python",
-        command: &[
-            "python3",
-            "-m",
-            "unittest",
-            "discover",
-            "--start-directory",
-            "tests",
-            "--top-level-directory",
-            ".",
-        ],
+        command: UNITTEST,
+    },
+    Tests {
+        toolchain: Toolchain::Python,
+        folder: "guest-sdk/code/python",
+        command: UNITTEST,
     },
     Tests {
         toolchain: Toolchain::Node,
@@ -71,6 +79,8 @@ const TESTS: &[Tests] = &[
 pub(crate) fn test() -> anyhow::Result<()> {
     let path = path();
     let path = path.to_str().context("the PATH is not UTF-8")?;
+    let sdk = root().join("guest-sdk/python");
+    let sdk = text(&sdk)?;
     for tests in TESTS {
         if !tests.toolchain.is_installed() {
             continue;
@@ -80,6 +90,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
             tests.command.split_first().context("a command has a program")?;
         command(program, arguments)
             .env("PATH", path)
+            // Of the interpreter of programs, which is written with the SDK.
+            .env("PYTHONPATH", sdk)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .run(&root().join(tests.folder))?;
     }

@@ -6,8 +6,7 @@ which every run begins.
 
 from __future__ import annotations
 
-from cofferdam import JsonText, tool, tool_calls
-
+from cofferdam import JsonText, _host, _image, tool, tool_calls
 from cofferdam_code import clock, modules, run, warm
 
 clock.install()
@@ -29,3 +28,4 @@ def run_code(code: str, catalog: str = '{"tools":[]}', seed: str = "0", now: int
 
 
 warm.up(run_code)
+_host.AT_END.append(_image.list_objects)

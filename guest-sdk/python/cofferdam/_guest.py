@@ -79,6 +79,8 @@ def load(main: str, beside: str) -> None:
     # A call seldom creates enough garbage for a collection, which would touch the whole image.
     gc.collect()
     gc.freeze()
+    for function in _host.AT_END:
+        function()
 
 
 class NotLoaded(Exception):

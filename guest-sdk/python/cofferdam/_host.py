@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
@@ -23,6 +24,10 @@ IS_COMPONENT = sys.platform == "wasi"
 
 Err: Any = importlib.import_module("componentize_py_types").Err if IS_COMPONENT else _NativeErr
 """Exception of a function of the host; `value` contains the error."""
+
+
+AT_END: list[Callable[[], None]] = []
+"""Functions that run when the component is made, after everything else."""
 
 
 def interface(name: str, nobody: Any) -> Any:
