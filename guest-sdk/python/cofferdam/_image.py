@@ -14,9 +14,9 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-_MAGIC = bytes(reversed(b"!stcejbo madreffoC"))
-"""First bytes of the list. They are not a constant, which would be a second place with them."""
-_kept: list[bytes] = []
+_MAGIC = b"!stcejbo madreffoC"
+"""First bytes of the list, backwards, so that the list is the only place with them."""
+_kept: list[bytearray] = []
 
 
 def list_objects() -> None:
@@ -29,7 +29,12 @@ def list_objects() -> None:
     types_, others = _addresses()
     gc.freeze()
     count = len(types_) + len(others)
-    _kept.append(_MAGIC + struct.pack(f"<{count + 2}I", len(types_), len(others), *types_, *others))
+    # With its final size, because a smaller buffer would leave a copy behind.
+    made = bytearray(len(_MAGIC) + 4 * (count + 2))
+    struct.pack_into(f"<{count + 2}I", made, len(_MAGIC), len(types_), len(others), *types_, *others)
+    for index, byte in enumerate(reversed(_MAGIC)):
+        made[index] = byte
+    _kept.append(made)
 
 
 def _addresses() -> tuple[list[int], list[int]]:
