@@ -143,6 +143,11 @@ impl Agent {
         }
     }
 
+    /// Implements [`AgentRun::carry_over`](crate::AgentRun::carry_over).
+    pub(crate) fn carry_over_guard(&self, from: &crate::Session, to: &crate::Session) {
+        self.parts.guard.carry_over(from, to);
+    }
+
     /// Creates a run that leads from new messages to an answer. The run starts when it is awaited
     /// or its stream is read.
     pub fn run(&self, messages: impl IntoMessages) -> Run {

@@ -43,6 +43,12 @@ pub trait AgentRun: Send + Sync {
         self.stream(request).finish().await
     }
 
+    /// Makes the session `to` as restricted as `from` for the guard of the agent, because it gets
+    /// content of it without being its continuation.
+    fn carry_over(&self, from: &Session, to: &Session) {
+        let _ = (from, to);
+    }
+
     /// Returns the agent with the tools of another source added, or `None` if it takes no tools of
     /// its caller. Such an agent can take part in every orchestration except a handoff.
     ///
@@ -178,6 +184,10 @@ impl AgentRun for Agent {
 
     async fn run(&self, request: AgentRequest) -> Result<Response, RunError> {
         self.requested(request).await
+    }
+
+    fn carry_over(&self, from: &Session, to: &Session) {
+        self.carry_over_guard(from, to);
     }
 
     fn with_tools(

@@ -6,12 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::approvals::{allow_always, standing_rules};
 use crate::{
-    AgentRequest, AgentRun, BoxError, IntoMessages as _, Message, Response, RunError, RunStream,
-    Session, TokenUsage, Update,
+    AgentRequest, AgentRun, BoxError, Delta, IntoMessages as _, Message, MessageContent, Response,
+    RunError, RunStream, Session, TokenUsage, Update,
 };
+
+/// Part of a session's state that holds a loop which waits for approvals.
+const PART: &str = "bounded_loop";
 
 /// Default maximum number of iterations.
 const ITERATIONS_MAX: u32 = 10;
@@ -26,8 +32,9 @@ const NEXT: &str = "Continue working on the task. If it is complete, say so.";
 ///
 /// Each iteration begins with a new session, the original input and notes about the earlier
 /// iterations, so a long task needs no more context than a short one. What the work has produced
-/// must be where tools find it again, such as in files. A loop is an [`AgentRun`] itself. It does
-/// not use the session of its request.
+/// must be where tools find it again, such as in files. A loop is an [`AgentRun`] itself. The
+/// session of its request holds what lasts longer than an iteration: a loop that waits for
+/// approvals, standing approvals, and what a guard has recorded. It holds no conversation.
 ///
 /// ```
 /// use cofferdam_agent::{
@@ -92,6 +99,47 @@ where
     }
 }
 
+/// State of a loop between two runs of its agent.
+#[derive(Serialize, Deserialize)]
+struct LoopState {
+    /// Messages with which each iteration begins.
+    input: Vec<Arc<Message>>,
+    /// Number of completed iterations.
+    iterations: u32,
+    /// Notes by the number of the iteration.
+    notes: VecDeque<(u32, String)>,
+    /// Session of the current iteration.
+    session: Session,
+}
+
+impl LoopState {
+    /// Returns the loop that waits for the answers of a request, or else a new one. Any other
+    /// request abandons a loop that waits.
+    fn resume(request: &AgentRequest) -> Self {
+        let waiting = request.session.as_ref().map(|session| {
+            let part = session.part(PART);
+            session.set_part(PART, Value::Null);
+            part
+        });
+        let is_answer =
+            |content: &MessageContent| matches!(content, MessageContent::ApprovalAnswer(_));
+        let mut contents = request.messages.iter().flat_map(|message| &message.contents);
+        let waiting = waiting.filter(|_| contents.any(is_answer));
+        waiting.and_then(|part| serde_json::from_value(part).ok()).unwrap_or_else(|| Self {
+            input: request.messages.clone(),
+            iterations: 0,
+            notes: VecDeque::new(),
+            session: Session::new(),
+        })
+    }
+
+    /// Stores the loop until its approvals are answered.
+    fn wait(&self, session: &Session) {
+        // Serializing cannot fail. If it did, the answers would not find the loop.
+        session.set_part(PART, serde_json::to_value(self).unwrap_or(Value::Null));
+    }
+}
+
 impl BoundedLoop {
     /// Creates a loop of at most 10 iterations.
     pub fn new(
@@ -127,41 +175,78 @@ impl BoundedLoop {
         request: AgentRequest,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
+        let outer = request.session.clone();
+        // Like an agent, a loop takes one turn of a session at a time.
+        let _turn = match &outer {
+            Some(session) => Some(session.take_turn().await),
+            None => None,
+        };
         let mut usage: Option<TokenUsage> = None;
-        let mut notes = VecDeque::new();
-        let mut iteration = 0;
+        let mut state = LoopState::resume(&request);
+        let mut messages = request.messages.clone();
         loop {
-            let mut messages = request.messages.clone();
-            if iteration > 0 {
-                messages.extend(self.progress(&notes).into_messages());
-            }
-            let once = AgentRequest { messages, session: Some(Session::new()), ..request.clone() };
-            let response = self.once(once, updates.as_ref()).await?;
+            let session = state.session.clone();
+            let once = AgentRequest { messages, session: Some(session), ..request.clone() };
+            let response = self.iteration(once, outer.as_ref(), updates.as_ref()).await?;
             if let Some(used) = response.usage {
                 *usage.get_or_insert_default() += used;
             }
-            if let Some(request) = response.approval_requests().next() {
-                // The session of the iteration ends with it.
-                let name = &request.function_call.name;
-                let needs = format!("the user has to approve its call of `{name}`");
-                return Err(RunError::NeedsInput(needs));
+            let asks = response.approval_requests().next();
+            if let Some(tool) = asks.map(|request| request.function_call.name.clone()) {
+                let Some(outer) = &outer else {
+                    // The answers would have to find the session of the iteration again.
+                    let needs = format!("the user has to approve its call of `{tool}`");
+                    return Err(RunError::NeedsInput(needs));
+                };
+                state.wait(outer);
+                return Ok(Response { usage, ..response });
             }
-            let decision = self.condition.decide(&response, iteration).await;
-            iteration += 1;
+            let decision = self.condition.decide(&response, state.iterations).await;
+            state.iterations += 1;
             match decision.map_err(RunError::Other)? {
-                LoopDecision::Continue { note } if iteration < self.max_iterations => {
-                    add_note(&mut notes, iteration, &note);
+                LoopDecision::Continue { note } if state.iterations < self.max_iterations => {
+                    add_note(&mut state.notes, state.iterations, &note);
                 }
                 decision => {
-                    let (agent, is_done) = (self.agent.name(), decision == LoopDecision::Done);
-                    tracing::info!(agent, iterations = iteration, is_done, "a loop has ended");
+                    let (agent, iterations) = (self.agent.name(), state.iterations);
+                    let is_done = decision == LoopDecision::Done;
+                    tracing::info!(agent, iterations, is_done, "a loop has ended");
                     return Ok(Response { usage, ..response });
                 }
             }
             if request.context.cancellation.is_cancelled() {
                 return Err(RunError::Cancelled);
             }
+            let next = Session::new();
+            // The notes are content of the iteration.
+            self.agent.carry_over(&state.session, &next);
+            state.session = next;
+            messages = state.input.clone();
+            let progress = self.progress(&state.notes);
+            if let Some(updates) = &updates {
+                // If the reader is gone, the run is about to be dropped.
+                let _ = updates.send(update_of(&progress)).await;
+            }
+            messages.extend(progress.into_messages());
         }
+    }
+
+    /// Makes one run. What the guard and the user have decided is the same in the session of the
+    /// loop and in that of the iteration.
+    async fn iteration(
+        &self,
+        request: AgentRequest,
+        outer: Option<&Session>,
+        updates: Option<&mpsc::Sender<Update>>,
+    ) -> Result<Response, RunError> {
+        let (Some(outer), Some(session)) = (outer, request.session.clone()) else {
+            return self.once(request, updates).await;
+        };
+        self.agent.carry_over(outer, &session);
+        standing_rules(outer).into_iter().for_each(|rule| allow_always(&session, rule));
+        let ended = self.once(request, updates).await;
+        self.agent.carry_over(&session, outer);
+        ended
     }
 
     async fn once(
@@ -196,6 +281,15 @@ impl BoundedLoop {
     }
 }
 
+/// Returns the update with a message of the loop, which separates the replies before and after it.
+fn update_of(message: &Message) -> Update {
+    Update {
+        role: Some(message.role.clone()),
+        deltas: message.contents.iter().cloned().map(Delta::Content).collect(),
+        ..Update::default()
+    }
+}
+
 /// Adds a note and drops the oldest if there are too many.
 fn add_note(notes: &mut VecDeque<(u32, String)>, iteration: u32, note: &str) {
     let note = note.trim();
@@ -222,6 +316,10 @@ impl AgentRun for BoundedLoop {
     async fn run(&self, request: AgentRequest) -> Result<Response, RunError> {
         self.iterate(request, None).await
     }
+
+    fn carry_over(&self, from: &Session, to: &Session) {
+        self.agent.carry_over(from, to);
+    }
 }
 
 impl From<BoundedLoop> for Arc<dyn AgentRun> {
@@ -240,102 +338,4 @@ impl std::fmt::Debug for BoundedLoop {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        Agent, ApprovalMode, Approvals, MessageContent, Reply, Role, RunContext, ScriptedClient,
-    };
-
-    fn model(replies: u32) -> ScriptedClient {
-        let reply = |number| Reply {
-            usage: Some(TokenUsage { total: 10, ..TokenUsage::default() }),
-            ..Reply::text(format!("reply {number}"))
-        };
-        ScriptedClient::new((0..replies).map(reply)).recording()
-    }
-
-    fn bounded(model: &ScriptedClient) -> BoundedLoop {
-        let agent = Agent::builder(model.clone()).name("worker").build().unwrap();
-        let condition = |response: &Response, _| match response.text() == "reply 24" {
-            true => LoopDecision::Done,
-            false => LoopDecision::Continue { note: format!(" did {} ", response.text()) },
-        };
-        BoundedLoop::new(agent, condition)
-    }
-
-    #[tokio::test]
-    async fn each_iteration_sees_the_input_and_bounded_notes_only() {
-        let model = model(30);
-        let looped = bounded(&model).max_iterations(100).next_message("Go on.");
-        let session = Session::with_id("s");
-        let request = AgentRequest::new("task").session(&session);
-        let response = looped.run(request).await.unwrap();
-        assert_eq!((response.text().as_str(), response.usage.unwrap().total), ("reply 24", 250));
-        assert_eq!(response.messages.len(), 1);
-        let requests = model.requests();
-        let texts = |index: usize| -> Vec<String> {
-            requests[index].messages.iter().map(|message| message.text()).collect()
-        };
-        assert_eq!(texts(0), ["task"]);
-        let second = "### Progress so far\n1. did reply 0\n2. did reply 1\n\nGo on.";
-        assert_eq!(texts(2), ["task", second]);
-        assert_eq!(texts(24).len(), 2);
-        assert!(
-            texts(24)[1].starts_with("### Progress so far\n5. did reply 4\n"),
-            "{:?}",
-            texts(24)
-        );
-        assert_eq!(session, Session::with_id("s"));
-    }
-
-    #[tokio::test]
-    async fn the_number_of_iterations_is_limited() {
-        for (limit, made) in [(None, 10), (Some(3), 3), (Some(0), 1)] {
-            let model = model(30);
-            let looped = bounded(&model);
-            let looped = match limit {
-                Some(limit) => looped.max_iterations(limit),
-                None => looped,
-            };
-            let response = looped.stream(AgentRequest::new("task")).finish().await.unwrap();
-            assert_eq!(response.text(), format!("reply {}", made - 1));
-            assert_eq!(model.requests().len(), made);
-        }
-    }
-
-    #[test]
-    fn notes_are_cut_and_blank_ones_left_out() {
-        let mut notes = VecDeque::new();
-        add_note(&mut notes, 1, " \n");
-        add_note(&mut notes, 2, &"ä".repeat(3000));
-        assert_eq!((notes.len(), notes[0].1.chars().count()), (1, 2000));
-        assert_eq!(bounded(&model(0)).progress(&VecDeque::new()).text(), NEXT);
-    }
-
-    #[tokio::test]
-    async fn a_loop_ends_when_it_is_canceled_or_needs_an_approval() {
-        let model = model(30);
-        let context = RunContext::default();
-        let cancellation = context.cancellation.clone();
-        let agent = Agent::builder(model.clone()).build().unwrap();
-        let looped = BoundedLoop::new(agent, move |_: &Response, _| {
-            cancellation.cancel();
-            LoopDecision::Continue { note: String::new() }
-        });
-        let ended = looped.run(AgentRequest::new("task").context(context)).await;
-        assert!(matches!(ended, Err(RunError::Cancelled)), "{ended:?}");
-        assert_eq!(model.requests().len(), 1);
-
-        let call = MessageContent::call("1", "todos_get_all", "{}");
-        let reply =
-            Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() };
-        let agent = Agent::builder(ScriptedClient::new([reply]))
-            .approvals(Approvals::by_default(ApprovalMode::Always))
-            .context_provider(crate::TodoList::new().unwrap())
-            .build()
-            .unwrap();
-        let looped = BoundedLoop::new(agent, |_: &Response, _: u32| LoopDecision::Done);
-        let ended = looped.run(AgentRequest::new("task")).await.unwrap_err();
-        assert_eq!(ended.to_string(), "the user has to approve its call of `todos_get_all`");
-    }
-}
+mod tests;

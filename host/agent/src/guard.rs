@@ -37,6 +37,12 @@ pub trait Guard: Send + Sync {
 
     /// Begins a run.
     fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard>;
+
+    /// Makes the session `to` as restricted as `from`, because it gets content of it without being
+    /// its continuation.
+    fn carry_over(&self, from: &Session, to: &Session) {
+        let _ = (from, to);
+    }
 }
 
 /// A run that is about to begin.

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_agent::{Approvals, ChatOptions, ChoiceBehavior, LoopSettings, ResponseFormat};
+use cofferdam_agent::{
+    Agent, AgentRun, Approvals, ChatOptions, ChoiceBehavior, LoopSettings, ResponseFormat,
+};
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use cofferdam_workflow::definition::{AgentDefinition, NameList};
@@ -189,6 +191,25 @@ impl DefinedAgent<'_> {
         let read = |path: &str| self.file.content(path).map_err(|error| format!("{error:#}"));
         let format = output.value.response_format(name, read);
         Ok(Some(format.map_err(|message| self.file.error(output.referenced, message))?))
+    }
+
+    /// Returns whether the agent runs in a loop that remembers no conversation.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.definition.bounded.is_some()
+    }
+
+    /// Returns the agent that was built by the definition, in the loop of the definition if it has
+    /// one.
+    ///
+    /// # Errors
+    /// Returns an error if the condition of the loop is invalid.
+    pub fn bounded(&self, agent: Agent) -> Result<Arc<dyn AgentRun>> {
+        let Some(written) = &self.definition.bounded else { return Ok(Arc::new(agent)) };
+        match written.value.bound(agent) {
+            Ok(bounded) => Ok(Arc::new(bounded)),
+            Err(message) => Err(self.file.error(written.referenced, message).into()),
+        }
     }
 
     /// Overrides the options of requests that the agent sets.

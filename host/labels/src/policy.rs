@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cofferdam_agent::ChatClient;
 use cofferdam_agent::guard::{Guard, GuardedRun, RunGuard};
+use cofferdam_agent::{ChatClient, Session};
 use cofferdam_tool::declaration::DeclarationError;
 use cofferdam_tool::label::{StatedLabels, ToolLabels};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource};
 
 use super::flow::Flow;
-use super::{LabelAudit, tools};
+use super::{LabelAudit, context_of, taint, tools};
 
 /// Rules that the calls of an agent are checked against. Clones share the audits and the
 /// quarantined model.
@@ -123,6 +123,10 @@ impl Guard for LabelPolicy {
 
     fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard> {
         Arc::new(Flow::new(self, run))
+    }
+
+    fn carry_over(&self, from: &Session, to: &Session) {
+        taint(to, &context_of(from));
     }
 }
 

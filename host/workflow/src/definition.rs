@@ -1,5 +1,6 @@
 //! Workflows in YAML: the form of the file, and the positions of mistakes in it.
 
+mod bounded;
 mod condition;
 mod output;
 mod settings;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 pub use serde_saphyr::{Location, Spanned};
 
+pub use self::bounded::BoundedDefinition;
 pub use self::settings::{InvalidRequestSetting, RequestSettings};
 
 /// Maximum number of parser events that aliases may repeat.
@@ -77,6 +79,8 @@ pub struct AgentDefinition {
     pub choice: Option<Spanned<Value>>,
     /// Options of requests to the model.
     pub settings: Option<RequestSettings>,
+    /// Loop over runs of the agent that begin afresh.
+    pub bounded: Option<Spanned<BoundedDefinition>>,
     /// Rules that allow, ask about or deny calls.
     #[serde(default)]
     pub approvals: Vec<Spanned<ApprovalRule>>,
@@ -254,7 +258,7 @@ impl AgentDefinition {
     pub fn is_only_a_file(&self) -> bool {
         let Self { name, file, model, instructions, description, tools, max_tool_rounds, .. } =
             self;
-        let Self { skills, output, loop_settings, choice, settings, approvals, .. } = self;
+        let Self { skills, output, loop_settings, choice, settings, bounded, approvals, .. } = self;
         file.is_some()
             && name.is_none()
             && model.is_none()
@@ -267,6 +271,7 @@ impl AgentDefinition {
             && loop_settings.is_none()
             && choice.is_none()
             && settings.is_none()
+            && bounded.is_none()
             && approvals.is_empty()
     }
 

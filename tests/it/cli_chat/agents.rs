@@ -144,3 +144,90 @@ output: {type: object, properties: {score: {type: integer}}, required: [score]}
     assert_eq!(failed.code, Some(4), "{}", failed.stderr);
     assert!(failed.stderr.contains("not a JSON object"), "{}", failed.stderr);
 }
+
+/// Returns a scene with an agent in a loop that ends with `DONE`.
+fn bounded(more: &str, replies: &[Value]) -> Scene {
+    let agent = "model: script:model.jsonl\ntools: all\nbounded:\n  until: {contains: DONE}\n";
+    let scene = scene(&format!("{agent}{more}"));
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    std::fs::write(scene.path("agents/model.jsonl"), lines.join("\n")).unwrap();
+    scene
+}
+
+const LOOPED: [&str; 3] = ["Translate.", "--agent", "agents/counter.yaml"];
+
+#[test]
+fn an_agent_runs_in_iterations_until_its_condition_holds() {
+    let replies = [says("Chapter 1."), says("Chapter 2."), says("DONE"), says("Never.")];
+    let chat = |more: &str| bounded(more, &replies).run(&LOOPED);
+    let done = chat("");
+    let expected = "Chapter 1.\nChapter 2.\nDONE\n";
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), expected), "{}", done.stderr);
+    let limited = chat("  max-iterations: 2\n");
+    assert_eq!(limited.stdout, "Chapter 1.\nChapter 2.\n", "{}", limited.stderr);
+    for (more, flags, expected) in [
+        ("  until-then: x\n", &[][..], "counter.yaml:5:3: unknown field `until-then`"),
+        ("  max-iterations: 0\n", &[], "counter.yaml:5:"),
+        ("", &["--session", "s", "--session-dir", "s"], "so --session has no effect"),
+        ("", &["--plan"], "so the plan mode has no effect"),
+    ] {
+        let ran = bounded(more, &replies).run(&[&LOOPED[..], flags].concat());
+        assert_eq!(ran.code, Some(2), "{more}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{more}: {}", ran.stderr);
+    }
+    let scene = bounded("", &replies);
+    let path = scene.path("agents/counter.yaml");
+    let agent = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, agent.replace("contains: DONE", "matches: '('")).unwrap();
+    let ran = scene.run(&LOOPED);
+    assert!(ran.stderr.contains("counter.yaml:4:3: invalid regex in `matches`"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_iteration_can_wait_for_an_approval() {
+    let deletes = calls("file_access_delete_file", json!({"file_name": "a.md"}));
+    for (flags, is_deleted, code) in [(&["--yes"][..], true, 0), (&[], false, 4)] {
+        let scene = bounded("", &[says("Looked."), deletes.clone(), says("DONE")]);
+        let ran = scene.run(&[&LOOPED[..], &["--files", "notes"], flags].concat());
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "Looked.\nDONE\n", "{}", ran.stderr);
+        assert_eq!(scene.has("notes/a.md"), !is_deleted, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn labels_of_an_iteration_count_in_the_next_one() {
+    let saves = calls("file_access_save_file", json!({"file_name": "b.md", "content": "x"}));
+    let reads = calls("file_access_read_file", json!({"file_name": "a.md"}));
+    for (policy, is_blocked) in [("false", false), ("true", true)] {
+        let scene = bounded(
+            "  max-iterations: 2\n",
+            &[reads.clone(), says("Read."), saves.clone(), says("DONE")],
+        );
+        let config = format!("[labels]\npolicy = {policy}\nauto-hide-untrusted = false\n");
+        std::fs::write(scene.path("c.toml"), config).unwrap();
+        let flags = ["--files", "notes", "--config", "c.toml", "--yes"];
+        let ran = scene.run(&[&LOOPED[..], &flags].concat());
+        assert_eq!(ran.code, Some(if is_blocked { 3 } else { 0 }), "{}", ran.stderr);
+        assert_eq!(scene.has("notes/b.md"), !is_blocked, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_agent_of_a_workflow_runs_in_iterations() {
+    let scene = bounded("", &[says("Chapter 1."), says("DONE")]);
+    std::fs::write(scene.path("w.yaml"), "agents:\n  t: {file: agents/counter.yaml}\n").unwrap();
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache());
+    command.env("XDG_STATE_HOME", scene.path("state")).current_dir(scene.path("."));
+    command.args(["workflow", "run", "w.yaml", "Go."]).stdin(Stdio::null());
+    let done = ran(command.output().unwrap());
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "DONE\n"), "{}", done.stderr);
+    let inline = "agents:\n  t:\n    model: script:agents/model.jsonl\n    bounded: {until: {}}\n";
+    std::fs::write(scene.path("w.yaml"), inline).unwrap();
+    let mut command = Command::new(binary());
+    command.env_clear().current_dir(scene.path(".")).args(["workflow", "check", "w.yaml"]);
+    let wrong = ran(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("w.yaml:4:14: "), "{}", wrong.stderr);
+}

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings, PlanMode,
-    RunError, Session, TokenBudget, ToolMode,
+    Agent, AgentRun, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings,
+    PlanMode, RunError, Session, TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_labels::LabelPolicy;
@@ -83,6 +83,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         tools: args.approval.approve.clone(),
     }));
     let context = AgentContext::open(&options, file.as_ref(), &selection, &protected)?;
+    check_loop(definition.as_ref(), args, &context)?;
     let tools = host::build(global, selection, Purpose::Converse, &protected).await?;
     let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);
@@ -188,7 +189,7 @@ impl AgentFactory {
         Ok(model_specs::choose(Some(typed), None, self.file.as_ref())?)
     }
 
-    fn agent(&self, model: &ModelSpec) -> anyhow::Result<Agent> {
+    fn agent(&self, model: &ModelSpec) -> anyhow::Result<Arc<dyn AgentRun>> {
         let Self { args, toolset, screen, .. } = self;
         let defined = self.definition.as_ref().map(AgentFile::defined);
         let mut model = model.clone();
@@ -256,7 +257,30 @@ impl AgentFactory {
             builder = builder.context_provider(saved.history());
         }
         builder = self.context.add_to(builder).context_provider(self.transcript.clone());
-        builder.build().map_err(|error| UsageError(error.to_string()).into())
+        let agent = builder.build().map_err(|error| UsageError(error.to_string()))?;
+        match defined {
+            Some(defined) => Ok(defined.bounded(agent)?),
+            None => Ok(Arc::new(agent)),
+        }
+    }
+}
+
+/// Returns an error if a loop of the agent would ignore a flag or a setting.
+fn check_loop(
+    definition: Option<&AgentFile>,
+    args: &ChatArgs,
+    context: &AgentContext,
+) -> Result<(), UsageError> {
+    if !definition.is_some_and(|file| file.defined().is_bounded()) {
+        return Ok(());
+    }
+    let ignored =
+        [("--session", args.session.is_some()), ("the plan mode", context.plan_mode().is_some())];
+    match ignored.into_iter().find(|(_, is_set)| *is_set) {
+        Some((name, _)) => Err(UsageError(format!(
+            "the agent is `bounded`: each iteration begins without a conversation, so {name} has no effect"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -49,7 +49,8 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         layer: None,
     };
     let agent = || match &definition {
-        Some(file) => parts.of_file(file),
+        // A run of a case is one iteration.
+        Some(file) => parts.without_loop(file),
         None => parts.with_all_tools(instructions.as_deref()),
     };
     // An invalid model or tool is one error instead of one for each run.

@@ -60,7 +60,7 @@ impl ServedAgents {
             let file = AgentFile::read_ambient(path)?;
             let description = file.description().map(str::to_owned);
             let options = AgentToolOptions { description, ..AgentToolOptions::default() };
-            add(&mut offered, parts.of_file(&file)?.into_tool(options))?;
+            add(&mut offered, AgentTool::new(parts.of_file(&file)?, options))?;
         }
         for path in &self.workflows {
             let file = WorkflowFile::read_ambient(path)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, AgentBuilder, Approvals, ChatClient, Layer, LoopSettings, ScriptedClient, ScriptedReply,
-    TokenBudget,
+    Agent, AgentBuilder, AgentRun, Approvals, ChatClient, Layer, LoopSettings, ScriptedClient,
+    ScriptedReply, TokenBudget,
 };
 use cofferdam_labels::LabelPolicy;
 use cofferdam_skills::SkillTools;
@@ -42,19 +42,27 @@ pub struct AgentParts<'a> {
 
 impl AgentParts<'_> {
     /// Builds the agent of a workflow with an id.
-    pub(super) fn agent(&self, file: &WorkflowFile, id: &str) -> Result<Agent> {
+    pub(super) fn agent(&self, file: &WorkflowFile, id: &str) -> Result<Arc<dyn AgentRun>> {
         match file.agent(id) {
-            Some(agent) => self.build(agent, id),
+            Some(agent) => agent.bounded(self.build(agent, id)?),
             None => Err(file.file.error_anywhere(format!("there is no agent `{id}`")).into()),
         }
     }
 
-    /// Builds the agent of an agent file.
+    /// Builds the agent of an agent file, in its loop if it has one.
     ///
     /// # Errors
     /// Returns an error if the file names a model, a tool or a skill that does not exist, or if a
     /// setting is invalid.
-    pub fn of_file(&self, file: &AgentFile) -> Result<Agent> {
+    pub fn of_file(&self, file: &AgentFile) -> Result<Arc<dyn AgentRun>> {
+        file.defined().bounded(self.without_loop(file)?)
+    }
+
+    /// Builds the agent of an agent file without its loop.
+    ///
+    /// # Errors
+    /// Like [`of_file`](Self::of_file).
+    pub fn without_loop(&self, file: &AgentFile) -> Result<Agent> {
         self.build(file.defined(), &file.name())
     }
 
@@ -134,8 +142,14 @@ impl AgentParts<'_> {
 
 /// Returns an agent that cannot be run, for checking or drawing a graph. The form of its answers is
 /// checked.
-pub(super) fn placeholder_agent(file: &WorkflowFile, id: &str) -> Result<Agent> {
-    file.agent(id).map(|agent| agent.response_format(id)).transpose()?;
+pub(super) fn placeholder_agent(file: &WorkflowFile, id: &str) -> Result<Arc<dyn AgentRun>> {
+    let defined = file.agent(id);
+    defined.map(|agent| agent.response_format(id)).transpose()?;
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
-    Agent::builder(model).name(id).build().map_err(|error| Error::invalid(error.to_string()))
+    let agent = Agent::builder(model).name(id).build();
+    let agent = agent.map_err(|error| Error::invalid(error.to_string()))?;
+    match defined {
+        Some(defined) => defined.bounded(agent),
+        None => Ok(Arc::new(agent)),
+    }
 }

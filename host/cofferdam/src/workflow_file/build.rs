@@ -1,7 +1,9 @@
 //! Builds a workflow from a workflow file.
 
+use std::sync::Arc;
+
 use crate::Result;
-use cofferdam_agent::Agent;
+use cofferdam_agent::AgentRun;
 use cofferdam_workflow::definition::{
     EdgeDefinition, Location, NameList, OrchestrationDefinition, OrchestrationKind, SwitchCase,
     TextCondition,
@@ -22,7 +24,7 @@ pub(super) type MaxIterations = Option<u64>;
 pub(super) fn workflow(
     file: &WorkflowFile,
     max_iterations: MaxIterations,
-    agent: impl Fn(&str) -> Result<Agent>,
+    agent: impl Fn(&str) -> Result<Arc<dyn AgentRun>>,
 ) -> Result<Workflow> {
     if file.definition.agents.0.is_empty() && file.definition.people.0.is_empty() {
         return Err(file
@@ -79,7 +81,7 @@ struct OrchestrationBuilder<'f, A> {
     max_iterations: MaxIterations,
 }
 
-impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
+impl<A: Fn(&str) -> Result<Arc<dyn AgentRun>>> OrchestrationBuilder<'_, A> {
     fn build(&self) -> Result<Result<Workflow, InvalidOrchestration>> {
         self.check_options()?;
         let OrchestrationDefinition { kind, chain_only_responses, intermediate, .. } = self.table;
@@ -186,7 +188,7 @@ impl<A: Fn(&str) -> Result<Agent>> OrchestrationBuilder<'_, A> {
         Ok(ids)
     }
 
-    fn one(&self, id: &str) -> Result<Agent> {
+    fn one(&self, id: &str) -> Result<Arc<dyn AgentRun>> {
         if self.file.definition.agents.get(id).is_none() {
             return Err(
                 self.wrong(&format!("there is no agent `{id}`; agents: {}", known(self.file)))
@@ -227,7 +229,7 @@ fn known(file: &WorkflowFile) -> String {
 fn graph(
     file: &WorkflowFile,
     max_iterations: MaxIterations,
-    agent: impl Fn(&str) -> Result<Agent>,
+    agent: impl Fn(&str) -> Result<Arc<dyn AgentRun>>,
 ) -> Result<Workflow> {
     let definition = &file.definition;
     let mut builder = Workflow::builder(file.name());

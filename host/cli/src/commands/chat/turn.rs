@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use cofferdam::record::LogEvent;
 use cofferdam_agent::{
-    Agent, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role, RunError,
-    Session, TokenUsage,
+    AgentRequest, AgentRun, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role,
+    RunContext, RunError, Session, TokenUsage,
 };
 use cofferdam_terminal::is_interactive;
 use cofferdam_tool::invoke::FileEffects;
@@ -25,7 +25,7 @@ use crate::{print, terminal};
 
 /// State of a conversation.
 pub(super) struct Conversation {
-    pub(super) agent: Agent,
+    pub(super) agent: Arc<dyn AgentRun>,
     /// Name of the model, as `--model` takes it.
     pub(super) model: String,
     pub(super) agents: AgentFactory,
@@ -148,17 +148,17 @@ impl Conversation {
     /// process.
     async fn run(&mut self, messages: Vec<Message>) -> anyhow::Result<Result<RunReport, RunError>> {
         let cancellation = CancellationToken::new();
-        let mut run =
-            self.agent.run(messages).session(&self.session).cancellation(cancellation.clone());
-        run = run.log(terminal::log()).progress(terminal::progress());
-        run = run.host_values(self.agents.host_values());
+        let mut context = RunContext::default();
+        context.cancellation = cancellation.clone();
+        context.log = Some(terminal::log());
+        context.progress = Some(terminal::progress());
+        context.host = Some(Arc::new(self.agents.host_values()));
+        context.asker = terminal::asker();
         if self.is_dry_run {
-            run = run.file_effects(FileEffects { is_dry_run: true, shows_diffs: true });
+            context.file_effects = FileEffects { is_dry_run: true, shows_diffs: true };
         }
-        if let Some(asker) = terminal::asker() {
-            run = run.asker(asker);
-        }
-        let mut stream = run.stream();
+        let request = AgentRequest::new(messages).session(&self.session).context(context);
+        let mut stream = self.agent.stream(request);
         self.screen.wait_for_model();
         loop {
             tokio::select! {
