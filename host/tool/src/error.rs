@@ -81,6 +81,16 @@ impl ToolError {
         self.with_error_value(|_| json!({ "message": message }))
     }
 
+    /// Returns the text of the loop about an error of host code that has no error value of its own
+    /// (`LOOP-14`). `message` is that of the error if the loop shows it.
+    #[must_use]
+    pub fn in_loop(message: Option<&str>) -> String {
+        match message {
+            Some(message) => format!("Error: Function failed. Exception: {message}"),
+            None => "Error: Function failed.".to_owned(),
+        }
+    }
+
     fn message(&self) -> String {
         format!("An unexpected error occurred ({}). Please try again.", self.type_name())
     }
@@ -130,16 +140,6 @@ impl ToolError {
             return Value::clone(value);
         }
         json!({"message": self.message()})
-    }
-}
-
-/// Returns the text of the loop about an error of host code that has no error value of its own
-/// (`LOOP-14`). `message` is that of the error if the loop shows it.
-#[must_use]
-pub fn function_failed(message: Option<&str>) -> String {
-    match message {
-        Some(message) => format!("Error: Function failed. Exception: {message}"),
-        None => "Error: Function failed.".to_owned(),
     }
 }
 

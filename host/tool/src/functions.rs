@@ -280,10 +280,10 @@ impl Functions {
         Ok(self)
     }
 
-    /// Sets whether the model sees the messages of errors and panics of these functions. It then gets
-    /// the same text from an agent, an MCP server and a host: `An unexpected error occurred (<Type>):
-    /// <message>` (`RES-6`). For development only, because such messages may contain confidential
-    /// information.
+    /// Sets whether the model sees the messages of errors and panics of these functions. It then
+    /// gets the same text from an agent, an MCP server and a host: `An unexpected error occurred
+    /// (<Type>): <message>` (`RES-6`). For development only, because such messages may contain
+    /// confidential information.
     pub fn with_detailed_errors(mut self, shows_details: bool) -> Self {
         self.shows_details = shows_details;
         self

@@ -43,7 +43,7 @@ pub mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments};
 pub use definition::{Annotations, ToolDefinition};
-pub use error::{ErrorType, ToolError, function_failed};
+pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
 pub use functions::Functions;
 pub use invoke::{CallContext, ToolCall, ToolSource};

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::invoke::InnerCalls;
 use cofferdam_tool::{
     CallContext, Completion, Content as ToolContent, Outcome, Output, RefusedCall, ToolDefinition,
-    Toolset, function_failed,
+    ToolError, Toolset,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -349,7 +349,7 @@ impl CallOutcome {
             }
             CallFailure::Failed(FunctionError::UsedUp(refused)) => refused.to_string(),
             CallFailure::Failed(error) => {
-                function_failed(is_detailed.then(|| error.to_string()).as_deref())
+                ToolError::in_loop(is_detailed.then(|| error.to_string()).as_deref())
             }
             CallFailure::Shown(text) => text.clone(),
             CallFailure::Unknown { .. } | CallFailure::NotAdvertised => format!("Error: {failure}"),
