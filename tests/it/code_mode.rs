@@ -174,7 +174,7 @@ async fn problems_are_found_before_anything_runs() {
         let host = host(language, tools().0).await;
         let error = &run(&host, program.in_language(language)).await["error"];
         let message = error["message"].as_str().unwrap();
-        for part in ["ad", "add", "'b'", "'c'", "line 2", "line 3", "line 4", "await"] {
+        for part in ["ad", "add", "`b`", "`c`", "line 2", "line 3", "line 4", "await"] {
             assert!(message.contains(part), "{language}: {part}: {message}");
         }
         assert_eq!(error.get("calls"), None, "{language}: {error}");

@@ -28,7 +28,7 @@ use crate::{CodeError, Language};
 /// Name of the tool.
 pub const RUN_CODE: &str = "run_code";
 /// Name of the source.
-const SOURCE: &str = "code";
+const SOURCE: &str = "code_mode";
 /// Maximum bytes of a program.
 const CODE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum bytes of a result that the model sees.
@@ -272,11 +272,14 @@ fn definition(language: Language, tools: &str) -> Result<ToolDefinition, CodeErr
         "required": ["code"],
         "additionalProperties": false,
     });
-    let description = description::of(language, tools);
-    let mut declaration = Declaration::new(RUN_CODE, description, schema.to_string());
-    declaration.title = Some("Run a program".to_owned());
-    declaration.annotations = Annotations { long_running: Some(true), ..Annotations::default() };
-    Ok(declaration.compile()?)
+    // Declarations of tools have no room for the declarations of others.
+    let declaration = Declaration::new(RUN_CODE, "Runs a program.", schema.to_string());
+    Ok(ToolDefinition {
+        title: Some("Run a program".to_owned()),
+        description: description::of(language, tools),
+        annotations: Annotations { long_running: Some(true), ..Annotations::default() },
+        ..declaration.compile()?
+    })
 }
 
 /// Returns the outcome of a run as the model sees it, and the values that remain.

@@ -64,7 +64,7 @@ fn calls_of_a_program_need_approval() {
     ];
     let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
     std::fs::write(folder.path().join("model.jsonl"), lines.join("\n")).unwrap();
-    for (flag, is_deleted) in [("--dry-run=false", false), ("--yes", true)] {
+    for (flag, is_deleted) in [("", false), ("--yes", true)] {
         let note = folder.path().join("notes/a.md");
         std::fs::write(&note, "x").unwrap();
         let mut flags =
@@ -105,16 +105,17 @@ fn a_missing_interpreter_is_one_clear_error() {
         "[code]\noffer = \"both\"\ninterpreter = \"x.wasm\"\n",
     )
     .unwrap();
-    let (exit, _, errors) = run(folder.path(), &["list", "--config", "c.toml"]);
+    let plugin = guest("text").display().to_string();
+    let flags = ["list", "--config", "c.toml", "-p", &plugin];
+    let (exit, _, errors) = run(folder.path(), &flags);
     assert_ne!(exit, Some(0));
     assert!(errors.contains("x.wasm"), "{errors}");
-    let plugin = guest("text").display().to_string();
     std::fs::write(
         folder.path().join("c.toml"),
         format!("[code]\noffer = \"both\"\ninterpreter = {plugin:?}\n"),
     )
     .unwrap();
-    let (exit, _, errors) = run(folder.path(), &["list", "--config", "c.toml"]);
+    let (exit, _, errors) = run(folder.path(), &flags);
     assert_eq!(exit, Some(2), "{errors}");
     assert!(errors.contains("no tool `run_code`"), "{errors}");
 }

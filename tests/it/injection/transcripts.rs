@@ -1,5 +1,5 @@
-//! The demonstration in `docs/labels.md`: runs its commands with its files and compares their
-//! output with the page.
+//! The demonstrations in `docs/labels.md` and `docs/code-mode.md`: runs their commands with their
+//! files and compares the output with the pages.
 //!
 //! In a block marked `console` a line that begins with `$ ` is a command, and the lines below it
 //! are its output, streams together; `…` matches anything within a line.
@@ -19,9 +19,9 @@ struct Shown {
     lines: Vec<String>,
 }
 
-/// Returns the commands of the page, with their output.
-fn shown() -> Vec<Shown> {
-    let page = std::fs::read_to_string(root().join("docs/labels.md")).unwrap();
+/// Returns the commands of a page that are part of a demonstration, with their output.
+fn shown(page: &str) -> Vec<Shown> {
+    let page = std::fs::read_to_string(root().join(page)).unwrap();
     let mut all: Vec<Shown> = Vec::new();
     let mut is_console = false;
     for line in page.lines() {
@@ -33,6 +33,7 @@ fn shown() -> Vec<Shown> {
             all.last_mut().expect("output comes after a command").lines.push(line.to_owned());
         }
     }
+    all.retain(|shown| shown.command.contains(".toml") && !shown.lines.is_empty());
     all
 }
 
@@ -80,8 +81,11 @@ fn is_like(expected: &str, line: &str) -> bool {
 
 #[tokio::test]
 async fn the_page_shows_what_happens() {
-    let commands = shown();
+    let commands = shown("docs/labels.md");
     assert!(commands.len() >= 5, "the page has hardly any commands");
+    let programs = shown("docs/code-mode.md");
+    assert!(programs.len() >= 2, "the page of code mode has hardly any commands");
+    let commands = commands.into_iter().chain(programs);
     for Shown { command, lines } in commands {
         let server = Server::start().await;
         let attacker = server.url("").trim_start_matches("http://").to_owned();

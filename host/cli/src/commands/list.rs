@@ -11,6 +11,7 @@ use crate::args::{Global, ListArgs};
 use crate::exit::Exit;
 use crate::host;
 use crate::print;
+use cofferdam::code::RUN_CODE;
 use cofferdam::signature::signature;
 use cofferdam::{Host, Purpose};
 use cofferdam::{columns, json};
@@ -45,6 +46,10 @@ struct Section {
 }
 
 fn sections(tools: &Host) -> Vec<Section> {
+    let programs = tools.toolset().source(RUN_CODE).map(|code| {
+        let source = code.name().to_owned();
+        Section { title: "programs of the model".to_owned(), source, members: json!({}) }
+    });
     let plugins = tools.plugins().iter().map(|plugin| {
         let source = plugin.info().identity.name.to_string();
         let members = json!({"plugin": source});
@@ -71,7 +76,7 @@ fn sections(tools: &Host) -> Vec<Section> {
         let members = json!({"server": source});
         Section { title: format!("{source}  (server)"), source, members }
     });
-    plugins.chain(unavailable).chain(files).chain(skills).chain(servers).collect()
+    programs.into_iter().chain(plugins).chain(unavailable).chain(files).chain(skills).chain(servers).collect()
 }
 
 impl Section {
