@@ -54,7 +54,7 @@ pub struct Error {
     /// Advice for the model.
     pub suggestion: Option<String>,
     /// Value of a failure that the tool reported.
-    pub value: Option<Value>,
+    pub value: Option<Box<Value>>,
     /// Whether the same call may succeed later.
     pub is_transient: bool,
 }
@@ -237,7 +237,7 @@ mod host {
             toolbox::Error::InvalidArguments(_) => Error::new(ErrorKind::InvalidArguments, message),
             toolbox::Error::Failed(failure) => Error {
                 suggestion: failure.suggested().map(str::to_owned),
-                value: failure.error_value().cloned(),
+                value: failure.error_value().cloned().map(Box::new),
                 is_transient: failure.is_transient().unwrap_or(false),
                 ..Error::new(ErrorKind::Failed, failure.message())
             },

@@ -49,15 +49,15 @@ pub(super) enum InnerError {
     /// The arguments do not match the schema. Contains the message of the decoder.
     InvalidArguments(String),
     /// The tool reported a failure, or a limit of the toolset refused the call.
-    Failed(ToolFailure),
+    Failed(Box<ToolFailure>),
     /// The tool ended with an error.
-    Ended(ToolError),
+    Ended(Box<ToolError>),
     /// The caller gave up.
     Cancelled,
     /// The call needs the user's approval, which no plugin can give.
     NeedsApproval,
     /// A policy refused the call.
-    Denied(ToolFailure),
+    Denied(Box<ToolFailure>),
     /// Calls are nested too deeply.
     TooDeep,
     /// The guest has started too many calls. Contains the message for the model.
@@ -92,10 +92,10 @@ impl InnerEnd {
                 let result = match outcome {
                     Outcome::Ok(output) => Ok(contents(output)),
                     Outcome::Failure(failure) if record.is_denied => {
-                        Err(InnerError::Denied(failure))
+                        Err(InnerError::Denied(Box::new(failure)))
                     }
-                    Outcome::Failure(failure) => Err(InnerError::Failed(failure)),
-                    Outcome::Error(error) => Err(InnerError::Ended(error)),
+                    Outcome::Failure(failure) => Err(InnerError::Failed(Box::new(failure))),
+                    Outcome::Error(error) => Err(InnerError::Ended(Box::new(error))),
                     _ => Err(InnerError::Cancelled),
                 };
                 Self { result, record: Some(record) }
@@ -107,7 +107,7 @@ impl InnerEnd {
     /// Returns the end of a call whose task has panicked.
     pub(super) fn of_panic(record: Option<CallRecord>) -> Self {
         let error = ToolError::new(ErrorType::PluginUnavailable);
-        Self { result: Err(InnerError::Ended(error)), record }
+        Self { result: Err(InnerError::Ended(Box::new(error))), record }
     }
 }
 
@@ -134,7 +134,7 @@ impl InnerError {
                 Self::UnknownTool { message: unknown_message(refused) }
             }
             RefusedCall::InvalidArguments(error) => Self::InvalidArguments(error.to_string()),
-            _ => Self::Failed(ToolFailure::new(refused.to_string())),
+            _ => Self::Failed(Box::new(ToolFailure::new(refused.to_string()))),
         }
     }
 }
@@ -155,7 +155,7 @@ impl From<InnerError> for toolbox::Error {
             InnerError::UnknownTool { .. } => Self::UnknownTool,
             InnerError::InvalidArguments(message) => Self::InvalidArguments(message),
             InnerError::Failed(failure) | InnerError::Denied(failure) => {
-                Self::Failed(to_guest_failure(failure))
+                Self::Failed(to_guest_failure(*failure))
             }
             InnerError::Ended(error) => Self::Ended(error.type_name().to_owned()),
             InnerError::Cancelled => Self::Ended("Cancelled".to_owned()),
@@ -187,8 +187,8 @@ impl From<InnerError> for tool_calls::Error {
         match error {
             InnerError::UnknownTool { message } => plain(ErrorKind::UnknownTool, message),
             InnerError::InvalidArguments(message) => plain(ErrorKind::InvalidArguments, message),
-            InnerError::Failed(failure) => reported(ErrorKind::Failed, failure),
-            InnerError::Denied(failure) => reported(ErrorKind::Denied, failure),
+            InnerError::Failed(failure) => reported(ErrorKind::Failed, *failure),
+            InnerError::Denied(failure) => reported(ErrorKind::Denied, *failure),
             InnerError::Ended(error) => {
                 let value = error.error_value();
                 let message = value.get("message").or(Some(&value)).and_then(Value::as_str);

@@ -215,13 +215,10 @@ impl StartedCalls {
         self.tasks.abort_all();
         let stopped = async {
             while let Some(joined) = self.tasks.join_next_with_id().await {
-                match joined {
-                    Ok((id, ended)) => {
-                        self.running.remove(&id);
-                        records.extend(ended.record);
-                    }
-                    // Reported below.
-                    Err(_) => {}
+                // The records of stopped calls follow.
+                if let Ok((id, ended)) = joined {
+                    self.running.remove(&id);
+                    records.extend(ended.record);
                 }
             }
         };
