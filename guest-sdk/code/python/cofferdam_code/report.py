@@ -32,7 +32,7 @@ class Place:
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         self.line = line
         self.column = None if offset is None else len(text.encode("utf-8", "replace")[:offset].decode("utf-8", "ignore")) + 1
-        shown = text.strip()
+        shown = text.rstrip()
         self.source = shown if len(shown) <= _SOURCE_MAX else shown[:_SOURCE_MAX] + "…"
 
     def __str__(self) -> str:

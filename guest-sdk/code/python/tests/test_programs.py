@@ -167,10 +167,10 @@ class Errors(unittest.TestCase):
         message, value = failure("def f():\n  return g()\ndef g():\n  é = 'é'; return [1][len(é) + 5]\nf()")
         self.assertEqual(
             message,
-            "IndexError: list index out of range (line 4, column 19)\n  4 | é = 'é'; return [1][len(é) + 5]\n"
-            "called from line 2, column 10\n  2 | return g()\ncalled from line 5, column 1\n  5 | f()",
+            "IndexError: list index out of range (line 4, column 19)\n  4 |   é = 'é'; return [1][len(é) + 5]\n"
+            "called from line 2, column 10\n  2 |   return g()\ncalled from line 5, column 1\n  5 | f()",
         )
-        self.assertEqual(value["error"]["source"], "é = 'é'; return [1][len(é) + 5]")
+        self.assertEqual(value["error"]["source"], "  é = 'é'; return [1][len(é) + 5]")
 
     def test_only_frames_of_the_program_are_shown(self) -> None:
         message, _ = failure("import json\njson.loads('{x')")
