@@ -3,6 +3,8 @@
 //! The interpreter of Python gets two changes in its memory after `cofferdam build`, because
 //! Python has no function for them; see [`tune`].
 
+mod javascript;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +30,22 @@ const STACK: [u32; 3] = [0x10_0000, 0x4000, 0x2000];
 /// has 1 MiB, but the stack of the engine has 1 MiB as well, and a function of CPython needs up to
 /// ten times as much of that.
 const STACK_BYTES: u32 = 96 << 10;
+
+/// Builds the interpreter of JavaScript. That of Python is a project, which `projects` builds. The
+/// host must be built.
+pub(crate) fn build() -> anyhow::Result<()> {
+    javascript::build()
+}
+
+/// Checks format and code of the interpreter in Rust.
+pub(crate) fn lint() -> anyhow::Result<()> {
+    javascript::lint()
+}
+
+/// Runs the native tests of the interpreter in Rust.
+pub(crate) fn test() -> anyhow::Result<()> {
+    javascript::test()
+}
 
 /// Returns the path of an interpreter.
 pub(crate) fn component(language: &str) -> anyhow::Result<PathBuf> {

@@ -13,9 +13,9 @@ use crate::packages::text;
 use crate::run::{command, root, section};
 
 /// Target that guests are compiled for.
-const TARGET: &str = "wasm32-wasip2";
+pub(crate) const TARGET: &str = "wasm32-wasip2";
 /// Build directory of all guests. Their workspaces share dependencies.
-const BUILD_DIR: &str = "target/guests";
+pub(crate) const BUILD_DIR: &str = "target/guests";
 
 /// Workspace of guests with its own lock file.
 pub(crate) struct Workspace {
@@ -177,7 +177,8 @@ pub(crate) fn copy_if_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::write(to, built).with_context(|| format!("cannot write {}", to.display()))
 }
 
-fn add_target() -> anyhow::Result<()> {
+/// Installs the target of guests unless it is installed.
+pub(crate) fn add_target() -> anyhow::Result<()> {
     let installed = Command::new("rustup")
         .args(["target", "list", "--installed"])
         .current_dir(root())

@@ -51,8 +51,8 @@ enum Command {
     Deny,
     /// Run what CI runs: lint, then test
     Ci,
-    /// Build the sample tools, the conformance plugins and the test programs, including those in
-    /// other languages whose toolchains are installed
+    /// Build the sample tools, the conformance plugins, the test programs and the interpreters of
+    /// code mode, including those in other languages whose toolchains are installed
     Guests,
     /// Build the component of `cofferdam demo` into host/cli
     Tour,
@@ -102,6 +102,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             languages::build()?;
             section("building the host, which builds the plugins");
             build()?;
+            code::build()?;
             projects::build()
         }
         Command::Tour => guests::build_tour(),
@@ -127,9 +128,11 @@ fn test() -> anyhow::Result<()> {
     build()?;
     languages::build()?;
     projects::build()?;
+    code::build()?;
     picture::check()?;
     section("testing the sample tools natively");
     guests::test()?;
+    code::test()?;
     sdks::test()?;
     section("testing the workspace, its parts and end to end");
     let bucket_server = s3::for_tests()?;
@@ -182,6 +185,7 @@ fn lint() -> anyhow::Result<()> {
     section("clippy");
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     guests::lint()?;
+    code::lint()?;
     section("documentation");
     run::command(
         "cargo",
