@@ -86,7 +86,7 @@ fn make_immortal(image: &mut MemoryImage) -> anyhow::Result<()> {
     let (types, others) = (word(0)?, word(1)?);
     let objects: Vec<u32> =
         (2..2 + types + others).map(word).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut of_types = objects[..usize::try_from(types)?].to_vec();
+    let mut of_types: Vec<u32> = objects.iter().copied().take(usize::try_from(types)?).collect();
     of_types.sort_unstable();
     let mut changed = 0;
     let mut counted = 0;
@@ -94,7 +94,8 @@ fn make_immortal(image: &mut MemoryImage) -> anyhow::Result<()> {
         let Some(count) = image.word(object).filter(|count| *count < IMMORTAL) else { continue };
         counted += 1;
         // The object may have been freed since, and its memory used for something else.
-        let is_object = image.word(object + 4).is_some_and(|of| of_types.binary_search(&of).is_ok());
+        let is_object =
+            image.word(object + 4).is_some_and(|of| of_types.binary_search(&of).is_ok());
         if is_object && (1..COUNT_MAX).contains(&count) && image.set_word(object, IMMORTAL) {
             changed += 1;
         }

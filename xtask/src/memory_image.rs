@@ -53,7 +53,7 @@ impl MemoryImage {
     /// Returns the address of the only occurrence of some bytes.
     pub(crate) fn find_only(&self, pattern: &[u8]) -> anyhow::Result<u32> {
         let mut found = self.segments.iter().flat_map(|segment| {
-            let data = &self.bytes[segment.data.clone()];
+            let data = self.bytes.get(segment.data.clone()).unwrap_or_default();
             let places = data.windows(pattern.len()).enumerate();
             places.filter(|(_, bytes)| *bytes == pattern).map(|(at, _)| (segment.address, at))
         });
@@ -72,8 +72,9 @@ impl MemoryImage {
 
     /// Writes four bytes. Returns false if they are not in one data segment.
     pub(crate) fn set_word(&mut self, address: u32, value: u32) -> bool {
-        let Some(place) = self.place(address) else { return false };
-        self.bytes[place].copy_from_slice(&value.to_le_bytes());
+        let place = self.place(address);
+        let Some(bytes) = place.and_then(|place| self.bytes.get_mut(place)) else { return false };
+        bytes.copy_from_slice(&value.to_le_bytes());
         true
     }
 

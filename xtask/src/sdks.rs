@@ -26,16 +26,8 @@ const UNITTEST: &[&str] = &[
 ];
 
 const TESTS: &[Tests] = &[
-    Tests {
-        toolchain: Toolchain::Python,
-        folder: "guest-sdk/python",
-        command: UNITTEST,
-    },
-    Tests {
-        toolchain: Toolchain::Python,
-        folder: "guest-sdk/code/python",
-        command: UNITTEST,
-    },
+    Tests { toolchain: Toolchain::Python, folder: "guest-sdk/python", command: UNITTEST },
+    Tests { toolchain: Toolchain::Python, folder: "guest-sdk/code/python", command: UNITTEST },
     Tests {
         toolchain: Toolchain::Node,
         folder: "guest-sdk/javascript",

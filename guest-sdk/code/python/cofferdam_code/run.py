@@ -38,13 +38,13 @@ def install() -> None:
     sys.modules["__main__"] = _main
     loop.install()
     set_limit = sys.setrecursionlimit
-    # More would not fit into the memory of a run.
+    # CPython frees a longer chain of frames by a recursion that ends in a trap.
     sys.setrecursionlimit = lambda limit: set_limit(min(limit, _RECURSION_MAX))
     # These would end the interpreter instead of the program.
     os._exit = os.abort = _exit
 
 
-_RECURSION_MAX = 10_000
+_RECURSION_MAX = 3000
 
 
 def _exit(status: int = 1) -> None:
