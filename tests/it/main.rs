@@ -44,6 +44,7 @@
 //! | `monitoring` | health and metrics of a server, and spans for a collector |
 //! | `serve_agents` | agents and workflows as tools of a server |
 //! | `serve_changes` | changes of plugins and grants while a server runs |
+//! | `serve_rules` | approval rules of the configuration for the calls of clients |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, outcomes |
 //! | `fuzz` | the seeds of the fuzz targets |
 //! | `mcp_frames` | ten thousand damaged frames |
@@ -108,6 +109,7 @@ mod script;
 mod serve;
 mod serve_agents;
 mod serve_changes;
+mod serve_rules;
 mod servers;
 mod stores;
 mod tidy;

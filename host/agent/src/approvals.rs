@@ -135,8 +135,29 @@ impl Approvals {
         self.runs_others
     }
 
+    /// Decides about a call that no agent makes, such as a call by a client of a server. Only a
+    /// call that is allowed runs without approval.
+    #[must_use]
+    pub fn judge(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        toolset: &Toolset,
+    ) -> ApprovalEffect {
+        if self.deny(call, tool, toolset) {
+            ApprovalEffect::Deny
+        } else if self.are_needed(call, tool, toolset, None) {
+            ApprovalEffect::Ask
+        } else {
+            ApprovalEffect::Allow
+        }
+    }
+
     /// Checks that rules name only arguments that the tools have.
-    pub(crate) fn check(&self, toolset: &Toolset) -> Result<(), InvalidApprovalRule> {
+    ///
+    /// # Errors
+    /// The first rule that names another argument.
+    pub fn check(&self, toolset: &Toolset) -> Result<(), InvalidApprovalRule> {
         let known = |rule: &ApprovalRule| match toolset.definition(&rule.tool) {
             Ok(tool) => rule.check_tool(tool),
             // A context provider or middleware may add the tool later.

@@ -14,6 +14,8 @@ mod agents;
 )))]
 #[path = "serve/agents_absent.rs"]
 mod agents;
+#[cfg(feature = "agent")]
+mod call_rules;
 mod offering;
 mod reload;
 mod running;

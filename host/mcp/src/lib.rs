@@ -18,7 +18,8 @@ pub use http::{
 };
 pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
 pub use server::{
-    Agent, AgentTool, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource,
-    MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
-    ResourceSource, ServeError, Server, ServerOptions, SourceFacts, ToolPattern, renamed,
+    Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern,
+    ListedResource, MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts,
+    ResourceOffer, ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SourceFacts,
+    ToolPattern, renamed,
 };

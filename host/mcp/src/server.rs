@@ -52,7 +52,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::agent::{Agent, AgentTool, InvalidAgent};
 use self::catalog::Catalog;
-pub use self::catalog::{Offer, PolicyDigest, SourceFacts, renamed};
+pub use self::catalog::{CallRules, Offer, PolicyDigest, RuleDecision, SourceFacts, renamed};
 use self::changes::Changes;
 pub use self::grants::{GrantDecision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;

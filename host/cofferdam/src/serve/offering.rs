@@ -460,6 +460,13 @@ impl ServedState {
                 call_log: self.call_log.as_ref(),
             })?;
         }
+        #[cfg(feature = "agent")]
+        let rules = super::call_rules::of_config(
+            self.config.as_deref(),
+            Some(&toolset).filter(|_| self.is_complete()),
+        )?;
+        #[cfg(not(feature = "agent"))]
+        let rules = None;
         let known = KnownTools {
             config: self.config.as_deref(),
             toolset: &toolset,
@@ -478,6 +485,7 @@ impl ServedState {
             sources,
             loading,
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
+            rules,
         })
     }
 

@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::ServerShared;
 use super::answer::{self, ResultBuilder};
 use super::caller::Caller;
-use super::catalog::{Catalog, CatalogEntry};
+use super::catalog::{Catalog, CatalogEntry, RuleDecision};
 use super::elicitation::{self, Elicitation, HOST_PREFIX, Suspension};
 use super::grants::{self, Grantor};
 use super::principal::Principal;
@@ -34,6 +34,8 @@ const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 const TASK_POLL: Duration = Duration::from_secs(1);
 /// Name to which the state of a dry run is bound instead of the method.
 const DRY_RUN: &str = "dry run";
+/// Message about a call that a rule denies, as agents give it (`LOOP-52`).
+const DENIED: &str = "A rule does not allow this call.";
 /// Maximum length of the arguments that are shown to the user, in bytes.
 const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
 
@@ -106,9 +108,15 @@ impl ServerShared {
         let _in_flight = self.in_flight.token();
         let arguments = serde_json::to_vec(&request.arguments)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+        let decision = self.decide(&request, &arguments);
+        if decision == RuleDecision::Deny {
+            return Ok(RequestOutcome::NotApproved(DENIED.to_owned()));
+        }
+        let asks = decision == RuleDecision::Ask;
         let elicitation = Arc::new(self.elicitation(&mut request)?);
-        if self.wants_consent(&request)
-            && let Some(ended) = Box::pin(self.settle_consent(&mut request, &elicitation)).await?
+        if self.wants_consent(&request, asks)
+            && let Some(ended) =
+                Box::pin(self.settle_consent(&mut request, &elicitation, asks)).await?
         {
             return Ok(ended);
         }
@@ -163,11 +171,30 @@ impl ServerShared {
         }
     }
 
+    /// Decides whether the tool may run: by the rules of the operator, or else by its source.
+    fn decide(&self, request: &ToolRequest<'_>, arguments: &[u8]) -> RuleDecision {
+        let (toolset, tool) = (&request.catalog.toolset, &request.entry.definition);
+        let decision = match &request.catalog.rules {
+            Some(rules) => {
+                let arguments = String::from_utf8_lossy(arguments);
+                rules.decide(tool, &arguments, toolset)
+            }
+            None => match toolset.needs_approval_for(tool.name.as_str(), Some(arguments)) {
+                true => RuleDecision::Ask,
+                false => RuleDecision::Run,
+            },
+        };
+        match decision {
+            // The client asks its user itself.
+            RuleDecision::Ask if !self.options.asks_approval => RuleDecision::Run,
+            other => other,
+        }
+    }
+
     /// Returns whether the user may have to be asked before the tool runs.
-    fn wants_consent(&self, request: &ToolRequest<'_>) -> bool {
+    fn wants_consent(&self, request: &ToolRequest<'_>, asks: bool) -> bool {
         let lacks = |grantor: &Arc<dyn Grantor>| !grantor.missing(&request.entry.source).is_empty();
-        (request.caller.principal.decides() && self.grantor.get().is_some_and(lacks))
-            || (self.options.asks_approval && needs_approval(request))
+        asks || (request.caller.principal.decides() && self.grantor.get().is_some_and(lacks))
     }
 
     /// Asks the user for consent. Returns the outcome of the request if the call must not run.
@@ -175,6 +202,7 @@ impl ServerShared {
         &self,
         request: &mut ToolRequest<'_>,
         elicitation: &Elicitation,
+        asks: bool,
     ) -> Result<Option<RequestOutcome>, ErrorData> {
         let consent = tokio::select! {
             biased;
@@ -182,7 +210,7 @@ impl ServerShared {
             () = request.caller.cancellation().cancelled() => {
                 return Err(ErrorData::internal_error("cancelled", None));
             }
-            consent = self.consent(elicitation, request) => consent,
+            consent = self.consent(elicitation, request, asks) => consent,
         };
         match consent {
             Ok(Some(catalog)) => request.catalog = catalog,
@@ -198,6 +226,7 @@ impl ServerShared {
         &self,
         elicitation: &Elicitation,
         request: &ToolRequest<'_>,
+        asks: bool,
     ) -> Result<Option<Arc<Catalog>>, String> {
         let mut granted = None;
         if let Some(grantor) = self.grantor.get().filter(|_| request.caller.principal.decides())
@@ -206,7 +235,7 @@ impl ServerShared {
             granted = Some(self.catalog());
         }
         let name = request.entry.definition.name.as_str();
-        if self.options.asks_approval && needs_approval(request) {
+        if asks {
             let asked = Instant::now();
             let decided = |is_allowed| {
                 if let Some(sink) = request.catalog.toolset.sink() {
@@ -376,14 +405,6 @@ fn message(report: &ToolReport) -> Option<String> {
         ToolReport::Progress(progress) => progress.message.clone(),
         ToolReport::Log(..) => None,
     }
-}
-
-/// Returns true if the user has to approve this call.
-fn needs_approval(request: &ToolRequest<'_>) -> bool {
-    let (toolset, name) = (&request.catalog.toolset, request.entry.definition.name.as_str());
-    // Most tools need no approval, and then nothing is serialized.
-    toolset.needs_approval(name)
-        && toolset.needs_approval_for(name, serde_json::to_vec(&request.arguments).ok().as_deref())
 }
 
 /// Asks the user whether the tool may run. Calls `decided` with the answer, if there is one.

@@ -46,6 +46,27 @@ pub struct Offer {
     pub loading: BTreeMap<String, Duration>,
     /// Sources that are currently unavailable.
     pub unavailable: BTreeSet<String>,
+    /// Rules about calls. Without any, a call needs approval if its source requires it.
+    pub rules: Option<Arc<dyn CallRules>>,
+}
+
+/// Decides about calls of clients before they run. Must not block.
+pub trait CallRules: Send + Sync {
+    /// Decides about a call of a tool of `toolset` with these arguments, which are JSON and have
+    /// not been checked yet.
+    fn decide(&self, tool: &ToolDefinition, arguments: &str, toolset: &Toolset) -> RuleDecision;
+}
+
+/// Decision of [`CallRules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuleDecision {
+    /// The call runs.
+    Run,
+    /// The user has to approve the call, unless the client asks its user itself.
+    Ask,
+    /// The call does not run.
+    Deny,
 }
 
 /// Facts about a source for clients and receipts.
@@ -95,6 +116,7 @@ pub(super) struct Catalog {
     pub(super) passed: ForwardedItems,
     pub(super) has_prompts: bool,
     pub(super) instructions: Option<String>,
+    pub(super) rules: Option<Arc<dyn CallRules>>,
     loading: BTreeMap<String, Duration>,
     unavailable: BTreeSet<String>,
 }
@@ -139,6 +161,7 @@ impl Catalog {
     pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources, .. } = offer;
         let (remote, loading, unavailable) = (offer.remote, offer.loading, offer.unavailable);
+        let rules = offer.rules;
         let passed = ForwardedItems::new(&remote, &prompts, &resources, &resource_sources);
         let has_prompts = offer.expects_prompts || !prompts.is_empty() || passed.has_prompts();
         let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
@@ -190,6 +213,7 @@ impl Catalog {
             passed,
             has_prompts,
             instructions,
+            rules,
             loading,
             unavailable,
         }

@@ -1,0 +1,49 @@
+//! Rules of `[[agent.approvals]]` for the calls of MCP clients.
+
+use std::sync::Arc;
+
+use cofferdam_agent::{ApprovalEffect, Approvals, FunctionCall};
+use cofferdam_mcp::{CallRules, RuleDecision};
+use cofferdam_tool::{ToolDefinition, Toolset};
+
+use crate::config::ConfigFile;
+use crate::{Error, Result};
+
+/// Rules of a configuration.
+struct ConfiguredRules(Approvals);
+
+/// Returns the rules of a configuration, if it has any. `toolset` has all tools, or is `None` if
+/// some are not known yet.
+///
+/// # Errors
+/// Returns an error for a rule that can match nothing, or that names an argument that its tool does
+/// not have.
+pub(super) fn of_config(
+    config: Option<&ConfigFile>,
+    toolset: Option<&Toolset>,
+) -> Result<Option<Arc<dyn CallRules>>> {
+    let Some(config) = config else { return Ok(None) };
+    let approvals = config.approvals(Approvals::default())?;
+    if approvals == Approvals::default() {
+        return Ok(None);
+    }
+    if let Some(toolset) = toolset {
+        approvals.check(toolset).map_err(|error| Error::invalid(error.to_string()))?;
+    }
+    Ok(Some(Arc::new(ConfiguredRules(approvals))))
+}
+
+impl CallRules for ConfiguredRules {
+    fn decide(&self, tool: &ToolDefinition, arguments: &str, toolset: &Toolset) -> RuleDecision {
+        let call = FunctionCall {
+            name: tool.name.to_string(),
+            arguments: arguments.to_owned(),
+            ..FunctionCall::default()
+        };
+        match self.0.judge(&call, tool, toolset) {
+            ApprovalEffect::Allow => RuleDecision::Run,
+            ApprovalEffect::Ask => RuleDecision::Ask,
+            ApprovalEffect::Deny => RuleDecision::Deny,
+        }
+    }
+}
