@@ -58,10 +58,10 @@ const PYTHON: &[(&str, &str)] = &[
     ("class A:\n    def __str__(self): raise ValueError('own')\nraise Exception(A())", ""),
     ("raise SystemExit(1)", "SystemExit"),
     ("import os\nos._exit(1)", ""),
+    ("import json\njson.dumps = None\nawait tools.add(a=1, b=2)", "callable"),
 ];
 
 const HARMLESS_PYTHON: &[&str] = &[
-    "import json\njson.dumps = json.loads = None\nawait tools.add(a=1, b=2)",
     "import builtins\nbuiltins.len = builtins.print = None\nawait tools.add(a=1, b=2)",
     "import asyncio\nasyncio.gather = asyncio.sleep = None\nawait tools.add(a=1, b=2)",
     "eval('{\"sum\": 3}')",
@@ -133,9 +133,10 @@ async fn a_flood_of_output_and_of_promises_is_cut() {
     for (language, program) in programs {
         let host = host(language, tools().0).await;
         let answer = run(&host, program).await;
-        // Either it ends in time, or it says that calls were not awaited.
+        // Either it ends, or it says that calls were not awaited or that memory was exhausted.
         let text = answer.to_string();
-        assert!(answer["result"] == 1 || text.contains("await"), "{language}: {program}: {text}");
+        let is_told = text.contains("await") || text.contains("emory");
+        assert!(answer["result"] == 1 || is_told, "{language}: {program}: {text}");
     }
 }
 

@@ -56,8 +56,8 @@ impl Compiler {
 
     /// Returns a step that runs cargo for WebAssembly.
     fn cargo(&self, arguments: &[&str]) -> anyhow::Result<Step> {
-        let step = command("cargo", arguments)
-            .env("CARGO_TARGET_DIR", text(&root().join(BUILD_DIR))?);
+        let step =
+            command("cargo", arguments).env("CARGO_TARGET_DIR", text(&root().join(BUILD_DIR))?);
         Ok(self.variables()?.iter().fold(step, |step, (name, value)| step.env(name, value)))
     }
 }

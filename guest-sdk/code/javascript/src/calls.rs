@@ -58,32 +58,28 @@ pub(crate) fn define_tools<'js, 'c>(
     // Without a prototype, so that a tool can have any name.
     let object = Object::new_proto(ctx.clone(), None)?;
     let is_used = |id: &str| names.is_none_or(|names| names.iter().any(|name| name == id));
-    let is_only_search =
-        names.is_some_and(|names| names.iter().all(|name| matches!(name.as_str(), SEARCH | DESCRIBE)));
+    let is_only_search = names
+        .is_some_and(|names| names.iter().all(|name| matches!(name.as_str(), SEARCH | DESCRIBE)));
     if !is_only_search {
         for tool in catalog().tools.iter().filter(|tool| is_used(&tool.id)) {
             define(&object, tool.id.as_str(), function(ctx, &tool.id, &tool.name)?.into_value())?;
         }
     }
-    for (id, argument, name) in [
-        (SEARCH, "query", "cofferdam_code_search"),
-        (DESCRIBE, "name", "cofferdam_code_describe"),
-    ] {
+    for (id, argument, name) in
+        [(SEARCH, "query", "cofferdam_code_search"), (DESCRIBE, "name", "cofferdam_code_describe")]
+    {
         if is_used(id) {
-            let function = Function::new(ctx.clone(), move |ctx: Ctx<'js>, values: Arguments<'js>| {
-                with_text_argument(&ctx, id, name, argument, values.0.into_iter().next())
-            })?;
+            let function =
+                Function::new(ctx.clone(), move |ctx: Ctx<'js>, values: Arguments<'js>| {
+                    with_text_argument(&ctx, id, name, argument, values.0.into_iter().next())
+                })?;
             hidden(&object, id, function.with_name(id)?)?;
         }
     }
     hidden_value(&ctx.globals(), "tools", object.into_value())
 }
 
-fn hidden_value<'js>(
-    object: &Object<'js>,
-    name: &str,
-    value: Value<'js>,
-) -> rquickjs::Result<()> {
+fn hidden_value<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> rquickjs::Result<()> {
     object.prop(name, rquickjs::object::Property::from(value).writable().configurable())
 }
 

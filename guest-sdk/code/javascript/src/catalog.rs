@@ -62,7 +62,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     candidates
         .map(|candidate| (distance(&lower, &candidate.to_ascii_lowercase()), candidate))
         .filter(|(distance, candidate)| {
-            *distance <= allowed || (lower.len() > 3 && candidate.to_ascii_lowercase().contains(&lower))
+            *distance <= allowed
+                || (lower.len() > 3 && candidate.to_ascii_lowercase().contains(&lower))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -166,8 +166,12 @@ impl Problems<'_, '_> {
             Arguments::Keys(keys) => keys,
         };
         let is_given = |name: &String| keys.iter().any(|(key, _)| key == name);
-        let missing: Vec<_> =
-            tool.required.iter().filter(|name| !is_given(name)).map(|name| format!("`{name}`")).collect();
+        let missing: Vec<_> = tool
+            .required
+            .iter()
+            .filter(|name| !is_given(name))
+            .map(|name| format!("`{name}`"))
+            .collect();
         if !missing.is_empty() {
             self.add(call.at, format!("`tools.{id}` needs {}", missing.join(" and ")));
         }
@@ -231,10 +235,38 @@ fn is_tools_module(name: &str) -> bool {
 /// Returns whether a name is one that every program has. Only saves reading the catalog.
 fn is_global(name: &str) -> bool {
     const GLOBALS: [&str; 32] = [
-        "Array", "BigInt", "Boolean", "Date", "Error", "Infinity", "JSON", "Map", "Math", "NaN",
-        "Number", "Object", "Promise", "Proxy", "RangeError", "Reflect", "RegExp", "Set", "String",
-        "Symbol", "ToolError", "TypeError", "Uint8Array", "console", "globalThis", "isNaN", "load",
-        "parseFloat", "parseInt", "setTimeout", "store", "undefined",
+        "Array",
+        "BigInt",
+        "Boolean",
+        "Date",
+        "Error",
+        "Infinity",
+        "JSON",
+        "Map",
+        "Math",
+        "NaN",
+        "Number",
+        "Object",
+        "Promise",
+        "Proxy",
+        "RangeError",
+        "Reflect",
+        "RegExp",
+        "Set",
+        "String",
+        "Symbol",
+        "ToolError",
+        "TypeError",
+        "Uint8Array",
+        "console",
+        "globalThis",
+        "isNaN",
+        "load",
+        "parseFloat",
+        "parseInt",
+        "setTimeout",
+        "store",
+        "undefined",
     ];
     GLOBALS.contains(&name)
 }

@@ -318,9 +318,8 @@ impl<'js> Writer<'_, 'js> {
 
     fn bytes(&mut self, value: &Value<'js>) -> Written {
         let room = self.bytes_max.saturating_sub(self.text.len());
-        let text = raw::with_bytes(value, |bytes| {
-            (bytes.len() / 3 * 4 <= room).then(|| base64(bytes))
-        });
+        let text =
+            raw::with_bytes(value, |bytes| (bytes.len() / 3 * 4 <= room).then(|| base64(bytes)));
         match text {
             Some(Some(text)) => {
                 self.push("{\"media_type\":\"application/octet-stream\",\"data\":\"");
@@ -448,8 +447,9 @@ fn exact(json: String) -> String {
             b'"' => at = end_of_string(bytes, at),
             b'-' | b'0'..=b'9' => {
                 let start = at;
-                let is_number =
-                    |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+                let is_number = |byte: &u8| {
+                    byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
+                };
                 while bytes.get(at).is_some_and(is_number) {
                     at += 1;
                 }
@@ -527,9 +527,18 @@ mod tests {
     #[test]
     fn only_inexact_integers_become_strings() {
         let exact = |json: &str| exact(json.to_owned());
-        assert_eq!(exact(r#"{"id":1234567890123456789,"n":12}"#), r#"{"id":"1234567890123456789","n":12}"#);
-        assert_eq!(exact(r#"["1234567890123456789",9007199254740991]"#), r#"["1234567890123456789",9007199254740991]"#);
+        assert_eq!(
+            exact(r#"{"id":1234567890123456789,"n":12}"#),
+            r#"{"id":"1234567890123456789","n":12}"#
+        );
+        assert_eq!(
+            exact(r#"["1234567890123456789",9007199254740991]"#),
+            r#"["1234567890123456789",9007199254740991]"#
+        );
         assert_eq!(exact("0.1234567890123456789"), "0.1234567890123456789");
-        assert_eq!(exact(r#"["a\"1234567890123456789",-9007199254740993]"#), r#"["a\"1234567890123456789","-9007199254740993"]"#);
+        assert_eq!(
+            exact(r#"["a\"1234567890123456789",-9007199254740993]"#),
+            r#"["a\"1234567890123456789","-9007199254740993"]"#
+        );
     }
 }

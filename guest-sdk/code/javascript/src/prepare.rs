@@ -70,8 +70,10 @@ pub(crate) fn prepare<'c>(
 }
 
 fn tools(facts: &Facts, code: &str) -> Tools {
-    let evaluates =
-        facts.free.iter().any(|(name, _)| matches!(name.as_str(), "eval" | "Function" | "globalThis"));
+    let evaluates = facts
+        .free
+        .iter()
+        .any(|(name, _)| matches!(name.as_str(), "eval" | "Function" | "globalThis"));
     if facts.is_dynamic || evaluates && code.contains(scan::TOOLS) {
         return Tools::All;
     }

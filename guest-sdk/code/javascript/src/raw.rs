@@ -80,7 +80,10 @@ pub(crate) fn with_bytes<R>(value: &Value<'_>, read: impl FnOnce(&[u8]) -> R) ->
 }
 
 /// Returns the string that a primitive value converts to.
-pub(crate) fn to_string<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> rquickjs::Result<JsString<'js>> {
+pub(crate) fn to_string<'js>(
+    ctx: &Ctx<'js>,
+    value: &Value<'js>,
+) -> rquickjs::Result<JsString<'js>> {
     let _ = ctx;
     value.get::<rquickjs::Coerced<JsString<'js>>>().map(|text| text.0)
 }

@@ -142,7 +142,8 @@ impl<'js> Program<'_, 'js> {
     fn run<'c>(&self, catalog: &dyn Fn() -> &'c Catalog) -> Result<String, Stopped> {
         let ctx = self.ctx;
         calls::define_tools(ctx, &self.prepared.tools, catalog)?;
-        let promise: Promise<'js> = engine::evaluate(ctx, engine::FILE, &self.prepared.changed.text)?;
+        let promise: Promise<'js> =
+            engine::evaluate(ctx, engine::FILE, &self.prepared.changed.text)?;
         self.drive(&promise)?;
         let value = match promise.result::<Value<'js>>() {
             Some(value) => value?,
@@ -284,6 +285,10 @@ impl<'js> Program<'_, 'js> {
             .ok()
             .and_then(|saved| convert::json(value, &saved, 1000, Mode::Shown).ok());
         let text = match shown {
+            // QuickJS throws null when it has no memory for an error.
+            Some(json) if json == "null" => {
+                "the program threw null, or memory was exhausted: hold less at once".to_owned()
+            }
             Some(json) => format!("the program threw {json}"),
             None => "the program threw a value".to_owned(),
         };

@@ -7,14 +7,14 @@ mod tail;
 use std::collections::BTreeSet;
 
 use oxc_ast::ast::{
-    Argument, AwaitExpression, BindingIdentifier, CallExpression, Class, ClassElement, ComputedMemberExpression,
-    ExportAllDeclaration, ExportDefaultDeclaration, ExportNamedDeclaration, Expression,
-    ExpressionStatement, FormalParameter, Function, IdentifierReference, ImportDeclaration,
-    ImportExpression, ObjectExpression, ObjectPropertyKind, Program, Statement, StaticMemberExpression,
-    StringLiteral, TSAsExpression, TSEnumDeclaration, TSExportAssignment,
-    TSImportEqualsDeclaration, TSNamespaceDeclaration, TSNonNullExpression, TSSatisfiesExpression,
-    TSThisParameter, TSTypeAnnotation, TSTypeAssertion, TSTypeParameterDeclaration,
-    TSTypeParameterInstantiation, TemplateElement, VariableDeclarator, ArrowFunctionExpression,
+    Argument, ArrowFunctionExpression, AwaitExpression, BindingIdentifier, CallExpression, Class,
+    ClassElement, ComputedMemberExpression, ExportAllDeclaration, ExportDefaultDeclaration,
+    ExportNamedDeclaration, Expression, ExpressionStatement, FormalParameter, Function,
+    IdentifierReference, ImportDeclaration, ImportExpression, ObjectExpression, ObjectPropertyKind,
+    Program, Statement, StaticMemberExpression, StringLiteral, TSAsExpression, TSEnumDeclaration,
+    TSExportAssignment, TSImportEqualsDeclaration, TSNamespaceDeclaration, TSNonNullExpression,
+    TSSatisfiesExpression, TSThisParameter, TSTypeAnnotation, TSTypeAssertion,
+    TSTypeParameterDeclaration, TSTypeParameterInstantiation, TemplateElement, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
@@ -83,7 +83,8 @@ pub(crate) enum Arguments {
 
 /// Walks over a program.
 pub(crate) fn scan<'a>(program: &Program<'a>, source: &'a str) -> Facts {
-    let mut scanner = Scanner { source, facts: Facts::default(), returned: Vec::new(), arguments: 0 };
+    let mut scanner =
+        Scanner { source, facts: Facts::default(), returned: Vec::new(), arguments: 0 };
     tail::returns(program, &mut scanner.facts.edits, &mut scanner.returned);
     scanner.visit_program(program);
     scanner.facts
@@ -393,8 +394,7 @@ fn is_shortened(text: &str) -> bool {
     {
         return true;
     }
-    const UNITS: [&str; 8] =
-        ["item", "character", "line", "byte", "row", "entr", "key", "element"];
+    const UNITS: [&str; 8] = ["item", "character", "line", "byte", "row", "entr", "key", "element"];
     text.match_indices(" more ").any(|(at, more)| {
         let before = text.get(..at).unwrap_or_default();
         let after = text.get(at + more.len()..).unwrap_or_default();
@@ -420,7 +420,8 @@ mod tests {
         ] {
             assert!(is_shortened(text), "{text}");
         }
-        for text in ["two more items", "see 3 more lines", "more", "… and so on", "12 more items"] {
+        for text in ["two more items", "see 3 more lines", "more", "… and so on", "12 more items"]
+        {
             assert!(!is_shortened(text), "{text}");
         }
     }

@@ -52,9 +52,7 @@ impl Edits {
     pub fn apply(mut self, source: &str, before: &str, after: &str) -> Changed {
         // An insertion comes before a replacement at the same offset.
         let is_replacement = |edit: &Edit| edit.end > edit.start;
-        self.0.sort_by_key(|edit| {
-            (edit.start, is_replacement(edit), std::cmp::Reverse(edit.end))
-        });
+        self.0.sort_by_key(|edit| (edit.start, is_replacement(edit), std::cmp::Reverse(edit.end)));
         let mut text = String::with_capacity(source.len() + before.len() + after.len() + 64);
         text.push_str(before);
         let mut pieces = vec![Piece { changed: text.len(), original: 0, is_copy: true }];

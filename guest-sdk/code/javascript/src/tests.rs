@@ -101,7 +101,8 @@ fn every_case_ends_as_expected() {
     let mut failed = Vec::new();
     let mut checked = 0;
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let case: Case = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let case: Case =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         checked += 1;
         if let Err(problem) = check(&case) {
             failed.push(format!("{}: {problem}", case.name));

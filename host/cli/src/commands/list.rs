@@ -76,7 +76,14 @@ fn sections(tools: &Host) -> Vec<Section> {
         let members = json!({"server": source});
         Section { title: format!("{source}  (server)"), source, members }
     });
-    programs.into_iter().chain(plugins).chain(unavailable).chain(files).chain(skills).chain(servers).collect()
+    programs
+        .into_iter()
+        .chain(plugins)
+        .chain(unavailable)
+        .chain(files)
+        .chain(skills)
+        .chain(servers)
+        .collect()
 }
 
 impl Section {

@@ -94,8 +94,7 @@ impl Scanner<'_> {
             b"else" | b"catch" | b"finally" => self.is_new_line = false,
             _ => self.end_line(b'a'),
         }
-        self.is_last_header =
-            matches!(word, b"if" | b"for" | b"while" | b"else" | b"do" | b"with");
+        self.is_last_header = matches!(word, b"if" | b"for" | b"while" | b"else" | b"do" | b"with");
         if is_first || start == 0 {
             self.is_header = self.is_last_header;
         }

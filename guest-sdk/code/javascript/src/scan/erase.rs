@@ -60,8 +60,8 @@ pub(super) fn enumeration(it: &TSEnumDeclaration<'_>, source: &str) -> String {
 
 fn is_identifier(name: &str) -> bool {
     const RESERVED: [&str; 12] = [
-        "default", "delete", "new", "class", "in", "if", "for", "null", "true", "false", "function",
-        "return",
+        "default", "delete", "new", "class", "in", "if", "for", "null", "true", "false",
+        "function", "return",
     ];
     name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
@@ -133,7 +133,10 @@ impl Scanner<'_> {
                 it.id.as_ref().map(|id| id.span.end),
                 it.type_parameters.as_ref().map(|it| it.span.end),
                 it.heritage.as_ref().map(|it| it.expression.span().end),
-                it.heritage.as_ref().and_then(|it| it.type_arguments.as_ref()).map(|it| it.span.end),
+                it.heritage
+                    .as_ref()
+                    .and_then(|it| it.type_arguments.as_ref())
+                    .map(|it| it.span.end),
             ];
             let from = from.into_iter().flatten().max().unwrap_or(it.span.start);
             let between = self.source.get(from as usize..first.span.start as usize);
