@@ -284,7 +284,7 @@ impl BoundedLoop {
 /// Returns the update with a message of the loop, which separates the replies before and after it.
 fn update_of(message: &Message) -> Update {
     Update {
-        role: Some(message.role.clone()),
+        role: Some(message.role),
         deltas: message.contents.iter().cloned().map(Delta::Content).collect(),
         ..Update::default()
     }

@@ -47,7 +47,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
-        Command::Chat(args) => chat::run(global, &args).await,
+        Command::Chat(args) => Box::pin(chat::run(global, &args)).await,
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,

@@ -78,7 +78,7 @@ impl Failure {
             text.push_str(&quoted(position));
         }
         if let Some(suggestion) = &self.suggestion {
-            text.push_str("\n");
+            text.push('\n');
             text.push_str(suggestion);
         }
         text

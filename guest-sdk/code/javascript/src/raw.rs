@@ -40,6 +40,7 @@ pub(crate) fn class_of(value: &Value<'_>) -> Class {
 
 /// Passes the UTF-8 of a string to `read`. Lone surrogates become replacement characters. `None` if
 /// memory is exhausted.
+#[allow(clippy::unnecessary_cast, reason = "the length has another type on other targets")]
 pub(crate) fn with_text<R>(string: &JsString<'_>, read: impl FnOnce(&str) -> R) -> Option<R> {
     let ctx = string.ctx().as_raw().as_ptr();
     let mut length = 0;
