@@ -1,9 +1,9 @@
 """Runs the programs of `cases.jsonl`, which the end-to-end tests run in a component.
 
 Each line has `name`, `code`, and what is expected: `result`, or `error` (the message of the
-failure), and `logs`. A row with `component` runs only there. `catalog` lists the tools as the host does. `answers` has the outcomes of each
-tool by its name, one for each call: `{"result": …}` or `{"error": {…}}`. `calls` are the expected
-calls with their arguments.
+failure), and `logs`. A row with `component` runs only there. `catalog` lists the tools as the host
+does. `answers` has the outcomes of each tool by its name, one for each call: `{"result": …}` or
+`{"error": {…}}`. `calls` are the expected calls with their arguments.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import json
 import unittest
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
 
 class Cases(unittest.TestCase):
+    def setUp(self) -> None:
+        # The runner of tests turns warnings on, which a component does not.
+        warnings.simplefilter("ignore")
+
     def test_cases(self) -> None:
         names = set()
         for line in _CASES.read_text().splitlines():
