@@ -302,6 +302,7 @@ impl InnerCalls for CodeRun {
             let mut completion =
                 Completion::ended(Outcome::Failure(ToolFailure::new(message)), context);
             completion.record.tool = Some(tool);
+            completion.record.is_denied = true;
             return completion;
         }
         let _running = self.running.read().await;

@@ -96,9 +96,8 @@ async fn the_page_shows_what_happens() {
         let printed = tokio::task::spawn_blocking(move || printed(&typed, &folder)).await.unwrap();
         let printed = printed.replace(&attacker, ATTACKER);
         // The first run may compile a component and say so.
-        let is_shown = |line: &&str| {
-            !line.trim_start().starts_with('(') && !line.starts_with("compiling ")
-        };
+        let is_shown =
+            |line: &&str| !line.trim_start().starts_with('(') && !line.starts_with("compiling ");
         let got: Vec<_> = printed.lines().filter(is_shown).collect();
         let is_same = got.len() == lines.len()
             && lines.iter().zip(&got).all(|(line, got)| is_like(line, got));
