@@ -24,7 +24,7 @@ pub(crate) struct Catalog {
     language: Language,
     tools: Vec<(String, Arc<ToolDefinition>)>,
     /// The tools in the form that interpreters read.
-    json: String,
+    json: Arc<str>,
 }
 
 /// Tool as the interpreter sees it, for the checks before a program runs.
@@ -46,12 +46,12 @@ impl Catalog {
         let ids = identifiers(language, toolset.definitions().map(|tool| &tool.name))?;
         let tools: Vec<_> = ids.into_iter().zip(toolset.definitions().cloned()).collect();
         let checked: Vec<_> = tools.iter().map(|(id, tool)| checked(id, tool)).collect();
-        let json = json!({"tools": checked}).to_string();
+        let json = json!({"tools": checked}).to_string().into();
         Ok(Self { language, tools, json })
     }
 
     /// Returns the form that interpreters read.
-    pub(crate) fn json(&self) -> &str {
+    pub(crate) fn json(&self) -> &Arc<str> {
         &self.json
     }
 

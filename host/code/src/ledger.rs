@@ -5,7 +5,7 @@
 //! first one, and makes only the calls that are missing. A ledger never leaves the process.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_files::Transaction;
@@ -28,7 +28,7 @@ pub(crate) struct LedgerKey {
     /// Digest of the interpreter.
     pub(crate) interpreter: String,
     /// Declarations of the tools, as JSON.
-    pub(crate) tools: String,
+    pub(crate) tools: Arc<str>,
 }
 
 /// State of a program that is run again.

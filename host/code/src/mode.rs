@@ -213,7 +213,7 @@ impl CodeMode {
                 .plugin_identity()
                 .map(|plugin| plugin.digest.to_string())
                 .unwrap_or_default(),
-            tools: self.state.catalog.json().to_owned(),
+            tools: Arc::clone(self.state.catalog.json()),
         };
         let earlier = self.state.past.suspended.take(&key);
         let owner = key.owner.clone();
@@ -221,7 +221,7 @@ impl CodeMode {
         let run = Arc::new(CodeRun::new(Arc::clone(&self.state), context, key, earlier, fresh));
         let arguments = json!({
             "code": code,
-            "catalog": self.state.catalog.json(),
+            "catalog": **self.state.catalog.json(),
             "seed": run.seed.to_string(),
             "now": run.now,
         });

@@ -219,20 +219,27 @@ impl CodeRun {
     /// have ended are kept until there is an answer.
     async fn approve(&self, number: u64, request: ApprovalRequest<'_>) -> Decision {
         let _no_other_call = self.running.write().await;
-        let ledger = {
-            let state = self.state();
-            Ledger {
-                seed: self.seed,
-                now: self.now,
-                values: state.first.clone(),
-                calls: state.completed.clone(),
-                files: self.files.clone(),
-            }
-        };
-        self.mode.past.suspended.keep(self.key.clone(), ledger);
+        let past = &self.mode.past;
+        if self.keeps_results {
+            past.suspended.keep(self.key.clone(), self.ledger());
+        }
         let decision = ask(self.mode.approver.as_ref(), self.asker.as_ref(), number, request).await;
-        self.mode.past.suspended.take(&self.key);
+        if self.keeps_results {
+            past.suspended.take(&self.key);
+        }
         decision
+    }
+
+    /// Returns what another run needs to continue this one.
+    fn ledger(&self) -> Ledger {
+        let state = self.state();
+        Ledger {
+            seed: self.seed,
+            now: self.now,
+            values: state.first.clone(),
+            calls: state.completed.clone(),
+            files: self.files.clone(),
+        }
     }
 
     async fn run_call(

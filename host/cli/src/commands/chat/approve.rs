@@ -112,7 +112,7 @@ impl code::CallApprover for ProgramApprovals {
                  {name} or --yes",
                 ask::why_impossible(),
             ));
-            let reason = format!("nobody is there to approve the call of '{name}'");
+            let reason = format!("no one is there to approve the call of '{name}'");
             return code::Decision::Rejected(reason);
         }
         let arguments = Value::Object(request.arguments.clone()).to_string();
