@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::cut::shortened;
 
@@ -73,9 +73,7 @@ pub(crate) async fn ask(
             return Decision::Rejected(format!("the call of '{tool}' was not approved: {error}"));
         }
     };
-    let is_allowed = answer.get("action").is_some_and(|action| action == "accept")
-        && answer.pointer("/content/allow").is_some_and(|allow| allow == true);
-    if is_allowed {
+    if Question::is_allowed(&answer) {
         return Decision::Approved;
     }
     Decision::Rejected(format!("the user did not approve the call of '{tool}'"))
@@ -94,19 +92,5 @@ fn question(number: u64, request: ApprovalRequest<'_>) -> Question {
     let arguments = Value::Object(request.arguments.clone());
     let shown = shortened(&arguments, SHOWN_BYTES_MAX).unwrap_or(arguments);
     let message = format!("Allow the program to call {} with {shown}?", request.tool.name);
-    Question {
-        name: format!("code_approval_{number}"),
-        kind: QuestionKind::Elicitation,
-        parameters: Map::from_iter([
-            ("message".to_owned(), message.into()),
-            (
-                "requestedSchema".to_owned(),
-                json!({
-                    "type": "object",
-                    "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
-                    "required": ["allow"],
-                }),
-            ),
-        ]),
-    }
+    Question::approval(format!("code_approval_{number}"), message)
 }

@@ -1,7 +1,7 @@
 //! Questions and log messages of a running call to its caller.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Answers questions of running calls, such as an MCP client or a user at a terminal.
 ///
@@ -35,6 +35,32 @@ pub struct Question {
     pub kind: QuestionKind,
     /// Parameters of the MCP request.
     pub parameters: Map<String, Value>,
+}
+
+impl Question {
+    /// Returns a question to the user, with a form, whether a call may run.
+    #[must_use]
+    pub fn approval(name: impl Into<String>, message: String) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
+            "required": ["allow"],
+        });
+        let parameters =
+            [("message".to_owned(), message.into()), ("requestedSchema".to_owned(), schema)];
+        Self {
+            name: name.into(),
+            kind: QuestionKind::Elicitation,
+            parameters: Map::from_iter(parameters),
+        }
+    }
+
+    /// Returns whether the answer to [`Question::approval`] allows the call.
+    #[must_use]
+    pub fn is_allowed(answer: &Value) -> bool {
+        answer.get("action").is_some_and(|action| action == "accept")
+            && answer.pointer("/content/allow").is_some_and(|allow| allow == true)
+    }
 }
 
 /// Kind of a question to the client.

@@ -12,7 +12,7 @@ use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -426,22 +426,9 @@ async fn approve(
         shown.truncate(end);
         shown.push('…');
     }
-    let question = Question {
-        // No tool can use this name, so an answer to a tool's question never counts as an approval.
-        name: format!("{HOST_PREFIX}approval"),
-        kind: QuestionKind::Elicitation,
-        parameters: Map::from_iter([
-            ("message".to_owned(), format!("Allow the tool {tool} to run with {shown}?").into()),
-            (
-                "requestedSchema".to_owned(),
-                json!({
-                    "type": "object",
-                    "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
-                    "required": ["allow"],
-                }),
-            ),
-        ]),
-    };
+    // No tool can use this name, so an answer to a tool's question never counts as an approval.
+    let name = format!("{HOST_PREFIX}approval");
+    let question = Question::approval(name, format!("Allow the tool {tool} to run with {shown}?"));
     let answers = match elicitation.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(AskError::Unsupported(_)) => return Err(no_one_to_ask(tool)),
@@ -452,10 +439,7 @@ async fn approve(
             return Err(format!("The call of '{tool}' was not approved: there was no answer."));
         }
     };
-    let is_allowed = answers.first().is_some_and(|answer| {
-        answer.get("action").is_some_and(|action| action == "accept")
-            && answer.pointer("/content/allow").is_some_and(|allow| allow == true)
-    });
+    let is_allowed = answers.first().is_some_and(Question::is_allowed);
     decided(is_allowed);
     if is_allowed { Ok(()) } else { Err(format!("A person declined the call of '{tool}'.")) }
 }
