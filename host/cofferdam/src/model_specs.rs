@@ -43,6 +43,8 @@ pub struct ModelSpec {
     /// Headers of each request.
     headers: BTreeMap<String, SecretText>,
     caching: PromptCaching,
+    /// True if the provider may run programs of the model that call tools.
+    hosted_programs: bool,
     /// Maximum number of times that a request is sent again, if the configuration names it.
     retries_max: Option<u32>,
     /// Tokens of the context window, if the configuration names them.
@@ -144,6 +146,7 @@ pub fn client(
     // The operator set these for this model.
     settings.sampling |= spec.options.temperature.is_some() || spec.options.top_p.is_some();
     settings.caching = spec.caching;
+    settings.hosted_programs = spec.hosted_programs;
     if let Some(retries_max) = spec.retries_max {
         settings.retries.retries_max = retries_max;
     }
@@ -193,6 +196,7 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
         key: key_of_environment(provider),
         headers: BTreeMap::new(),
         caching: PromptCaching::default(),
+        hosted_programs: false,
         retries_max: None,
         context_window: None,
         options: ChatOptions::default(),
@@ -261,6 +265,11 @@ fn of_table(
         let message = format!("expected at most {RETRIES_MAX} retries");
         return Err(file.error(retries.span(), message).into());
     }
+    let runs_programs = matches!(table.provider, Provider::Responses | Provider::Anthropic);
+    if table.hosted_programs && !runs_programs {
+        let message = "`hosted-programs` needs the provider `responses` or `anthropic`";
+        return Err(file.error(table.span(), message.to_owned()).into());
+    }
     let is_file = table.provider == Provider::Script;
     Ok(ModelSpec {
         provider: table.provider,
@@ -273,6 +282,7 @@ fn of_table(
         key,
         headers,
         caching: table.caching,
+        hosted_programs: table.hosted_programs,
         retries_max: table.retries.as_ref().map(|retries| *retries.get_ref()),
         context_window: table.context_window,
         options: ChatOptions {

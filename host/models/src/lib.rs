@@ -46,6 +46,7 @@ mod decode;
 mod endpoint;
 mod fault;
 mod fields;
+mod hosted;
 mod interface;
 mod loaded_tools;
 mod names;
@@ -86,6 +87,7 @@ use cofferdam_sse::EventReader;
 use decode::Decode;
 use endpoint::{EndpointResponse, ModelEndpoint, OutgoingRequest};
 use fault::{Fault, checked};
+use hosted::HostedPrograms;
 use interface::ModelInterface;
 use loaded_tools::DeferredTools;
 use pieces::Pieces;
@@ -124,8 +126,8 @@ impl ProviderClient {
     ///
     /// # Errors
     /// [`ChatErrorKind::Configuration`] if the base URL is invalid, or is `http:` on another
-    /// machine without permission; if the key or a header cannot be sent; or if the feature of the
-    /// provider's API is off.
+    /// machine without permission; if the key or a header cannot be sent; if the feature of the
+    /// provider's API is off; or if the API runs no programs and the settings ask for them.
     pub fn new(settings: ProviderSettings) -> Result<Self, ChatError> {
         let provider = settings.provider;
         let interface = ModelInterface::of(provider).ok_or_else(|| {
@@ -134,11 +136,12 @@ impl ProviderClient {
             );
             ChatError::new(ChatErrorKind::Configuration, message)
         })?;
+        let tools = ToolCache::new(HostedPrograms::of(&settings)?);
         let endpoint = Arc::new(ModelEndpoint::new(Arc::new(settings))?);
         Ok(Self {
             interface,
             endpoint,
-            tools: ToolCache::default(),
+            tools,
             formats: FormatCache::default(),
             adaptation: SharedAdaptation::default(),
             sampling_warning: Once::new(),

@@ -76,6 +76,9 @@ pub struct ProviderSettings {
     /// current models refuse every request that sets one; the client logs a warning about a
     /// parameter that it does not send.
     pub sampling: bool,
+    /// True if the provider may run programs of the model that call the functions of a request.
+    /// The functions still run here. OpenAI Responses without `store`, and Anthropic.
+    pub hosted_programs: bool,
     /// Use of the provider's prompt cache.
     pub caching: PromptCaching,
 }
@@ -222,6 +225,7 @@ impl ProviderSettings {
             store: false,
             max_output_tokens: None,
             sampling: provider != Provider::Anthropic,
+            hosted_programs: false,
             caching: PromptCaching::default(),
         }
     }
@@ -317,6 +321,7 @@ impl fmt::Debug for ProviderSettings {
             .field("store", &self.store)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("sampling", &self.sampling)
+            .field("hosted_programs", &self.hosted_programs)
             .field("caching", &self.caching)
             .finish_non_exhaustive()
     }

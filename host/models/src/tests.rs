@@ -6,6 +6,7 @@ mod caching;
 mod conversations;
 mod failures;
 mod gemini;
+mod hosted;
 mod options;
 mod preserved;
 mod replies;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::caching;
+use super::hosted::HostedPrograms;
 use super::names::NameMap;
 
 /// Maximum length of a function name at every provider.
@@ -50,13 +51,19 @@ pub(super) struct WrittenSchema {
 }
 
 /// Cache of serialized tools.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ToolCache {
+    /// Programs of the provider, if they are on.
+    programs: Option<HostedPrograms>,
     /// Cached lists, the most recently used one last.
     lists: Mutex<Vec<Arc<WrittenTools>>>,
 }
 
 impl ToolCache {
+    pub(super) fn new(programs: Option<HostedPrograms>) -> Self {
+        Self { programs, lists: Mutex::default() }
+    }
+
     pub(super) fn written(
         &self,
         write: WriteTool,
@@ -78,7 +85,7 @@ impl ToolCache {
                 write,
                 dialect,
                 definitions,
-                (deferred, mark),
+                (deferred, mark, self.programs.as_ref()),
                 &lists,
             )?),
         };
@@ -95,7 +102,7 @@ impl WrittenTools {
         write: WriteTool,
         dialect: Dialect,
         definitions: &Definitions,
-        (deferred, mark): (&[String], Option<&Value>),
+        (deferred, mark, programs): (&[String], Option<&Value>, Option<&HostedPrograms>),
         before: &[Arc<Self>],
     ) -> Result<Self, ChatError> {
         let mut names = NameMap::new(NAME_CHARS_MAX);
@@ -123,9 +130,15 @@ impl WrittenTools {
             if let Some(tool) = tool.as_object_mut().filter(|_| is_deferred(definition)) {
                 tool.insert(DEFER.to_owned(), true.into());
             }
+            if let (Some(programs), Some(tool)) = (programs, tool.as_object_mut()) {
+                programs.allow(tool, schema.is_strict);
+            }
             tool
         };
-        let mut tools: Vec<Value> = definitions.iter().zip(&schemas).map(tool).collect();
+        let functions = definitions.iter().zip(&schemas).map(tool);
+        let hosted = programs.filter(|_| !definitions.is_empty());
+        let hosted = hosted.map(|programs| programs.tool.clone());
+        let mut tools: Vec<Value> = hosted.into_iter().chain(functions).collect();
         // Deferred functions come after the part that is cached.
         let last = tools.iter_mut().rfind(|tool| tool.get(DEFER).is_none());
         caching::add_mark(last, mark);
@@ -171,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_kept_for_lists_and_for_single_tools() {
-        let cache = ToolCache::default();
+        let cache = ToolCache::new(None);
         let write = |list: &Definitions, is_strict| {
             let dialect = Provider::OpenAiChat.dialect(is_strict);
             cache.written(crate::openai_chat::tool, dialect, list, &[], None).unwrap()

@@ -56,6 +56,9 @@ pub struct ModelTable {
     /// Use of the provider's prompt cache.
     #[serde(default)]
     pub(crate) caching: PromptCaching,
+    /// True if the provider may run programs of the model that call tools.
+    #[serde(default)]
+    pub(crate) hosted_programs: bool,
     /// Tokens of the context window.
     #[serde(default)]
     pub(crate) context_window: Option<NonZeroU64>,

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::fault::ReplyError;
 use super::super::fields::{self, Fields};
+use super::super::hosted::CALLER;
 use super::super::pieces::Pieces;
 use super::OF_API;
 use super::request::TYPE;
@@ -33,6 +34,8 @@ pub(super) struct CitedText {
 /// A call.
 pub(super) struct CallBlock {
     number: usize,
+    /// True if a program makes the call.
+    is_of_program: bool,
     /// Input with which the block began.
     initial: String,
     /// Input so far, if it is not an object.
@@ -65,9 +68,10 @@ impl Block {
                 let number = pieces.call(&text("id"), &text("name"))?;
                 let mut others = object(json);
                 others.retain(|key, _| !OF_CALL.contains(&key.as_str()));
+                let is_of_program = others.get(CALLER).and_then(program_of).is_some();
                 pieces.wire_fields(number, others)?;
                 let initial = block.raw(INPUT).unwrap_or(NO_INPUT).to_owned();
-                Self::Call(CallBlock { number, initial, odd: String::new() })
+                Self::Call(CallBlock { number, is_of_program, initial, odd: String::new() })
             }
             kind => {
                 if kind == "thinking" {
@@ -76,6 +80,14 @@ impl Block {
                 Self::Kept(KeptBlock { fields: object(json), input: String::new() })
             }
         })
+    }
+
+    /// Returns the number of the call if the block is the call of a program.
+    pub(super) fn program_call(&self) -> Option<usize> {
+        match self {
+            Self::Call(call) if call.is_of_program => Some(call.number),
+            _ => None,
+        }
     }
 
     /// Adds a delta to the block. `json` is the delta.
@@ -174,6 +186,11 @@ impl KeptBlock {
         }
         pieces.sealed(Value::Object(self.fields), OF_API)
     }
+}
+
+/// Returns the id of the program that is the caller of a call.
+pub(super) fn program_of(caller: &Value) -> Option<&str> {
+    caller.get("tool_id").and_then(Value::as_str)
 }
 
 fn append(fields: &mut Map<String, Value>, key: &str, more: &str) {

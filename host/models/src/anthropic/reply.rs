@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use cofferdam_agent::{FinishReason, TokenUsage};
+use serde_json::Map;
 
 use super::super::decode::{DONE, Decode};
 use super::super::fault::{ReplyError, checked};
 use super::super::fields::Fields;
 use super::super::pieces::Pieces;
+use super::CONTAINER;
 use super::block::{Block, NO_INPUT};
 use cofferdam_sse::Event;
 
@@ -17,6 +19,10 @@ pub(in super::super) struct AnthropicDecoder {
     /// Blocks that have begun and not ended, by index.
     open: HashMap<u64, Block>,
     usage: Counts,
+    /// Numbers of the calls of programs.
+    program_calls: Vec<usize>,
+    /// Container in which programs run, if the reply names one.
+    container: Option<String>,
     has_stop_reason: bool,
     is_over: bool,
 }
@@ -35,12 +41,13 @@ impl Decode for AnthropicDecoder {
         let blocks =
             body.list("content").ok_or(ReplyError::Malformed("a message without content"))?;
         for json in blocks {
-            Block::begin(json, pieces)?.end(pieces)?;
+            self.begin(json, pieces)?.end(pieces)?;
         }
+        self.run_in(body);
         self.stop(body, pieces);
         self.count(body, pieces);
         self.is_over = true;
-        Ok(())
+        self.name_container(pieces)
     }
 
     fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), ReplyError> {
@@ -50,10 +57,14 @@ impl Decode for AnthropicDecoder {
         let event = checked(&event.data)?;
         let place = event.count("index").unwrap_or(0);
         match event.text("type").unwrap_or_default().as_str() {
-            "message_start" => self.count(&event.object("message").unwrap_or_default(), pieces),
+            "message_start" => {
+                let message = event.object("message").unwrap_or_default();
+                self.run_in(&message);
+                self.count(&message, pieces);
+            }
             "content_block_start" => {
                 let json = event.raw("content_block").unwrap_or(NO_INPUT);
-                let block = Block::begin(json, pieces)?;
+                let block = self.begin(json, pieces)?;
                 self.open.insert(place, block);
             }
             "content_block_delta" => {
@@ -63,7 +74,9 @@ impl Decode for AnthropicDecoder {
             }
             "content_block_stop" => self.end(place, pieces)?,
             "message_delta" => {
-                self.stop(&event.object("delta").unwrap_or_default(), pieces);
+                let delta = event.object("delta").unwrap_or_default();
+                self.run_in(&delta);
+                self.stop(&delta, pieces);
                 self.count(&event, pieces);
             }
             "message_stop" => {
@@ -71,6 +84,7 @@ impl Decode for AnthropicDecoder {
                 open.sort_unstable();
                 open.into_iter().try_for_each(|place| self.end(place, pieces))?;
                 self.is_over = true;
+                self.name_container(pieces)?;
             }
             _ => {}
         }
@@ -87,6 +101,25 @@ impl Decode for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
+    fn begin(&mut self, json: &str, pieces: &mut Pieces) -> Result<Block, ReplyError> {
+        let block = Block::begin(json, pieces)?;
+        self.program_calls.extend(block.program_call());
+        Ok(block)
+    }
+
+    /// Reads the container in which programs run.
+    fn run_in(&mut self, fields: &Fields<'_>) {
+        let container = fields.object("container").and_then(|container| container.some_text("id"));
+        self.container = container.or(self.container.take());
+    }
+
+    /// Adds the container to the calls of programs: the request with their results has to name it.
+    fn name_container(&mut self, pieces: &mut Pieces) -> Result<(), ReplyError> {
+        let Some(container) = self.container.take() else { return Ok(()) };
+        let field = Map::from_iter([(CONTAINER.to_owned(), container.into())]);
+        self.program_calls.drain(..).try_for_each(|call| pieces.wire_fields(call, field.clone()))
+    }
+
     fn end(&mut self, place: u64, pieces: &mut Pieces) -> Result<(), ReplyError> {
         self.open.remove(&place).map_or(Ok(()), |block| block.end(pieces))
     }

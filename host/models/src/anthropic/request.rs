@@ -15,7 +15,8 @@ use super::super::attachment::Attachment;
 use super::super::caching;
 use super::super::prepared::PreparedRequest;
 use super::super::tools::WrittenSchema;
-use super::turns::{system, turns};
+use super::CONTAINER;
+use super::turns::{container, system, turns};
 
 /// Default maximum number of tokens of a reply. The API requires a number, and every current model
 /// can write this many.
@@ -44,6 +45,9 @@ pub(in super::super) fn fields(asked: &PreparedRequest<'_>) -> Map<String, Value
     let system = system(asked);
     if !system.is_empty() {
         set("system", instructions(system, asked.cache_mark));
+    }
+    if let Some(container) = container(asked) {
+        set(CONTAINER, container.into());
     }
     let mut turns = turns(asked);
     let of_user = |turn: &&mut Value| turn.get("role").and_then(Value::as_str) == Some("user");

@@ -5,15 +5,19 @@
 //! come after the first assistant turn stay in their place, and blocks of the assistant go back as
 //! they arrived.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use cofferdam_agent::{FunctionCall, Message, MessageContent, Reasoning, Role, TextContent};
 use serde_json::{Map, Value, json};
 
 use super::super::attachment::Attachment;
+use super::super::hosted::{self, CALLER};
 use super::super::pieces::API;
 use super::super::prepared::{PreparedRequest, is_reply};
-use super::OF_API;
-use super::block::CITATIONS;
+use super::block::{CITATIONS, program_of};
 use super::request::{TYPE, block, result_block};
+use super::{CONTAINER, OF_API};
 
 /// Key for arguments that are not JSON, as Anthropic documents it.
 const NOT_JSON: &str = "INVALID_JSON";
@@ -49,6 +53,7 @@ pub(super) fn system(asked: &PreparedRequest<'_>) -> String {
 
 /// Returns the turns of the conversation.
 pub(super) fn turns(asked: &PreparedRequest<'_>) -> Vec<Value> {
+    let programs = programs(asked);
     let mut all: Vec<Turn> = Vec::new();
     let mut group: Vec<Turn> = Vec::new();
     let mut has_reply = false;
@@ -61,7 +66,7 @@ pub(super) fn turns(asked: &PreparedRequest<'_>) -> Vec<Value> {
                 _ if message.role == Role::System => Speaker::System,
                 _ => Speaker::User,
             };
-            let blocks = blocks(asked, message, content);
+            let blocks = blocks(asked, &programs, message, content);
             if blocks.is_empty() {
                 continue;
             }
@@ -145,7 +150,23 @@ fn is(block: &Value, kinds: &[&str]) -> bool {
     block.get(TYPE).and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind))
 }
 
-fn blocks(asked: &PreparedRequest<'_>, message: &Message, content: &MessageContent) -> Vec<Value> {
+/// Returns the ids of the programs in the conversation.
+fn programs<'m>(asked: &'m PreparedRequest<'_>) -> HashSet<&'m str> {
+    hosted::programs(asked.messages.iter().map(Arc::as_ref), "server_tool_use", "id")
+}
+
+/// Returns the container of the programs that wait for the results at the end of the conversation.
+pub(super) fn container<'m>(asked: &'m PreparedRequest<'_>) -> Option<&'m str> {
+    let last = asked.messages.iter().rev().find(|message| is_reply(message))?;
+    last.calls().find_map(|call| asked.wire_fields(call)?.get(CONTAINER)?.as_str())
+}
+
+fn blocks(
+    asked: &PreparedRequest<'_>,
+    programs: &HashSet<&str>,
+    message: &Message,
+    content: &MessageContent,
+) -> Vec<Value> {
     match content {
         // The API rejects blank text.
         MessageContent::Text(text) if text.text.trim().is_empty() => vec![],
@@ -156,7 +177,7 @@ fn blocks(asked: &PreparedRequest<'_>, message: &Message, content: &MessageConte
             Attachment::of(content).map(block).into_iter().collect()
         }
         MessageContent::Reasoning(reasoning) if message.role == Role::Assistant => kept(reasoning),
-        MessageContent::FunctionCall(call) => vec![call_block(asked, call)],
+        MessageContent::FunctionCall(call) => vec![call_block(asked, programs, call)],
         MessageContent::FunctionResult(result) => vec![result_block(asked, result)],
         _ => vec![],
     }
@@ -179,7 +200,7 @@ fn kept(reasoning: &Reasoning) -> Vec<Value> {
     blocks.into_iter().flatten().filter(|block| is_ours || is(block, &THINKING)).cloned().collect()
 }
 
-fn call_block(asked: &PreparedRequest<'_>, call: &FunctionCall) -> Value {
+fn call_block(asked: &PreparedRequest<'_>, programs: &HashSet<&str>, call: &FunctionCall) -> Value {
     let mut block = Map::new();
     block.insert(TYPE.to_owned(), "tool_use".into());
     block.insert("id".to_owned(), asked.ids.wire(&call.call_id).into());
@@ -187,7 +208,14 @@ fn call_block(asked: &PreparedRequest<'_>, call: &FunctionCall) -> Value {
     let fields = asked.wire_fields(call);
     let received = fields.and_then(|fields| fields.get(INPUT));
     block.insert(INPUT.to_owned(), input(&call.arguments, received));
-    for (key, value) in fields.into_iter().flatten() {
+    // The API knows no caller whose program a compaction has removed.
+    let is_sent = |key: &str, value: &Value| match key {
+        CONTAINER => false,
+        CALLER => program_of(value).is_none_or(|program| programs.contains(program)),
+        _ => true,
+    };
+    let fields = fields.into_iter().flatten();
+    for (key, value) in fields.filter(|(key, value)| is_sent(key, value)) {
         block.entry(key.clone()).or_insert_with(|| value.clone());
     }
     Value::Object(block)

@@ -12,6 +12,7 @@ use super::super::Provider;
 use super::super::decode::{DONE, Decode};
 use super::super::fault::{ProviderMessage, ReplyError, checked, text_or_json};
 use super::super::fields::{self, Fields};
+use super::super::hosted::CALLER;
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
 use cofferdam_sse::Event;
@@ -126,6 +127,9 @@ impl ResponsesDecoder {
             return Ok(call);
         }
         let call = pieces.call(&id, &name)?;
+        if let Some(caller) = item.raw(CALLER).and_then(fields::value) {
+            pieces.wire_fields(call, Map::from_iter([(CALLER.to_owned(), caller)]))?;
+        }
         self.items.entry(place).or_default().call = Some(call);
         Ok(call)
     }
@@ -159,6 +163,7 @@ impl ResponsesDecoder {
                 }
                 self.seal(&item, json, pieces)
             }
+            "program" | "program_output" if !self.keeps_conversation => sealed(json, pieces),
             _ => Ok(()),
         }
     }
@@ -171,9 +176,7 @@ impl ResponsesDecoder {
         if !is_all_there || self.keeps_conversation {
             return Ok(());
         }
-        let part =
-            fields::value(json).ok_or(ReplyError::Malformed("reasoning that is not JSON"))?;
-        pieces.sealed(part, Provider::OpenAiResponses.name())
+        sealed(json, pieces)
     }
 
     /// Handles the whole response, which is the body of a response or the end of a stream.
@@ -205,6 +208,12 @@ impl ResponsesDecoder {
         self.is_complete = true;
         Ok(())
     }
+}
+
+/// Keeps an item to send it back.
+fn sealed(json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
+    let item = fields::value(json).ok_or(ReplyError::Malformed("an item that is not JSON"))?;
+    pieces.sealed(item, Provider::OpenAiResponses.name())
 }
 
 /// Adds arguments that have not arrived in pieces.

@@ -4,6 +4,9 @@
 //! arrives encrypted and is sent back unchanged. Items then carry no ids of the service, because it
 //! would look them up.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use cofferdam_agent::{
     FunctionCall, FunctionResult, Message, MessageContent, Reasoning, Role, ToolMode,
 };
@@ -12,9 +15,14 @@ use serde_json::{Map, Value, json};
 use super::super::adaptation::INCLUDE;
 use super::super::attachment::Attachment;
 use super::super::caching;
+use super::super::hosted::{self, CALLER};
 use super::super::prepared::{PreparedRequest, arguments_text};
 use super::super::response_format::WrittenFormat;
 use super::super::tools::WrittenSchema;
+
+/// Types of items that go back as they arrived.
+const REASONING: &str = "reasoning";
+const PROGRAM: &str = "program";
 
 /// Serializes a function.
 pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
@@ -94,12 +102,36 @@ fn tool_choice(mode: &ToolMode, asked: &PreparedRequest<'_>) -> Value {
 }
 
 fn input(asked: &PreparedRequest<'_>) -> Vec<Value> {
+    let callers = callers(asked);
     let mut items = Vec::new();
-    asked.messages.iter().for_each(|message| add(&mut items, asked, message));
+    asked.messages.iter().for_each(|message| add(&mut items, asked, &callers, message));
     items
 }
 
-fn add(items: &mut Vec<Value>, asked: &PreparedRequest<'_>, message: &Message) {
+/// Returns the callers of calls by the ids of the calls. A caller whose program is missing, as it
+/// is after a compaction, is left out.
+fn callers<'m>(asked: &'m PreparedRequest<'_>) -> HashMap<&'m str, &'m Value> {
+    if !asked.settings.hosted_programs {
+        return HashMap::new();
+    }
+    let messages = || asked.messages.iter().map(Arc::as_ref);
+    let programs = hosted::programs(messages(), PROGRAM, "call_id");
+    let calls = messages().flat_map(Message::calls);
+    let with_caller = calls.filter_map(|call| {
+        let caller = asked.wire_fields(call)?.get(CALLER)?;
+        let program = caller.get("caller_id").and_then(Value::as_str);
+        let is_known = program.is_none_or(|program| programs.contains(program));
+        is_known.then_some((call.call_id.as_str(), caller))
+    });
+    with_caller.collect()
+}
+
+fn add(
+    items: &mut Vec<Value>,
+    asked: &PreparedRequest<'_>,
+    callers: &HashMap<&str, &Value>,
+    message: &Message,
+) {
     let before = items.len();
     let mut parts = Vec::new();
     for content in &message.contents {
@@ -116,14 +148,18 @@ fn add(items: &mut Vec<Value>, asked: &PreparedRequest<'_>, message: &Message) {
             {
                 parts.extend(Attachment::of(content).map(part))
             }
-            MessageContent::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
-            MessageContent::FunctionCall(call) => items.push(call_item(asked, call)),
-            MessageContent::FunctionResult(result) => items.push(result_item(asked, result)),
+            MessageContent::Reasoning(reasoning) => items.extend(kept_items(asked, reasoning)),
+            MessageContent::FunctionCall(call) => {
+                items.push(with_caller(call_item(asked, call), callers.get(&*call.call_id)));
+            }
+            MessageContent::FunctionResult(result) => {
+                items.push(with_caller(result_item(asked, result), callers.get(&*result.call_id)));
+            }
             _ => {}
         }
     }
     // The API rejects reasoning that nothing follows, which happens when a reply was cut off.
-    while items.len() > before && items.last().is_some_and(is_reasoning) {
+    while items.len() > before && items.last().is_some_and(|item| is(item, &[REASONING, PROGRAM])) {
         items.pop();
     }
     if !parts.is_empty() {
@@ -132,14 +168,27 @@ fn add(items: &mut Vec<Value>, asked: &PreparedRequest<'_>, message: &Message) {
     }
 }
 
-/// Returns the reasoning items as they arrived. Reasoning of another provider has a different form.
-fn reasoning_items(reasoning: &Reasoning) -> impl Iterator<Item = Value> {
+/// Returns reasoning and programs as they arrived. Reasoning of another provider has a different
+/// form.
+fn kept_items(asked: &PreparedRequest<'_>, reasoning: &Reasoning) -> impl Iterator<Item = Value> {
+    let kinds: &[&str] = match asked.settings.hosted_programs {
+        true => &[REASONING, PROGRAM, "program_output"],
+        false => &[REASONING],
+    };
     let items = reasoning.opaque.as_ref().and_then(Value::as_array);
-    items.into_iter().flatten().filter(|item| is_reasoning(item)).cloned()
+    items.into_iter().flatten().filter(|item| is(item, kinds)).cloned()
 }
 
-fn is_reasoning(item: &Value) -> bool {
-    item.get("type").and_then(Value::as_str) == Some("reasoning")
+fn is(item: &Value, kinds: &[&str]) -> bool {
+    item.get("type").and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind))
+}
+
+/// Adds the caller of a call to the call or to its result.
+fn with_caller(mut item: Value, caller: Option<&&Value>) -> Value {
+    if let (Some(caller), Some(fields)) = (caller, item.as_object_mut()) {
+        fields.insert(CALLER.to_owned(), (*caller).clone());
+    }
+    item
 }
 
 fn call_item(asked: &PreparedRequest<'_>, call: &FunctionCall) -> Value {

@@ -76,7 +76,7 @@ fn fields(provider: Provider, request: &ChatRequest, caching: PromptCaching) -> 
     let mut settings = ProviderSettings::new(provider, "m");
     settings.caching = caching;
     let interface = crate::interface::ModelInterface::of(provider).unwrap();
-    let tools = ToolCache::default()
+    let tools = ToolCache::new(None)
         .written(interface.tool, provider.dialect(false), &request.tools, &[], None)
         .unwrap();
     let prepared = PreparedRequest::new(request, &settings, &tools, false);
