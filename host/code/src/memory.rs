@@ -1,7 +1,7 @@
 //! Values that remain between the programs of a session.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::CallContext;
 use cofferdam_tool::label::Label;
@@ -42,13 +42,21 @@ impl Owner {
     }
 }
 
+/// A stored value. Runs share it.
+#[derive(Debug, Clone, PartialEq)]
+struct StoredValue {
+    value: Arc<Value>,
+    /// Bytes of the value as JSON.
+    bytes: usize,
+}
+
 /// Values of one session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SessionValues {
     /// Combined label of everything that went into the values, if labels are in use.
     label: Option<Label>,
-    stored: BTreeMap<String, Value>,
-    results: VecDeque<(String, Value)>,
+    stored: BTreeMap<String, StoredValue>,
+    results: VecDeque<(String, Arc<Value>)>,
     /// Number of results that were kept.
     count: u64,
 }
@@ -108,7 +116,7 @@ impl SessionValues {
         }
         let others = self.stored.iter().filter(|(other, _)| *other != key);
         let (count, stored) =
-            others.fold((0, 0), |(count, bytes), (_, value)| (count + 1, bytes + size(value)));
+            others.fold((0, 0), |(count, bytes), (_, value)| (count + 1, bytes + value.bytes));
         if count >= KEYS_MAX {
             return Err(format!(
                 "{KEYS_MAX} values are stored already; store null under a key to remove it"
@@ -121,14 +129,15 @@ impl SessionValues {
                 stored + bytes
             ));
         }
-        self.stored.insert(key.to_owned(), value);
+        self.stored.insert(key.to_owned(), StoredValue { value: Arc::new(value), bytes });
         Ok(())
     }
 
     /// Returns a stored value or a whole result; null if there is none.
     pub(crate) fn load(&self, key: &str) -> Value {
-        let result = self.results.iter().find(|(name, _)| name == key).map(|(_, value)| value);
-        self.stored.get(key).or(result).cloned().unwrap_or_default()
+        let stored = self.stored.get(key).map(|stored| &stored.value);
+        let result = || self.results.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        stored.or_else(result).map(|value| Value::clone(value)).unwrap_or_default()
     }
 
     /// Returns the combined label of the values, if labels are in use.
@@ -147,7 +156,7 @@ impl SessionValues {
     pub(crate) fn keep(&mut self, result: Value) -> String {
         self.count += 1;
         let key = format!("{RESULT_PREFIX}{}", self.count);
-        self.results.push_back((key.clone(), result));
+        self.results.push_back((key.clone(), Arc::new(result)));
         while self.results.len() > RESULTS_MAX {
             self.results.pop_front();
         }

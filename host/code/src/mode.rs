@@ -22,7 +22,7 @@ use crate::description;
 use crate::ledger::{LedgerKey, SuspendedPrograms};
 use crate::memory::{Memory, Owner};
 use crate::run::{CodeRun, RunEnd};
-use crate::types::{Type, observed};
+use crate::types::Type;
 use crate::{CodeError, Language};
 
 /// Name of the tool.
@@ -124,10 +124,10 @@ impl PastRuns {
             Some(known) if known.count >= OBSERVED_MAX => {}
             Some(known) => {
                 known.count += 1;
-                known.ty = known.ty.clone().joined(observed([value]));
+                known.ty = known.ty.clone().joined(Type::observed([value]));
             }
             None => {
-                let observed = ObservedType { ty: observed([value]), count: 1 };
+                let observed = ObservedType { ty: Type::observed([value]), count: 1 };
                 all.insert(tool.to_string(), observed);
             }
         }

@@ -6,7 +6,6 @@ mod schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::observed::observed;
 pub(crate) use self::schema::{ConvertedSchema, convert, pascal_case};
 
 /// Type of a JSON value, as a typed language can express it.

@@ -14,7 +14,7 @@ use cofferdam_workflow::definition::{AgentDefinition, NameList};
 use crate::config::{ConfigError, ConfigFile, loop_names};
 use crate::definition_file::DefinitionFile;
 use crate::model_specs::{self, ModelSpec};
-use crate::{Error, Result, skill_tools, text};
+use crate::{Error, Result, code_mode, skill_tools, text};
 
 /// A parsed agent file.
 pub struct AgentFile {
@@ -131,7 +131,8 @@ impl DefinedAgent<'_> {
             }
         }
         let names: BTreeSet<_> = named.value.ids().iter().map(String::as_str).collect();
-        Ok(all.restrict(|tool| names.contains(tool.name.as_str()) || is_for_skills(tool)))
+        let named = all.restrict(|tool| names.contains(tool.name.as_str()) || is_for_skills(tool));
+        code_mode::of_agent(named)
     }
 
     /// Returns the instructions.

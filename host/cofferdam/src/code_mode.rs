@@ -1,16 +1,20 @@
 //! Code mode: `run_code`, a tool that runs programs of the model, which call the other tools.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cofferdam_code::{CallApprover, CodeApproval, CodeMode, CodeOptions, Language};
+use cofferdam_code::{CallApprover, CodeApproval, CodeMode, CodeOptions, Language, RUN_CODE, Type};
 use cofferdam_engine::{Engine, Grants, PluginOptions};
+use cofferdam_record::{CallFilter, Log, PayloadKind};
 use cofferdam_tool::{Limits, PluginName, ToolSource, Toolset};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::config::ConfigFile;
-use crate::{Error, Operator, Result, Selection, directories, loading};
+use crate::{Error, Operator, Result, Selection, directories, loading, records};
 
 /// Name of an interpreter as a plugin.
 const PLUGIN: &str = "code";
@@ -20,6 +24,8 @@ const WALL_MS_MAX: u64 = 10 * 60 * 1000;
 const CPU_MS_MAX: u64 = 30 * 1000;
 /// Maximum bytes of memory of a program.
 const MEMORY_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Maximum number of recorded calls whose results make types.
+const RECORDED_MAX: usize = 512;
 /// Folder of interpreters beside a program.
 const FOLDER: &str = "code";
 
@@ -70,6 +76,7 @@ pub(crate) struct CodePlan {
     approval: CodeApproval,
     approver: Option<Arc<dyn CallApprover>>,
     limits: Limits,
+    observed: BTreeMap<String, Type>,
 }
 
 impl CodePlan {
@@ -106,6 +113,7 @@ impl CodePlan {
             approval: configured.map(|table| table.approval).unwrap_or_default(),
             approver: chosen.approver.clone(),
             limits,
+            observed: file.map(recorded_types).unwrap_or_default(),
         }))
     }
 
@@ -128,11 +136,46 @@ impl CodePlan {
             language: self.language,
             approval: self.approval,
             approver: self.approver,
-            ..CodeOptions::default()
+            observed: self.observed,
         };
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);
         mode.map_err(|error| Error::invalid(format!("code mode: {error}")))
     }
+}
+
+/// Returns the types of results in the log that a configuration names, by tool. The log in the
+/// user's state directory has results of other configurations, whose property names are not for
+/// this one. A log that cannot be read has no results.
+fn recorded_types(file: &ConfigFile) -> BTreeMap<String, Type> {
+    let directory = records::own_directory(file);
+    let Some(log) = directory.and_then(|directory| Log::open(directory).ok()) else {
+        return BTreeMap::new();
+    };
+    let filter = CallFilter {
+        outcome: Some("ok".to_owned()),
+        limit: Some(RECORDED_MAX),
+        ..CallFilter::default()
+    };
+    let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for entry in log.query(&filter).map(|list| list.calls).unwrap_or_default() {
+        let result = log.payload(&entry, PayloadKind::Result).ok().flatten();
+        let result = result.and_then(|json| serde_json::from_slice(&json).ok());
+        let result = result.filter(|result| !is_contents(result));
+        results.entry(entry.tool).or_default().extend(result);
+    }
+    results.retain(|_, results| !results.is_empty());
+    results.iter().map(|(tool, results)| (tool.clone(), Type::observed(results))).collect()
+}
+
+/// Returns whether a recorded result is a list of contents, which programs get in another form.
+fn is_contents(result: &Value) -> bool {
+    let is_content = |item: &Value| {
+        item.as_object().is_some_and(|item| {
+            item.contains_key("media_type")
+                || (item.len() == 1 && (item.contains_key("text") || item.contains_key("json")))
+        })
+    };
+    result.as_array().is_some_and(|items| items.iter().any(is_content))
 }
 
 /// Returns the tools with `run_code`, or only `run_code`, for a model.
@@ -147,6 +190,20 @@ pub(crate) fn offered(offer: CodeOffer, tools: &Toolset, mode: CodeMode) -> Resu
     let mode: Arc<dyn ToolSource> = Arc::new(mode);
     offered.add(mode).map_err(|error| Error::invalid(format!("code mode: {error}")))?;
     Ok(offered)
+}
+
+/// Returns the tools of an agent. If the agent has `run_code` and other tools, its programs call
+/// only these.
+///
+/// # Errors
+/// Returns an error if a tool cannot be called from a program.
+pub(crate) fn of_agent(mut tools: Toolset) -> Result<Toolset> {
+    let source = tools.source(RUN_CODE).cloned();
+    let mode = source.as_deref().and_then(|source| (source as &dyn Any).downcast_ref::<CodeMode>());
+    let Some(mode) = mode.filter(|_| tools.definitions().len() > 1) else { return Ok(tools) };
+    tools.remove(RUN_CODE);
+    let mode = mode.over(&tools).map_err(|error| Error::invalid(format!("code mode: {error}")))?;
+    offered(CodeOffer::Both, &tools, mode)
 }
 
 /// Returns the component of the interpreter that is installed for a language.

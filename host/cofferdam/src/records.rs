@@ -129,10 +129,12 @@ pub(crate) struct PlannedLog {
 /// # Errors
 /// Returns an error if the home directory is not known.
 pub fn directory_ambient(config: Option<&ConfigFile>) -> Result<PathBuf> {
-    let named = config.and_then(|file| {
-        file.config.records.directory.as_ref().map(|directory| file.resolve(directory))
-    });
-    named.map_or_else(default_directory, Ok)
+    config.and_then(own_directory).map_or_else(default_directory, Ok)
+}
+
+/// Returns the directory of the log that a configuration names.
+pub(crate) fn own_directory(config: &ConfigFile) -> Option<PathBuf> {
+    config.config.records.directory.as_ref().map(|directory| config.resolve(directory))
 }
 
 /// Returns the directory of the log in the user's state directory.

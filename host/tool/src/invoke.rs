@@ -20,7 +20,7 @@ use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, Tool
 ///
 /// All methods may be called from many tasks at once.
 #[async_trait]
-pub trait ToolSource: Send + Sync {
+pub trait ToolSource: Any + Send + Sync {
     /// Returns the name of the source in messages, such as a plugin's configured name. It is not
     /// part of the tools' names.
     fn name(&self) -> &str;

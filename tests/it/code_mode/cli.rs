@@ -6,6 +6,7 @@ use cofferdam_tests::guest;
 use serde_json::{Value, json};
 
 use crate::cli_skills;
+use crate::serve_changes;
 use crate::wire::{Pipe, command};
 
 const PROGRAM: &str = "const n = (await tools.word_count({text: 'a b'})).words; return {n}";
@@ -118,4 +119,103 @@ fn a_missing_interpreter_is_one_clear_error() {
     let (exit, _, errors) = run(folder.path(), &flags);
     assert_eq!(exit, Some(2), "{errors}");
     assert!(errors.contains("no tool `run_code`"), "{errors}");
+}
+
+/// A client that answers in a new request makes the program run again, without the calls that have
+/// ended.
+#[test]
+fn a_program_continues_with_the_answer_in_a_new_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    std::fs::create_dir(&notes).unwrap();
+    std::fs::write(notes.join("a.md"), "x").unwrap();
+    let config = folder.path().join("c.toml");
+    let text = format!(
+        "[plugins.text]\ncomponent = {:?}\n[records]\ndirectory = \"log\"\n",
+        guest("text")
+    );
+    std::fs::write(&config, text).unwrap();
+    let flags = ["--config", config.to_str().unwrap(), "--files", notes.to_str().unwrap()];
+    let mut pipe = Pipe::of(&mut command(&[], &[&flags[..], &["--code=only"]].concat()));
+    let code = "const {words} = await tools.word_count({text: 'a b'});
+        await tools.file_access_save_file({file_name: 'b.md', content: String(words)});
+        await tools.file_access_delete_file({file_name: 'a.md'}); return words";
+    let program = json!({ "code": code });
+    let asked = |id: &str, answers: Option<(&Value, Value)>| {
+        serve_changes::asked(id, "run_code", program.clone(), answers)
+    };
+    let mut last = pipe.ask(&asked("1", None));
+    let mut questions = Vec::new();
+    while last["result"]["resultType"] == "input_required" {
+        assert!(notes.join("a.md").exists() && !notes.join("b.md").exists());
+        let asked_for = last["result"]["inputRequests"].as_object().unwrap().clone();
+        let (key, form) = asked_for.iter().next().unwrap();
+        questions.push(form["params"]["message"].as_str().unwrap().to_owned());
+        let answer = json!({ key: {"action": "accept", "content": {"allow": true}} });
+        last = pipe.ask(&asked("2", Some((&last, answer))));
+    }
+    assert!(questions.last().is_some_and(|last| last.contains("a.md")), "{questions:?} {last}");
+    assert_eq!(last["result"]["isError"], false, "{last}");
+    assert!(!notes.join("a.md").exists());
+    assert_eq!(std::fs::read_to_string(notes.join("b.md")).unwrap(), "2");
+    drop(pipe);
+    let flags = ["log", "--config", "c.toml", "--tool", "word_count", "--json"];
+    let (exit, shown, errors) = run(folder.path(), &flags);
+    assert_eq!((exit, shown.lines().count()), (Some(0), 1), "{shown} {errors}");
+}
+
+/// Types of results come from the call log that the configuration names.
+#[test]
+fn recorded_results_have_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[plugins.echo]\ncomponent = {:?}\n[records]\nenabled = true\ndirectory = \"log\"\npayloads = \"local\"\n",
+        guest("echo")
+    );
+    std::fs::write(folder.path().join("c.toml"), text).unwrap();
+    let call = |tool: &str, argument: &str| {
+        let flags = ["call", tool, argument, "--config", "c.toml", "--code"];
+        let (exit, shown, errors) = run(folder.path(), &flags);
+        assert_eq!(exit, Some(0), "{errors}");
+        shown
+    };
+    let describe = "code=return await tools.$describe('greet_all')";
+    assert!(!call("run_code", describe).contains("observed"));
+    call("greet_all", r#"{"names":["jane"]}"#);
+    let described = call("run_code", describe);
+    assert!(described.contains("observed") && described.contains("string[]"), "{described}");
+    assert!(!described.contains("jane"), "{described}");
+}
+
+/// Programs of an agent call the tools that the agent names, and all if it names only `run_code`.
+#[test]
+fn programs_of_an_agent_have_its_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = guest("text").display().to_string();
+    let code = "try { return await tools.lines_matching({text: 'a', pattern: 'a'}) } catch (e) { return e.code }";
+    let replies = [
+        json!({"calls": [{"tool": "run_code", "arguments": {"code": code}}]}),
+        json!({"text": "Done."}),
+    ];
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    std::fs::write(folder.path().join("model.jsonl"), lines.join("\n")).unwrap();
+    for (tools, is_known) in [("[run_code]", true), ("[run_code, word_count]", false)] {
+        let text = format!("name: counter\ntools: {tools}\n");
+        std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let flags = [
+            "chat",
+            "Count.",
+            "--agent",
+            "a.yaml",
+            "--model",
+            "script:model.jsonl",
+            "-p",
+            &plugin,
+            "--code",
+            "--json",
+        ];
+        let (exit, shown, errors) = run(folder.path(), &flags);
+        assert_eq!(exit, Some(0), "{errors}");
+        assert_eq!(shown.contains("unknown tool `lines_matching`"), !is_known, "{shown}");
+    }
 }

@@ -15,7 +15,7 @@ use crate::{BeforeRun, Session};
 
 /// Functions of a provider's tools.
 #[async_trait]
-pub(super) trait SessionFunctions: Send + Sync {
+pub(super) trait SessionFunctions: Send + Sync + 'static {
     /// Runs a call with decoded arguments. The error is the message for the model.
     async fn call(
         &self,

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::declaration;
 use crate::Language;
-use crate::types::{Type, observed};
+use crate::types::Type;
 
 fn declared(language: Language, schema: Value, output: Option<Value>) -> String {
     let mut tool = Declaration::new("find", "Finds things.", schema.to_string());
@@ -168,7 +168,7 @@ fn names_that_are_no_keyword_arguments_go_into_a_dictionary() {
 #[test]
 fn observed_results_are_marked() {
     let tool = Declaration::new("find", "Finds.", r#"{"type":"object"}"#).compile().unwrap();
-    let ty: Type = observed([&json!({"a": 1})]);
+    let ty: Type = Type::observed([&json!({"a": 1})]);
     let typescript = declaration(Language::JavaScript, "find", &tool, Some(&ty));
     assert!(typescript.contains("Promise<{ a: number } /* observed */>"), "{typescript}");
     let python = declaration(Language::Python, "find", &tool, Some(&ty));

@@ -13,14 +13,15 @@ const NAME_BYTES_MAX: usize = 40;
 /// Maximum number of items of a list that are looked at.
 const ITEMS_MAX: usize = 16;
 
-/// Returns the type that fits the values. It has names and types of properties, never values: an
-/// object whose names do not look like those of properties is a map.
-#[must_use]
-pub(crate) fn observed<'v>(values: impl IntoIterator<Item = &'v Value>) -> Type {
-    join(values.into_iter().map(|value| of_value(value, 0)).collect())
-}
-
 impl Type {
+    /// Returns the type that fits the values, for [`CodeOptions::observed`](crate::CodeOptions). It
+    /// has names and types of properties, never values: an object whose names do not look like
+    /// those of properties is a map.
+    #[must_use]
+    pub fn observed<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
+        join(values.into_iter().map(|value| of_value(value, 0)).collect())
+    }
+
     /// Returns the type that fits the values of both types, which were observed.
     pub(crate) fn joined(self, other: Self) -> Self {
         join(vec![self, other])
@@ -134,11 +135,11 @@ fn merge(objects: Vec<ObjectType>) -> ObjectType {
 mod tests {
     use serde_json::json;
 
-    use super::observed;
+    use super::super::Type;
     use crate::declarations::typescript;
 
     fn shape(values: &[serde_json::Value]) -> String {
-        typescript::type_text(&observed(values))
+        typescript::type_text(&Type::observed(values))
     }
 
     #[test]

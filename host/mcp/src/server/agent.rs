@@ -63,7 +63,7 @@ impl<A: Agent> AgentTool<A> {
 }
 
 #[async_trait]
-impl<A: Agent> ToolSource for AgentTool<A> {
+impl<A: Agent + 'static> ToolSource for AgentTool<A> {
     fn name(&self) -> &str {
         &self.name
     }
