@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use cofferdam::engine::Compiler;
 use cofferdam::{CallError, Host, HostBuilder, Observer};
-use cofferdam_agent::{Agent, MessageContent, ScriptedClient};
-use cofferdam_mcp::{Offer, Server, ServerOptions};
+use cofferdam_agent::{AgentBuilder, MessageContent, ScriptedClient};
+use cofferdam_mcp::{Server, ServerOptions};
 use cofferdam_tests::{binary, guest};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
-use cofferdam_tool::{Functions, ToolError, Toolset};
+use cofferdam_tool::{Functions, ToolError};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -97,10 +97,10 @@ fn failing(shows_details: bool) -> Functions {
 }
 
 /// Returns the result that the model of an agent gets.
-async fn by_agent(tools: Toolset) -> String {
+async fn by_agent(agent: impl FnOnce(ScriptedClient) -> AgentBuilder) -> String {
     let script = "{\"calls\":[{\"tool\":\"fail\"}]}\n{\"text\":\"done\"}";
     let model = ScriptedClient::read("script", script.as_bytes()).unwrap();
-    let response = Agent::builder(Arc::new(model)).tools(tools).build().unwrap().run("go").await;
+    let response = agent(model).build().unwrap().run("go").await;
     let messages = response.unwrap().messages;
     let mut results =
         messages.iter().flat_map(|message| &message.contents).filter_map(|content| match content {
@@ -111,9 +111,7 @@ async fn by_agent(tools: Toolset) -> String {
 }
 
 /// Returns the result that an MCP client gets.
-async fn by_server(toolset: Toolset) -> String {
-    let offer = Offer { toolset, ..Offer::default() };
-    let server = Server::new(offer, ServerOptions::default()).unwrap();
+async fn by_server(server: Server) -> String {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (far_input, far_output) = tokio::io::split(far);
     let serving = tokio::spawn(async move {
@@ -141,8 +139,8 @@ async fn the_error_of_a_function_reads_the_same_everywhere_if_its_message_is_sho
         let builder = of_config(folder.path(), "").source(Arc::new(failing(shows_details)));
         let host = builder.build().await.unwrap();
         let called = host.call("fail", json!({})).await.unwrap_err().text().unwrap();
-        let toolset = host.toolset().clone();
-        [called, by_agent(toolset.clone()).await, by_server(toolset).await]
+        let server = host.mcp_server(ServerOptions::default()).unwrap();
+        [called, by_agent(|model| host.agent(model)).await, by_server(server).await]
     };
     let detailed = r#"{"error":{"message":"An unexpected error occurred (Broken): secret"}}"#;
     assert_eq!(texts(true).await, [detailed; 3]);
@@ -150,4 +148,16 @@ async fn the_error_of_a_function_reads_the_same_everywhere_if_its_message_is_sho
     let generic =
         r#"{"error":{"message":"An unexpected error occurred (Broken). Please try again."}}"#;
     assert_eq!(texts(false).await, [generic, "Error: Function failed.", generic]);
+}
+
+#[tokio::test]
+async fn rules_of_the_configuration_hold_for_agents_and_servers_of_a_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = "[agent]\napprovals = [{ effect = \"deny\", tool = \"fail\" }]\n";
+    let host =
+        of_config(folder.path(), rule).source(Arc::new(failing(true))).build().await.unwrap();
+    let server = host.mcp_server(ServerOptions::default()).unwrap();
+    for denied in [by_agent(|model| host.agent(model)).await, by_server(server).await] {
+        assert!(!denied.contains("Broken"), "{denied}");
+    }
 }

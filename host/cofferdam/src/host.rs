@@ -51,6 +51,9 @@ pub struct Host {
     #[cfg(feature = "mcp")]
     servers: ConnectOutcome,
     toolset: Toolset,
+    /// Rules of `[[agent.approvals]]`.
+    #[cfg(feature = "agent")]
+    approvals: cofferdam_agent::Approvals,
     engine: Option<Engine>,
     call_log: Option<Arc<CallLog>>,
     calls: AtomicU64,
@@ -103,6 +106,11 @@ impl Host {
             #[cfg(feature = "mcp")]
             servers: ConnectOutcome::default(),
             toolset: Toolset::new(),
+            #[cfg(feature = "agent")]
+            approvals: config
+                .map(|file| file.approvals(cofferdam_agent::Approvals::default()))
+                .transpose()?
+                .unwrap_or_default(),
             engine: None,
             call_log,
             calls: AtomicU64::new(0),
@@ -325,16 +333,19 @@ impl Host {
             .collect()
     }
 
-    /// Returns a builder of an agent that has the tools.
+    /// Returns a builder of an agent that has the tools, and the rules of `[[agent.approvals]]`.
     #[cfg(feature = "agent")]
     pub fn agent(
         &self,
         client: impl cofferdam_agent::ChatClient + 'static,
     ) -> cofferdam_agent::AgentBuilder {
-        cofferdam_agent::Agent::builder(client).tools(self.toolset.clone())
+        cofferdam_agent::Agent::builder(client)
+            .tools(self.toolset.clone())
+            .approvals(self.approvals.clone())
     }
 
-    /// Returns an MCP server that offers the tools. Its `serve_stdio` and `serve_http` run it.
+    /// Returns an MCP server that offers the tools, with the rules of `[[agent.approvals]]`. Its
+    /// `serve_stdio` and `serve_http` run it.
     ///
     /// # Errors
     /// Returns an error if the options are invalid.
@@ -344,7 +355,12 @@ impl Host {
         options: cofferdam_mcp::ServerOptions,
     ) -> Result<cofferdam_mcp::Server> {
         use crate::error::Context as _;
-        let offer = cofferdam_mcp::Offer { toolset: self.toolset.clone(), ..Default::default() };
+        #[cfg(feature = "agent")]
+        let rules = crate::serve::call_rules::of_approvals(&self.approvals);
+        #[cfg(not(feature = "agent"))]
+        let rules = None;
+        let toolset = self.toolset.clone();
+        let offer = cofferdam_mcp::Offer { toolset, rules, ..Default::default() };
         cofferdam_mcp::Server::new(offer, options).context("the server does not start")
     }
 

@@ -15,7 +15,7 @@ mod agents;
 #[path = "serve/agents_absent.rs"]
 mod agents;
 #[cfg(feature = "agent")]
-mod call_rules;
+pub(crate) mod call_rules;
 mod offering;
 mod reload;
 mod running;

@@ -24,13 +24,16 @@ pub(super) fn of_config(
 ) -> Result<Option<Arc<dyn CallRules>>> {
     let Some(config) = config else { return Ok(None) };
     let approvals = config.approvals(Approvals::default())?;
-    if approvals == Approvals::default() {
-        return Ok(None);
-    }
     if let Some(toolset) = toolset {
         approvals.check(toolset).map_err(|error| Error::invalid(error.to_string()))?;
     }
-    Ok(Some(Arc::new(ConfiguredRules(approvals))))
+    Ok(of_approvals(&approvals))
+}
+
+/// Returns the rules, if there are any.
+pub(crate) fn of_approvals(approvals: &Approvals) -> Option<Arc<dyn CallRules>> {
+    let has_rules = *approvals != Approvals::default();
+    has_rules.then(|| Arc::new(ConfiguredRules(approvals.clone())) as Arc<dyn CallRules>)
 }
 
 impl CallRules for ConfiguredRules {
