@@ -9,6 +9,7 @@ mod demo;
 mod deny;
 mod fuzz;
 mod guests;
+mod install;
 mod languages;
 mod mcp;
 mod memory_image;
@@ -54,6 +55,8 @@ enum Command {
     /// Build the sample tools, the conformance plugins, the test programs and the interpreters of
     /// code mode, including those in other languages whose toolchains are installed
     Guests,
+    /// Install the host with the interpreters of code mode whose toolchains are installed
+    Install(install::Options),
     /// Build the component of `cofferdam demo` into host/cli
     Tour,
     /// Install an S3 server into target/s3 and run the tests of bucket stores against it
@@ -105,6 +108,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             code::build()?;
             projects::build()
         }
+        Command::Install(options) => install::run(&options),
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => {

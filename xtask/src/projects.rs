@@ -39,9 +39,18 @@ struct Project {
 
 /// Builds the projects whose toolchain is installed. The host must be built.
 pub(crate) fn build() -> anyhow::Result<()> {
+    build_all(projects()?)
+}
+
+/// Builds the interpreters of code mode. The host must be built.
+pub(crate) fn build_interpreters() -> anyhow::Result<()> {
+    build_all(projects()?.into_iter().filter(|project| project.is_interpreter))
+}
+
+fn build_all(projects: impl IntoIterator<Item = Project>) -> anyhow::Result<()> {
     // Each toolchain is checked once, so that a missing one causes only one note.
     let mut ready: HashMap<Toolchain, bool> = HashMap::new();
-    for project in projects()? {
+    for project in projects {
         let component = project.component()?;
         let stamp = root().join("target/languages").join(format!("{}.stamp", project.name));
         let digest = project.digest()?;

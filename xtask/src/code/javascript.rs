@@ -3,7 +3,9 @@
 //! The C is compiled with clang and the C library of WASI, or with Zig. Of two components that cargo
 //! and `cofferdam-snapshot` write, the second one has the engine already started in its memory.
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs;
+use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -37,7 +39,12 @@ impl Compiler {
     /// Returns the variables by which cargo's build scripts find the compiler.
     fn variables(&self) -> anyhow::Result<[(&'static str, String); 4]> {
         let header = root().join(HEADER);
-        let include = format!("-include {} {WARNINGS}", text(&header)?);
+        // Cargo compiles QuickJS again if the variables change, but not if the header does.
+        let mut hasher = DefaultHasher::new();
+        fs::read(&header).with_context(|| format!("cannot read {HEADER}"))?.hash(&mut hasher);
+        let digest = hasher.finish();
+        let include =
+            format!("-include {} -DCONFIG_DIGEST=0x{digest:x} {WARNINGS}", text(&header)?);
         let (program, options) = match self {
             Self::Clang => (CLANG.to_owned(), format!("--target=wasm32-wasi {include}")),
             Self::Zig => (
