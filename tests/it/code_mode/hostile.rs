@@ -95,7 +95,7 @@ async fn programs_in_python_that_do_harm_end_as_failed_calls() {
 async fn host_with_little_time(language: Language, source: Functions) -> Host {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cofferdam.toml");
-    let config = "[code]\nlimits = { cpu-ms-max = 700 }\n";
+    let config = "[code]\nlimits = { cpu-ms-max = 2000 }\n";
     std::fs::write(&path, config).unwrap();
     builder(language, source).config_file(path).build().await.unwrap()
 }
