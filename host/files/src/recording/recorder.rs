@@ -152,14 +152,14 @@ impl FilePieces {
     fn add(&mut self, offset: u64, content: &[u8], is_last: bool) {
         let (mut at, mut rest) = (offset, content);
         loop {
-            // Skips what an earlier piece covers.
-            if let Some((start, piece)) = self.pieces.range(..=at).next_back() {
-                let end = start.saturating_add(length(&piece.content));
-                if end > at {
-                    let covered = usize::try_from(end - at).unwrap_or(usize::MAX);
-                    rest = rest.get(covered..).unwrap_or_default();
-                    at = end;
-                }
+            // Skips what earlier pieces cover, of which one can begin where another ends.
+            while let Some((start, piece)) = self.pieces.range(..=at).next_back()
+                && let end = start.saturating_add(length(&piece.content))
+                && end > at
+            {
+                let covered = usize::try_from(end - at).unwrap_or(usize::MAX);
+                rest = rest.get(covered..).unwrap_or_default();
+                at = end;
             }
             let next = self.pieces.range(at.saturating_add(1)..).next().map(|(start, _)| *start);
             let room = next.map_or(u64::MAX, |next| next - at);

@@ -106,6 +106,18 @@ proptest! {
 }
 
 #[tokio::test]
+async fn a_read_of_two_adjacent_pieces_loses_none() {
+    let recordings = Arc::new(StoreRecordings::default());
+    let recorder = StoreRecorder::new("data", filled().await, Arc::clone(&recordings));
+    let path = StorePath::file("a").unwrap();
+    recorder.read_range(&path, 13, 1).await.unwrap();
+    let whole = recorder.read(&path, 40).await.unwrap();
+    recorder.read_range(&path, 0, 14).await.unwrap();
+    let (playback, _) = played(&recordings);
+    assert_eq!(playback.read(&path, 40).await.unwrap(), whole);
+}
+
+#[tokio::test]
 async fn what_was_not_recorded_is_reported() {
     let recordings = Arc::new(StoreRecordings::default());
     let recorder = StoreRecorder::new("data", filled().await, Arc::clone(&recordings));
