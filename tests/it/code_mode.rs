@@ -6,7 +6,6 @@ mod tokens;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cofferdam::code::Language;
@@ -17,6 +16,7 @@ use cofferdam::tool::{Functions, ToolFailure, ToolSource};
 use cofferdam::{Host, HostBuilder};
 use cofferdam_tests::{binary, root};
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
@@ -65,12 +65,11 @@ async fn run(host: &Host, code: &str) -> Value {
     }
 }
 
-/// Returns tools that add, fail and wait, and the number of calls that wait.
-fn tools() -> (Functions, Arc<AtomicUsize>) {
+/// Returns tools that add, fail and wait. `wait` ends when 16 of its calls have begun.
+fn tools() -> Functions {
     let pair = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}"#;
-    let most = Arc::new(AtomicUsize::new(0));
-    let (waiting, peak) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
-    let functions = Functions::new("tests")
+    let begun = Arc::new(Barrier::new(16));
+    Functions::new("tests")
         .with(Declaration::new("add", "Adds numbers.", pair), async |arguments, _| {
             let number = |name: &str| arguments.value()[name].as_i64().unwrap_or_default();
             Ok(json!({"sum": number("a") + number("b")}))
@@ -83,17 +82,15 @@ fn tools() -> (Functions, Arc<AtomicUsize>) {
         })
         .unwrap()
         .with(Declaration::new("wait", "Waits.", ANY_OBJECT), move |_, _| {
-            let (waiting, peak) = (Arc::clone(&waiting), Arc::clone(&peak));
+            let begun = Arc::clone(&begun);
             async move {
-                let now = waiting.fetch_add(1, Ordering::SeqCst) + 1;
-                peak.fetch_max(now, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                waiting.fetch_sub(1, Ordering::SeqCst);
-                Ok(json!("done"))
+                match tokio::time::timeout(Duration::from_secs(60), begun.wait()).await {
+                    Ok(_) => Ok(json!("done")),
+                    Err(_) => Err(ToolFailure::new("fewer than 16 calls wait together").into()),
+                }
             }
         })
-        .unwrap();
-    (functions, most)
+        .unwrap()
 }
 
 /// A program in both languages.
@@ -118,7 +115,7 @@ async fn programs_call_tools_and_return_plain_values() {
         python: "total = 0\nfor b in [1, 2, 3]:\n    total += (await tools.add(a=total, b=b))['sum']\nprint('added', total)\n{'total': total}",
     };
     for language in Language::ALL {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         let answer = run(&host, program.in_language(language)).await;
         assert_eq!(answer["result"], json!({"total": 11}), "{language}: {answer}");
         assert_eq!(answer["logs"].as_str().map(str::trim_end), Some("added 11"), "{language}");
@@ -136,7 +133,7 @@ async fn a_failed_call_throws_what_the_tool_has_said() {
         python: "x = 1\nawait tools.fail()",
     };
     for language in Language::ALL {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         let answer = run(&host, caught.in_language(language)).await;
         let expected = json!([true, "fail", "failed", "the printer is out of paper", "add paper"]);
         assert_eq!(answer["result"], expected, "{language}: {answer}");
@@ -155,11 +152,9 @@ async fn calls_that_are_started_together_run_together() {
         python: "import asyncio\nlen(await asyncio.gather(*[tools.wait() for _ in range(16)]))",
     };
     for language in Language::ALL {
-        let (functions, most) = tools();
-        let host = host(language, functions).await;
+        let host = host(language, tools()).await;
         let answer = run(&host, program.in_language(language)).await;
         assert_eq!(answer["result"], 16, "{language}: {answer}");
-        assert_eq!(most.load(Ordering::SeqCst), 16, "{language}");
     }
 }
 
@@ -171,7 +166,7 @@ async fn problems_are_found_before_anything_runs() {
         python: "await tools.add(a=1, b=2)\nawait tools.ad(a=1, b=2)\nawait tools.add(a=1, c=2)\ntools.fail()\n1",
     };
     for language in Language::ALL {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         let error = &run(&host, program.in_language(language)).await["error"];
         let message = error["message"].as_str().unwrap();
         for part in ["ad", "add", "`b`", "`c`", "line 2", "line 3", "line 4", "await"] {
@@ -192,7 +187,7 @@ async fn values_remain_for_the_next_program() {
         python: "[await load('rows'), await load('other')]",
     };
     for language in Language::ALL {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         run(&host, stores.in_language(language)).await;
         let answer = run(&host, loads.in_language(language)).await;
         assert_eq!(answer["result"], json!([[1, {"a": 2}], null]), "{language}: {answer}");

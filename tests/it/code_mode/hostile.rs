@@ -67,7 +67,7 @@ const HARMLESS_PYTHON: &[&str] = &[
 ];
 
 async fn check(language: Language, bad: &[(&str, &str)], harmless: &[&str]) {
-    let host = host_with_little_time(language, tools().0).await;
+    let host = host_with_little_time(language, tools()).await;
     for (program, part) in bad {
         let answer = run(&host, program).await;
         let error = answer["error"].to_string();
@@ -110,7 +110,7 @@ async fn a_flood_of_output_and_of_promises_is_cut() {
         (Language::Python, "for i in range(100000): print('x' * 100)\n1"),
     ];
     for (language, program) in programs {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         let answer = run(&host, program).await;
         assert_eq!(answer["result"], 1, "{language}: {answer}");
         assert!(answer.to_string().len() < 6000, "{language}: {}", answer.to_string().len());
@@ -130,7 +130,7 @@ async fn a_flood_of_output_and_of_promises_is_cut() {
         ),
     ];
     for (language, program) in programs {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         let answer = run(&host, program).await;
         // Either it ends, or it says that calls were not awaited or that memory was exhausted.
         let text = answer.to_string();
@@ -152,7 +152,7 @@ async fn the_257th_call_fails() {
         ),
     ];
     for (language, program) in programs {
-        let host = host(language, tools().0).await;
+        let host = host(language, tools()).await;
         assert_eq!(run(&host, program).await["result"], json!([256, "limit"]), "{language}");
     }
 }
