@@ -1,0 +1,76 @@
+//! Components at addresses on the web, such as files of a release.
+
+use reqwest::{StatusCode, Url};
+
+use super::transport::{next_piece, send};
+use super::{Progress, REDIRECTS_MAX, RegistryClient, failed, location};
+use crate::error::RegistryErrorKind;
+use crate::{ArtifactStore, Descriptor, RegistryError};
+
+impl RegistryClient {
+    /// Downloads the component at an `https` address into `store`. It may have at most `bytes_max`
+    /// bytes. Sends no credentials.
+    ///
+    /// # Errors
+    /// Returns an error if the address is invalid or cannot be reached, or the component is too
+    /// large.
+    pub async fn fetch_web(
+        &self,
+        address: &str,
+        store: &ArtifactStore,
+        bytes_max: u64,
+        progress: Progress<'_>,
+    ) -> Result<Descriptor, RegistryError> {
+        let fetched = self.download_web(address, store, bytes_max, progress).await;
+        fetched.map_err(|kind| {
+            let url = Url::parse(address).ok();
+            let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
+            let path = url.as_ref().map(Url::path).unwrap_or_default();
+            kind.at(host, &format!("downloading {path}"))
+        })
+    }
+
+    async fn download_web(
+        &self,
+        address: &str,
+        store: &ArtifactStore,
+        bytes_max: u64,
+        progress: Progress<'_>,
+    ) -> Result<Descriptor, RegistryErrorKind> {
+        let origin = Url::parse(address).ok().filter(|url| url.scheme() == "https");
+        let origin = origin.ok_or_else(|| {
+            RegistryErrorKind::Malformed(format!("`{address}` is not an https address"))
+        })?;
+        let (mut url, mut redirects) = (origin.clone(), 0);
+        let mut response = loop {
+            let client = self.transport.client_for(&origin, &url)?;
+            let response = send(client.get(url.clone())).await?;
+            if !response.status().is_redirection() {
+                break response;
+            }
+            redirects += 1;
+            if redirects > REDIRECTS_MAX {
+                let message = format!("more than {REDIRECTS_MAX} redirects");
+                return Err(RegistryErrorKind::Malformed(message));
+            }
+            url = location(&response, &url)?;
+        };
+        if response.status() != StatusCode::OK {
+            return Err(failed(response, true, "").await);
+        }
+        let length = response.content_length();
+        if let Some(size) = length.filter(|length| *length > bytes_max) {
+            return Err(RegistryErrorKind::ComponentSize { size, bytes_max });
+        }
+        let mut writer = store.begin_unknown(bytes_max)?;
+        while let Some(piece) = next_piece(&mut response).await? {
+            writer.write(&piece)?;
+            progress(writer.written(), length.unwrap_or(bytes_max));
+        }
+        if length.is_some_and(|length| length != writer.written()) {
+            return Err(RegistryErrorKind::Connection("the response ended early".to_owned()));
+        }
+        let (digest, size) = writer.finish()?;
+        Ok(Descriptor::component(digest, size))
+    }
+}

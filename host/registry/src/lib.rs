@@ -1,0 +1,65 @@
+//! Plugins from OCI registries: references, a client for registries, and a store of artifacts on
+//! disk.
+//!
+//! A registry is not trusted. The client checks every digest, limits every response, and sends
+//! credentials only where they belong. The store contains a blob whole and unchanged, or not at
+//! all. This crate does not run components: a plugin from a registry is a file with a known digest.
+//!
+//! ```no_run
+//! # #[cfg(feature = "client")]
+//! # mod example {
+//! use cofferdam_registry::{ArtifactStore, Reference, RegistryClient, RegistrySettings};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = RegistryClient::new(RegistrySettings::default())?;
+//! let store = ArtifactStore::open_ambient("artifacts")?;
+//! let reference: Reference = "oci://ghcr.io/acme/csv:1.2.0".parse()?;
+//! let pulled = client.pull(&reference, &store, 64 << 20, &|_, _| {}).await?;
+//! println!("{} is at {}", pulled.manifest.digest, store.path(pulled.component.digest).display());
+//! # Ok(())
+//! # }
+//! # }
+//! ```
+
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "client")]
+mod credentials;
+mod digest;
+#[cfg(feature = "client")]
+mod error;
+#[cfg(feature = "client")]
+mod keys;
+mod manifest;
+mod reference;
+#[cfg(feature = "client")]
+mod signature;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+#[cfg(feature = "client")]
+mod trust;
+
+#[cfg(feature = "client")]
+pub use self::client::{
+    InvalidCertificates, Progress, PulledArtifact, RegistryClient, RegistryClientError,
+    RegistrySettings, certificates_from_pem,
+};
+#[cfg(feature = "client")]
+pub use self::credentials::{
+    CREDENTIALS_BYTES_MAX, CredentialSource, Credentials, from_docker_file,
+};
+pub use self::digest::{Digest, InvalidDigest};
+#[cfg(feature = "client")]
+pub use self::error::{RegistryError, RegistryErrorKind};
+#[cfg(feature = "client")]
+pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
+pub use self::manifest::{Descriptor, Manifest, ManifestError, WasmArtifact};
+pub use self::reference::{InvalidReference, Reference, Version};
+#[cfg(feature = "client")]
+pub use self::signature::{SignatureBundle, SignatureError};
+pub use self::store::{ArtifactStore, BlobWriter, StoreError};
+#[cfg(feature = "client")]
+pub use self::trust::{InvalidPattern, ReferencePattern, TrustError, TrustPolicy, TrustRule};

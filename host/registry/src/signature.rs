@@ -1,0 +1,307 @@
+//! Signatures of artifacts: sigstore bundles of version 0.3, which `cosign sign` stores beside the
+//! artifact.
+//!
+//! A bundle contains a DSSE envelope, whose payload is an in-toto statement about the digest of the
+//! manifest. Keys come from the operator only; a key that a bundle names is never used.
+
+use std::collections::BTreeMap;
+
+use data_encoding::BASE64;
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+use crate::keys::{KeyError, PublicKey, SigningKey};
+
+/// Media type of a bundle.
+pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+/// Media type of a statement.
+const STATEMENT_MEDIA_TYPE: &str = "application/vnd.in-toto+json";
+/// Type of a statement.
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// Type of the statement that an artifact is signed.
+pub(crate) const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
+/// Maximum size of a bundle in bytes.
+pub(crate) const BUNDLE_BYTES_MAX: u64 = 1024 * 1024;
+/// Maximum number of signatures of an envelope.
+const SIGNATURES_MAX: usize = 16;
+
+/// Signature of an artifact, as it is stored beside it. A third party wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureBundle(Vec<u8>);
+
+/// Reason why a bundle does not show that an artifact is signed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The bundle is not one of version 0.3 with an envelope.
+    #[error("it is not a sigstore bundle of version 0.3 with a DSSE envelope: {0}")]
+    Malformed(String),
+    /// None of the keys has made it.
+    #[error("no expected key has made it{}", named(.0.as_deref()))]
+    Key(Option<String>),
+    /// It is about another artifact.
+    #[error("it is about another artifact")]
+    Subject,
+    /// It states something else, such as where the artifact was built.
+    #[error("it states `{0}`, not that the artifact is signed")]
+    Statement(String),
+}
+
+fn named(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("; it names the key `{hint}`")).unwrap_or_default()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BundleDocument {
+    media_type: String,
+    verification_material: Material,
+    dsse_envelope: Envelope,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Material {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    public_key: Option<KeyHint>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyHint {
+    hint: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    payload: String,
+    payload_type: String,
+    signatures: Vec<EnvelopeSignature>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EnvelopeSignature {
+    sig: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement {
+    #[serde(rename = "_type")]
+    kind: String,
+    subject: Vec<StatementSubject>,
+    predicate_type: String,
+    #[serde(default)]
+    predicate: serde_json::Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StatementSubject {
+    digest: BTreeMap<String, String>,
+}
+
+impl SignatureBundle {
+    /// Signs the artifact with the manifest `manifest`.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no randomness.
+    pub fn sign(manifest: Digest, key: &SigningKey) -> Result<Self, KeyError> {
+        let subject =
+            StatementSubject { digest: BTreeMap::from([("sha256".to_owned(), manifest.hex())]) };
+        let statement = Statement {
+            kind: STATEMENT_TYPE.to_owned(),
+            subject: vec![subject],
+            predicate_type: SIGNED.to_owned(),
+            predicate: serde_json::json!({}),
+        };
+        let payload = serde_json::json!(statement).to_string();
+        let signature = key.sign(&signed_bytes(STATEMENT_MEDIA_TYPE, payload.as_bytes()))?;
+        let bundle = BundleDocument {
+            media_type: BUNDLE_TYPE.to_owned(),
+            verification_material: Material {
+                public_key: Some(KeyHint { hint: hint(&key.public_key()?) }),
+            },
+            dsse_envelope: Envelope {
+                payload: BASE64.encode(payload.as_bytes()),
+                payload_type: STATEMENT_MEDIA_TYPE.to_owned(),
+                signatures: vec![EnvelopeSignature { sig: BASE64.encode(&signature) }],
+            },
+        };
+        Ok(Self(serde_json::json!(bundle).to_string().into_bytes()))
+    }
+
+    /// Creates a bundle from what a registry or a file contains. [`verify`](Self::verify) reads it.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bundle in JSON.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Checks that one of `keys` has signed the artifact with the manifest `manifest`. Returns that
+    /// key.
+    ///
+    /// # Errors
+    /// Returns the reason why it does not show that.
+    pub fn verify<'a>(
+        &self,
+        manifest: Digest,
+        keys: &'a [PublicKey],
+    ) -> Result<&'a PublicKey, SignatureError> {
+        let malformed = |reason: String| SignatureError::Malformed(reason);
+        let bundle: BundleDocument =
+            serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
+        if bundle.media_type != BUNDLE_TYPE {
+            return Err(malformed(format!("it is a `{}`", shown(&bundle.media_type))));
+        }
+        let Envelope { payload, payload_type, signatures } = bundle.dsse_envelope;
+        if payload_type != STATEMENT_MEDIA_TYPE {
+            return Err(malformed(format!("its payload is a `{}`", shown(&payload_type))));
+        }
+        if signatures.len() > SIGNATURES_MAX {
+            return Err(malformed(format!("it has more than {SIGNATURES_MAX} signatures")));
+        }
+        let decode = |string: &str| {
+            BASE64.decode(string.as_bytes()).map_err(|error| malformed(error.to_string()))
+        };
+        let payload = decode(&payload)?;
+        let signatures: Vec<_> =
+            signatures.iter().map(|it| decode(&it.sig)).collect::<Result<_, _>>()?;
+        let message = signed_bytes(&payload_type, &payload);
+        let signer = keys
+            .iter()
+            .find(|key| signatures.iter().any(|signature| key.has_signed(&message, signature)));
+        let Some(signer) = signer else {
+            let hint = bundle.verification_material.public_key.map(|key| shown(&key.hint));
+            return Err(SignatureError::Key(hint));
+        };
+        // Read after its signature is checked.
+        let statement: Statement =
+            serde_json::from_slice(&payload).map_err(|error| malformed(error.to_string()))?;
+        if statement.kind != STATEMENT_TYPE || statement.predicate_type != SIGNED {
+            return Err(SignatureError::Statement(shown(&statement.predicate_type)));
+        }
+        let hex = manifest.hex();
+        let is_named = |subject: &StatementSubject| subject.digest.get("sha256") == Some(&hex);
+        if statement.subject.iter().any(is_named) {
+            Ok(signer)
+        } else {
+            Err(SignatureError::Subject)
+        }
+    }
+}
+
+/// Returns the bytes that an envelope signs: the pre-authentication encoding of DSSE.
+fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let (type_length, length) = (payload_type.len(), payload.len());
+    let head = format!("DSSEv1 {type_length} {payload_type} {length} ");
+    [head.as_bytes(), payload].concat()
+}
+
+/// Returns the name of a key in a bundle, which helps to find it.
+fn hint(key: &PublicKey) -> String {
+    BASE64.encode(key.id().as_bytes())
+}
+
+/// Returns the beginning of a string that a third party wrote, for messages.
+fn shown(string: &str) -> String {
+    string.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> (SigningKey, PublicKey) {
+        let (key, _) = SigningKey::generate().unwrap();
+        let public = key.public_key().unwrap();
+        (key, public)
+    }
+
+    #[test]
+    fn a_signature_holds_for_its_key_and_its_manifest_only() {
+        let ((key, public), (_, other)) = (key(), key());
+        let (manifest, foreign) = (Digest::of(b"manifest"), Digest::of(b"foreign"));
+        let bundle = SignatureBundle::sign(manifest, &key).unwrap();
+        let keys = [other.clone(), public.clone()];
+        assert_eq!(bundle.verify(manifest, &keys), Ok(&public));
+        assert_eq!(bundle.verify(foreign, &keys), Err(SignatureError::Subject));
+        let refused = bundle.verify(manifest, std::slice::from_ref(&other));
+        assert_eq!(refused, Err(SignatureError::Key(Some(hint(&public)))));
+        assert!(matches!(bundle.verify(manifest, &[]), Err(SignatureError::Key(_))));
+    }
+
+    #[test]
+    fn other_statements_and_forms_are_refused() {
+        let (key, public) = key();
+        let manifest = Digest::of(b"manifest");
+        let bundle = SignatureBundle::sign(manifest, &key).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(bundle.as_bytes()).unwrap();
+        let changed = |pointer: &str, value: serde_json::Value| {
+            let mut json = json.clone();
+            *json.pointer_mut(pointer).unwrap() = value;
+            SignatureBundle::from_bytes(json.to_string().into_bytes())
+        };
+        for (pointer, value) in [
+            ("/mediaType", "application/vnd.dev.sigstore.bundle+json;version=0.1".into()),
+            ("/dsseEnvelope/payloadType", "text/plain".into()),
+            ("/dsseEnvelope/payload", "%".into()),
+            (
+                "/dsseEnvelope/signatures",
+                serde_json::json!(vec![serde_json::json!({"sig": ""}); 17]),
+            ),
+            ("/dsseEnvelope", serde_json::Value::Null),
+        ] {
+            let refused = changed(pointer, value).verify(manifest, std::slice::from_ref(&public));
+            assert!(matches!(refused, Err(SignatureError::Malformed(_))), "{pointer}: {refused:?}");
+        }
+        // A statement of another kind by the same key: provenance is not a signature.
+        let statement = serde_json::json!({
+            "_type": STATEMENT_TYPE, "predicateType": "https://slsa.dev/provenance/v1",
+            "subject": [{"digest": {"sha256": manifest.hex()}}],
+        });
+        let payload = statement.to_string();
+        let signature = key.sign(&signed_bytes(STATEMENT_MEDIA_TYPE, payload.as_bytes())).unwrap();
+        let mut other = json.clone();
+        other["dsseEnvelope"]["payload"] = BASE64.encode(payload.as_bytes()).into();
+        other["dsseEnvelope"]["signatures"][0]["sig"] = BASE64.encode(&signature).into();
+        let other = SignatureBundle::from_bytes(other.to_string().into_bytes());
+        let refused = other.verify(manifest, std::slice::from_ref(&public));
+        assert!(matches!(refused, Err(SignatureError::Statement(_))), "{refused:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_byte_is_never_a_signature(place in any::<usize>(), to in any::<u8>()) {
+            let (key, public) = key();
+            let manifest = Digest::of(b"manifest");
+            let bundle = SignatureBundle::sign(manifest, &key).unwrap();
+            let parsed: BundleDocument = serde_json::from_slice(bundle.as_bytes()).unwrap();
+            let envelope = parsed.dsse_envelope;
+            let signature = &envelope.signatures.first().unwrap().sig;
+            let mut bytes = bundle.as_bytes().to_vec();
+            // What is signed, and the signature.
+            for part in [&envelope.payload, signature, &envelope.payload_type] {
+                let text = std::str::from_utf8(&bytes).unwrap();
+                let place = text.find(part.as_str()).unwrap() + place % part.len();
+                let before = std::mem::replace(&mut bytes[place], to);
+                let changed = SignatureBundle::from_bytes(bytes.clone());
+                let is_signed = changed.verify(manifest, std::slice::from_ref(&public)).is_ok();
+                prop_assert_eq!(is_signed, before == to);
+                bytes[place] = before;
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused_without_a_panic(bytes in any::<Vec<u8>>()) {
+            let (_, public) = key();
+            let _ = SignatureBundle::from_bytes(bytes).verify(Digest::of(b""), &[public]);
+        }
+    }
+}
