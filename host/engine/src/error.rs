@@ -129,6 +129,12 @@ pub enum LoadError {
     /// A secret cannot be redacted reliably.
     #[error("is granted a secret that cannot be used: {0}")]
     UnusableSecret(#[from] UnusableSecret),
+    /// The component has another digest than the one that is required.
+    #[error("has the digest {found}, which is not the one in the lock file")]
+    Digest {
+        /// Digest of the component.
+        found: String,
+    },
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,

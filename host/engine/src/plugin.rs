@@ -80,6 +80,15 @@ pub struct PluginInfo {
     pub capabilities: Vec<Capability>,
 }
 
+/// Component that has passed the screen, and of which nothing has run.
+#[derive(Debug, Clone)]
+pub struct ScreenedPlugin {
+    /// Identity, size and imports.
+    pub info: PluginInfo,
+    /// Exports as written in the component.
+    pub exports: Vec<String>,
+}
+
 /// Plugin whose component is neither read as code nor instantiated before the first call, if it is
 /// in the cache.
 pub struct Plugin {
@@ -434,6 +443,6 @@ fn capabilities(imports: &[String]) -> Vec<Capability> {
     capabilities
 }
 
-fn digest_text(digest: &[u8; 32]) -> String {
+pub(crate) fn digest_text(digest: &[u8; 32]) -> String {
     format!("sha256:{}", HEXLOWER.encode(digest))
 }

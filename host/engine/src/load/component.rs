@@ -20,6 +20,8 @@ pub struct Component {
     manifest: Option<Arc<str>>,
     /// Versions of the files when this value was created.
     files: Option<ComponentFiles>,
+    /// SHA-256 digest that the bytes must have.
+    digest: Option<[u8; 32]>,
 }
 
 #[derive(Clone)]
@@ -38,6 +40,7 @@ impl Component {
             files: ComponentFiles::stat_ambient(&path),
             source: ComponentSource::File(path),
             manifest: None,
+            digest: None,
         }
     }
 
@@ -51,7 +54,15 @@ impl Component {
 
     /// Creates a component that is already in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { source: ComponentSource::Bytes(bytes.into()), manifest: None, files: None }
+        let source = ComponentSource::Bytes(bytes.into());
+        Self { source, manifest: None, files: None, digest: None }
+    }
+
+    /// Requires the component to have this SHA-256 digest. Other bytes are neither screened nor
+    /// compiled. A manifest next to the file is ignored, because no digest covers it.
+    #[must_use]
+    pub fn with_digest(self, digest: [u8; 32]) -> Self {
+        Self { digest: Some(digest), ..self }
     }
 
     /// Adds a manifest, which replaces the `<name>.toml` next to the component's own file.
@@ -79,6 +90,11 @@ impl Component {
         self.files.is_some()
     }
 
+    /// Returns whether the component may have this digest.
+    pub(crate) fn accepts_digest(&self, digest: &[u8; 32]) -> bool {
+        self.digest.is_none_or(|expected| expected == *digest)
+    }
+
     /// Returns the versions of the files when this value was created.
     pub(crate) fn files(&self) -> Option<ComponentFiles> {
         self.files
@@ -96,6 +112,7 @@ impl Component {
     pub(super) async fn read_manifest(&self) -> Result<Option<Arc<str>>, LoadError> {
         match (&self.manifest, &self.source) {
             (Some(text), _) => Ok(Some(Arc::clone(text))),
+            (None, _) if self.digest.is_some() => Ok(None),
             (None, ComponentSource::Bytes(_)) => Ok(None),
             (None, ComponentSource::File(path)) => {
                 let path = path.with_extension(MANIFEST_EXTENSION);

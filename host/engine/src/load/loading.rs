@@ -16,6 +16,7 @@ use crate::engine_pool::{Code, CodeForm, WasmEngine};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::host_api::{CallState, PluginContext, imports};
 use crate::manifest::{self, Manifest};
+use crate::plugin::digest_text;
 use crate::screen::{ScreenReport, screen};
 use crate::{Grants, LoadError, call, typed};
 
@@ -79,6 +80,9 @@ impl<'a> ComponentLoad<'a> {
         let fuel_max = limits.fuel_max.map(|_| u64::MAX);
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        if !component.accepts_digest(&digest) {
+            return Err(LoadError::Digest { found: digest_text(&digest) });
+        }
         let key = CacheKey::new(&[CACHE_FORMAT, &wasm_engine.fingerprint, &digest]);
         let has_sockets = !grants.sockets.is_empty();
         Ok(Self {
@@ -164,10 +168,10 @@ impl<'a> ComponentLoad<'a> {
         Ok(code)
     }
 
-    /// Returns the size of the component and its imports, if it passes the screen.
-    pub(crate) async fn screened(&self) -> Result<(u64, Vec<String>), LoadError> {
-        let imports = self.screen().await?.imports;
-        Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), imports))
+    /// Returns the size of the component and the result of the screen.
+    pub(crate) async fn screened(&self) -> Result<(u64, ScreenReport), LoadError> {
+        let screened = self.screen().await?;
+        Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), screened))
     }
 
     async fn screen(&self) -> Result<ScreenReport, LoadError> {

@@ -177,6 +177,7 @@ impl Engine {
         let (files, is_counting) = (component.files(), options.limits.fuel_max.is_some());
         let record = index.record(position).filter(|record| Some(record.files) == files);
         let record = record.filter(|record| record.is_counting == is_counting);
+        let record = record.filter(|record| component.accepts_digest(&record.digest));
         let Some(parts) = record.and_then(PluginParts::from_record) else { return Ok(None) };
         self.check_mounts(&options.grants)?;
         index.retain(position);

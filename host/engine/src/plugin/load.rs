@@ -8,7 +8,7 @@ use cofferdam_tool::permission::SerializedPermissions;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::{Limits, PluginName, ToolDefinition};
 
-use super::{Facts, Plugin, PluginInfo, PluginOptions, PluginParts, digest_text};
+use super::{Facts, Plugin, PluginInfo, PluginOptions, PluginParts, ScreenedPlugin, digest_text};
 use crate::load::index::{ComponentFiles, ComponentRecord};
 use crate::load::{ComponentDescription, ComponentLoad, Description};
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
@@ -51,23 +51,24 @@ impl Engine {
         Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
-    /// Reads and screens a component without running any of it, for one that fails to list its
-    /// tools.
+    /// Reads and screens a component without running any of it. Also works for one that fails to
+    /// list its tools.
     ///
     /// # Errors
     /// Those of [`Engine::load`] that occur before the component is compiled.
-    pub async fn screened_info(
+    pub async fn screened(
         &self,
         component: &Component,
         name: &PluginName,
-    ) -> Result<PluginInfo, LoadError> {
+    ) -> Result<ScreenedPlugin, LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
         let loading =
             ComponentLoad::start(&self.inner, component, name, &limits, &grants, &()).await?;
-        let (component_bytes, imports) = loading.screened().await?;
+        let (component_bytes, screened) = loading.screened().await?;
         let identity =
             PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
-        Ok(PluginInfo::new(identity, component_bytes, imports))
+        let info = PluginInfo::new(identity, component_bytes, screened.imports);
+        Ok(ScreenedPlugin { info, exports: screened.exports })
     }
 
     /// Rejects mounts that overlap files of the engine. The cache contains the key that
