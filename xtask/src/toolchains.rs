@@ -10,6 +10,9 @@ use anyhow::Context;
 
 use crate::run::{Step, command, is_ci, root, section};
 
+/// Packages of a registry and of a program that copies artifacts, named like their programs.
+const REGISTRY_PACKAGES: [&str; 2] = ["docker-registry", "skopeo"];
+
 /// Newest clang with apt packages of its libraries for WebAssembly. The name pins the version.
 pub(crate) const CLANG: &str = "clang-19";
 const C_PACKAGES: [&str; 6] = [
@@ -144,6 +147,20 @@ pub(crate) fn has_valgrind() -> bool {
 pub(crate) fn install_valgrind() -> anyhow::Result<()> {
     section("installing valgrind");
     apt_install(&["valgrind"])
+}
+
+/// Installs the programs for the test with a real registry. If they are missing, machines other than
+/// CI skip that test with a note.
+pub(crate) fn registry_for_tests() -> anyhow::Result<()> {
+    if REGISTRY_PACKAGES.iter().all(|name| succeeds(Command::new(name).arg("--version"))) {
+        return Ok(());
+    }
+    if !is_ci() {
+        section("the test with Debian's registry is skipped: docker-registry or skopeo is missing");
+        return Ok(());
+    }
+    section("installing a registry");
+    apt_install(&REGISTRY_PACKAGES)
 }
 
 /// Returns the path of a program in the virtual environment.

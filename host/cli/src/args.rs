@@ -6,6 +6,7 @@ mod eval;
 pub(crate) mod log;
 mod mcp;
 mod plugins;
+mod registry;
 mod replay;
 mod serve;
 mod skills;
@@ -24,6 +25,9 @@ pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };
 pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
+pub(crate) use self::registry::{
+    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SignArgs, UpdateArgs, VerifyArgs,
+};
 pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
@@ -146,6 +150,30 @@ Examples:
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Add a plugin from a registry, the web or a file to a configuration
+    #[command(after_help = registry::ADD_EXAMPLES)]
+    Add(AddArgs),
+    /// Remove a plugin from a configuration
+    #[command(after_help = registry::REMOVE_EXAMPLES)]
+    Remove(RemoveArgs),
+    /// Download the plugins of a configuration that are not on this machine
+    #[command(after_help = registry::FETCH_EXAMPLES)]
+    Fetch(FetchArgs),
+    /// Show how plugins have changed at their source, and accept the changes
+    #[command(after_help = registry::UPDATE_EXAMPLES)]
+    Update(UpdateArgs),
+    /// Push a component to a registry
+    #[command(after_help = registry::PUBLISH_EXAMPLES)]
+    Publish(PublishArgs),
+    /// Make keys that sign plugins
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Sign a plugin in a registry
+    #[command(after_help = registry::SIGN_EXAMPLES)]
+    Sign(SignArgs),
+    /// Check who has signed a plugin in a registry
+    #[command(after_help = registry::VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
     /// Grant permissions to a plugin of a configuration
     #[command(after_help = "\
 A permission is one of

@@ -1,5 +1,6 @@
 //! Commands, one module each.
 
+mod add;
 mod approve;
 mod args;
 mod build;
@@ -13,6 +14,7 @@ mod demo;
 mod dev;
 mod embed;
 mod eval;
+mod fetch;
 mod generate;
 mod grant;
 mod inspect;
@@ -22,11 +24,14 @@ mod log;
 mod mcp;
 mod new;
 mod play;
+mod publish;
 mod replay;
 mod serve;
+mod sign;
 mod skills;
 mod test;
 pub(crate) mod trust;
+mod update;
 mod workflow;
 mod wrap;
 
@@ -51,6 +56,14 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
+        Command::Add(args) => add::run(global, &args).await,
+        Command::Remove(args) => add::remove(&args),
+        Command::Fetch(args) => fetch::run(global, &args).await,
+        Command::Update(args) => update::run(global, &args).await,
+        Command::Publish(args) => publish::run(global, &args).await,
+        Command::Keys(command) => sign::keys(&command),
+        Command::Sign(args) => sign::sign(&args).await,
+        Command::Verify(args) => sign::verify(&args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,
         Command::Approve(args) => approve::run(global, args).await,

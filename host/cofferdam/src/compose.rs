@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
+use cofferdam_registry::Digest;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
@@ -15,7 +16,8 @@ use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
 
 pub use self::plan::HostPlan;
-use crate::config::{ConfigError, ConfigFile, PluginConfig, UnexpectedErrors};
+use crate::artifacts::{self, LocatedComponent, Locator};
+use crate::config::{ConfigFile, PluginConfig, UnexpectedErrors};
 use crate::granting::Values;
 use crate::loading::{LoadProgress, PluginError};
 use crate::stores::Stores;
@@ -36,6 +38,10 @@ pub struct PluginSpec {
     pub component: Component,
     /// Name, grants and limits.
     pub options: PluginOptions,
+    /// Digest that the component must have, for a plugin that was fetched.
+    pub(crate) digest: Option<Digest>,
+    /// Reason why the component cannot be loaded.
+    pub(crate) missing: Option<Arc<str>>,
     /// Configuration that names the plugin, if any.
     pub(crate) config: Option<PathBuf>,
     /// Files that control the servers of that configuration, and other paths that no tool may write
@@ -51,6 +57,25 @@ pub struct PluginSpec {
     usage: Option<Arc<Usage>>,
     /// Build that must succeed before the component can be loaded for the first time.
     pub(crate) first_build: Option<FirstBuild>,
+}
+
+impl PluginSpec {
+    /// Returns whether the component comes from elsewhere than a file of the operator.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn is_fetched(&self) -> bool {
+        self.digest.is_some() || self.missing.is_some()
+    }
+
+    /// Returns whether this is the component `located`, and can be used if that one can.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn is_at(&self, located: &LocatedComponent) -> bool {
+        self.path == located.path && self.missing.is_some() == located.missing.is_some()
+    }
+
+    /// Returns the component with the current version of its file.
+    pub(crate) fn current_component(&self) -> Component {
+        artifacts::component(&self.path, self.digest)
+    }
 }
 
 /// Tools of one plugin, ready for a toolset.
@@ -119,6 +144,8 @@ fn plugin_specs(
             component: Component::from_file_ambient(&path),
             path,
             options,
+            digest: None,
+            missing: None,
             config: None,
             protected: Arc::clone(&server_files),
             policy_files: Arc::default(),
@@ -211,13 +238,12 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let stores = Stores::new(file, values);
     let protected = servers::deciding_files(file).into();
     let plugins: Vec<_> = file.config.plugins.iter().collect();
-    let paths: Vec<_> =
-        plugins.iter().map(|(_, plugin)| file.resolve(plugin.component.as_ref())).collect();
+    let locator = Locator::new(file)?;
+    let located = plugins.iter().map(|(name, it)| locator.locate(name, it.component.get_ref()));
+    let located: Vec<_> = located.collect();
+    let paths: Vec<_> = located.iter().map(|located| located.path.clone()).collect();
     let components = Component::from_files_ambient(&paths);
-    let found = paths
-        .into_iter()
-        .zip(components)
-        .map(|(path, component)| ComponentFile { path, component });
+    let found = located.into_iter().zip(components).map(ComponentFile::new);
     let specs: Vec<_> = plugins
         .into_iter()
         .zip(found)
@@ -230,17 +256,18 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
 
 /// Returns an error if the configuration names a component that does not exist. Commands that call
 /// tools do not use this: they leave such a plugin out.
-pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
-    let missing = file.config.plugins.values().map(|plugin| &plugin.component);
-    let mut missing = missing.filter(|component| !file.resolve(component.as_ref()).is_file());
-    match missing.next() {
-        Some(component) => {
-            let message =
-                format!("there is no file {}", file.resolve(component.as_ref()).display());
-            Err(file.error(component.span(), message))
-        }
-        None => Ok(()),
+pub fn check_components(file: &ConfigFile) -> crate::Result<()> {
+    let locator = Locator::new(file)?;
+    for (name, plugin) in &file.config.plugins {
+        let located = locator.locate(name, plugin.component.get_ref());
+        let message = match located.missing {
+            Some(missing) => missing,
+            None if located.path.is_file() => continue,
+            None => format!("there is no file {}", located.path.display()),
+        };
+        return Err(file.error(plugin.component.span(), message).into());
     }
+    Ok(())
 }
 
 /// Returns one plugin of a configuration.
@@ -255,29 +282,38 @@ pub fn spec_of_config(file: &ConfigFile, name: &str, values: Values) -> crate::R
     spec_of_plugin(
         name,
         plugin,
-        ComponentFile::look(file, plugin),
+        ComponentFile::look(file, name, plugin)?,
         &stores,
         &servers::deciding_files(file).into(),
     )
 }
 
-/// Component file of a plugin.
+/// Component of a plugin, with the version of its file.
 struct ComponentFile {
-    path: PathBuf,
+    located: LocatedComponent,
     component: Component,
 }
 
 impl ComponentFile {
-    fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
-        let path = file.resolve(plugin.component.as_ref());
-        Self { component: Component::from_file_ambient(&path), path }
+    fn look(file: &ConfigFile, name: &str, plugin: &PluginConfig) -> crate::Result<Self> {
+        let located = Locator::new(file)?.locate(name, plugin.component.get_ref());
+        let component = Component::from_file_ambient(&located.path);
+        Ok(Self::new((located, component)))
+    }
+
+    fn new((located, component): (LocatedComponent, Component)) -> Self {
+        let component = match located.digest {
+            Some(digest) => component.with_digest(*digest.as_bytes()),
+            None => component,
+        };
+        Self { located, component }
     }
 }
 
 fn spec_of_plugin(
     name: &str,
     plugin: &PluginConfig,
-    ComponentFile { path, component }: ComponentFile,
+    ComponentFile { located, component }: ComponentFile,
     stores: &Stores<'_>,
     protected: &Arc<[PathBuf]>,
 ) -> crate::Result<PluginSpec> {
@@ -312,9 +348,11 @@ fn spec_of_plugin(
         (plugin.usage != UsageLimits::default()).then(|| Arc::new(Usage::new(plugin.usage)));
     let transient_retries = plugin.transient_retries;
     Ok(PluginSpec {
-        path,
+        path: located.path,
         component,
         options,
+        digest: located.digest,
+        missing: located.missing.map(Into::into),
         config,
         protected,
         policy_files,

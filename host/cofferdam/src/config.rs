@@ -8,6 +8,7 @@
 #[cfg(feature = "agent")]
 mod agent;
 mod code;
+mod component;
 pub mod edit;
 mod files;
 mod grants;
@@ -15,6 +16,8 @@ mod grants;
 mod labels;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 mod models;
+#[cfg(feature = "registry")]
+mod registry;
 mod secrets;
 #[cfg(feature = "mcp")]
 mod serve;
@@ -41,6 +44,7 @@ pub use self::agent::AgentTable;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub(crate) use self::agent::loop_names;
 pub(crate) use self::code::CodeTable;
+pub use self::component::{ComponentLocation, InvalidLocation};
 pub(crate) use self::files::FilesTable;
 #[cfg(feature = "otlp")]
 pub(crate) use self::grants::sources;
@@ -49,6 +53,10 @@ pub use self::grants::{GrantsTable, OfferedGrants, SpannedMessage, ValueSource};
 pub use self::labels::LabelsTable;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub(crate) use self::models::{ModelTable, Provider};
+#[cfg(feature = "registry")]
+pub use self::registry::UnsignedPolicy;
+#[cfg(feature = "registry")]
+pub(crate) use self::registry::{RegistryTable, TrustTable};
 pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
 #[cfg(feature = "mcp")]
 pub use self::serve::{OAuthTable, ServeTable};
@@ -99,6 +107,9 @@ pub struct Config {
     pub labels: LabelsTable,
     /// Programs of the model that call tools.
     pub(crate) code: CodeTable,
+    /// Registries that plugins come from.
+    #[cfg(feature = "registry")]
+    pub(crate) registry: RegistryTable,
     /// Call log.
     pub(crate) records: RecordsTable,
     /// Subsets of the tools, by name.
@@ -137,8 +148,8 @@ pub struct StoreConfig {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PluginConfig {
-    /// Component file.
-    pub component: Spanned<PathBuf>,
+    /// Component.
+    pub component: Spanned<ComponentLocation>,
     /// Grants of the plugin.
     #[serde(default)]
     pub grants: GrantsTable,

@@ -259,6 +259,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
 //! | `labels` | `labels` | information-flow labels: untrusted results cannot steer an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
+//! | `registry` | `registry` | plugins from OCI registries and from the web |
 //! | `macros` | | the attribute `#[cofferdam::tool]` |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
 //!
@@ -288,6 +289,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 mod agent_context;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub mod agent_file;
+pub mod artifacts;
 #[cfg(feature = "agent")]
 mod attachment;
 mod builder;
@@ -311,6 +313,7 @@ mod flags;
 pub mod folder_lock;
 pub mod granting;
 mod host;
+pub mod install;
 pub mod json;
 #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
 mod label_policy;
@@ -328,6 +331,8 @@ pub mod policy_files;
 #[cfg(feature = "agent")]
 mod recorded_model;
 pub mod records;
+#[cfg(feature = "registry")]
+pub mod registry;
 pub mod remembered;
 pub mod replay;
 mod selection;
@@ -370,6 +375,7 @@ pub use cofferdam_mcp as mcp;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub use cofferdam_models as models;
 pub use cofferdam_record as record;
+pub use cofferdam_registry::{Digest, Reference};
 #[cfg(feature = "skills")]
 pub use cofferdam_skills as skills;
 pub use cofferdam_tool as tool;

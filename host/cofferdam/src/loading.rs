@@ -15,7 +15,7 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::{Error, ErrorKind, Operator, Work, consent, granting, remembered, text};
+use crate::{Error, ErrorKind, Operator, Work, artifacts, consent, granting, remembered, text};
 
 /// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
@@ -296,6 +296,9 @@ impl Loader {
 fn request(spec: &PluginSpec, progress: &Arc<LoadProgress>) -> LoadRequest {
     let request = LoadRequest::new(spec.component.clone(), spec.options.clone());
     let request = request.with_observer(Arc::clone(progress) as Arc<dyn LoadObserver>);
+    if let Some(missing) = spec.missing.clone() {
+        return request.after_build(async move { Err(not_installed(&missing).into()) });
+    }
     match spec.first_build.clone() {
         Some(build) => request.after_build(async move { Ok(build.built().await?) }),
         None => request,
@@ -358,7 +361,37 @@ fn with_options(
     Ok(Arc::new(plugin))
 }
 
-/// Loads one plugin.
+fn not_installed(missing: &str) -> Error {
+    Error::NotAccepted(missing.to_owned())
+}
+
+/// Loads the plugin of `spec` as it is now.
+pub async fn load_spec(
+    engine: &Engine,
+    spec: &PluginSpec,
+    operator: &Operator,
+) -> crate::Result<Plugin> {
+    if let Some(missing) = &spec.missing {
+        return Err(not_installed(missing));
+    }
+    let (path, options) = (spec.path.clone(), spec.options.clone());
+    load_component(engine, path, spec.current_component(), options, operator).await
+}
+
+/// Loads the plugin at `path`, which was fetched and must have `digest`.
+#[cfg(feature = "registry")]
+pub(crate) async fn load_fetched(
+    engine: &Engine,
+    path: PathBuf,
+    digest: cofferdam_registry::Digest,
+    options: PluginOptions,
+    operator: &Operator,
+) -> crate::Result<Plugin> {
+    let component = artifacts::component(&path, Some(digest));
+    load_component(engine, path, component, options, operator).await
+}
+
+/// Loads one plugin from a file.
 pub async fn load_one(
     engine: &Engine,
     path: PathBuf,
@@ -366,6 +399,16 @@ pub async fn load_one(
     operator: &Operator,
 ) -> crate::Result<Plugin> {
     let component = Component::from_file_ambient(&path);
+    load_component(engine, path, component, options, operator).await
+}
+
+async fn load_component(
+    engine: &Engine,
+    path: PathBuf,
+    component: Component,
+    options: PluginOptions,
+    operator: &Operator,
+) -> crate::Result<Plugin> {
     let progress = LoadProgress::new(&options.name, operator);
     let loaded = engine.load(&component, options, &progress).await;
     operator.progress(None);
@@ -378,7 +421,7 @@ pub async fn load_again(
     spec: &PluginSpec,
     operator: &Operator,
 ) -> crate::Result<Arc<Plugin>> {
-    let plugin = load_one(engine, spec.path.clone(), spec.options.clone(), operator).await?;
+    let plugin = load_spec(engine, spec, operator).await?;
     let plugin = with_remembered(spec, plugin)?;
     if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
         consent::check_pin(&plugin, config, operator)?;

@@ -19,6 +19,7 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::artifacts::Origin;
 use crate::config::edit::replace_file;
 use crate::difference::{DefinitionDiff, Definitions};
 use crate::folder_lock::FolderLock;
@@ -36,7 +37,8 @@ const PINS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub struct Pins {
     path: PathBuf,
     file: PinsFile,
-    accepted_plugins: BTreeSet<String>,
+    /// Plugins whose entries were changed or removed.
+    changed_plugins: BTreeSet<String>,
     accepted_servers: BTreeSet<String>,
 }
 
@@ -83,6 +85,9 @@ pub(crate) struct Pin {
     component: String,
     asks: Vec<String>,
     tools: BTreeMap<String, Value>,
+    /// Origin of a plugin that was fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
 }
 
 /// Result of comparing a plugin with its accepted state.
@@ -130,7 +135,7 @@ impl Pins {
         let now = Pin::of(plugin);
         match self.file.plugins.get(plugin.identity().name.as_str()) {
             None => PinComparison::New,
-            Some(before) if *before == now => PinComparison::Same,
+            Some(before) if before.is_same(&now) => PinComparison::Same,
             Some(before) => PinComparison::Changed(Box::new(DefinitionDiff::of(
                 before.definitions(),
                 now.definitions(),
@@ -138,11 +143,39 @@ impl Pins {
         }
     }
 
-    /// Accepts the current state of a plugin.
+    /// Accepts the current state of a plugin. Its origin stays if it has the same component.
     pub fn accept(&mut self, plugin: &Plugin) {
+        let mut pin = Pin::of(plugin);
         let name = plugin.identity().name.to_string();
-        self.file.plugins.insert(name.clone(), Pin::of(plugin));
-        self.accepted_plugins.insert(name);
+        if let Some(before) = self.file.plugins.get(&name) {
+            pin.origin = before.origin.clone().filter(|_| before.component == pin.component);
+        }
+        self.set(name, Some(pin));
+    }
+
+    /// Accepts the current state of a plugin that was fetched.
+    pub fn accept_fetched(&mut self, plugin: &Plugin, origin: Origin) {
+        let pin = Pin { origin: Some(origin), ..Pin::of(plugin) };
+        self.set(plugin.identity().name.to_string(), Some(pin));
+    }
+
+    /// Removes the accepted state of a plugin.
+    pub fn remove(&mut self, plugin: &str) {
+        self.set(plugin.to_owned(), None);
+    }
+
+    fn set(&mut self, name: String, pin: Option<Pin>) {
+        match pin {
+            Some(pin) => drop(self.file.plugins.insert(name.clone(), pin)),
+            None => drop(self.file.plugins.remove(&name)),
+        }
+        self.changed_plugins.insert(name);
+    }
+
+    /// Returns the origin of a plugin that was fetched.
+    #[must_use]
+    pub fn origin(&self, plugin: &str) -> Option<&Origin> {
+        self.file.plugins.get(plugin)?.origin.as_ref()
     }
 
     #[cfg(feature = "mcp")]
@@ -185,14 +218,19 @@ impl Pins {
 
     /// Merges the accepted pins into the file. Keeps entries that other processes have added.
     pub fn save(&self) -> crate::Result<()> {
+        self.save_locked(&FolderLock::take(&self.path)?)
+    }
+
+    /// Like [`save`](Self::save), for a caller that holds the lock on the folder.
+    pub(crate) fn save_locked(&self, _: &FolderLock) -> crate::Result<()> {
         let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = FolderLock::take(&self.path)?;
         // Read again: servers are accepted while they connect, concurrently with each other and
         // with plugins.
         let mut file = read(&self.path)?;
-        for name in &self.accepted_plugins {
-            if let Some(pin) = self.file.plugins.get(name) {
-                file.plugins.insert(name.clone(), pin.clone());
+        for name in &self.changed_plugins {
+            match self.file.plugins.get(name) {
+                Some(pin) => drop(file.plugins.insert(name.clone(), pin.clone())),
+                None => drop(file.plugins.remove(name)),
             }
         }
         for name in &self.accepted_servers {
@@ -218,11 +256,18 @@ impl Pin {
             component: plugin.identity().digest.to_string(),
             asks: permission_strings(plugin.requested()),
             tools,
+            origin: None,
         }
     }
 
+    /// Returns whether component and definitions are the same.
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { component, asks, tools, origin: _ } = self;
+        (component, asks, tools) == (&other.component, &other.asks, &other.tools)
+    }
+
     fn definitions(&self) -> Definitions<'_> {
-        let (asks, tools) = (&self.asks, &self.tools);
+        let Self { asks, tools, .. } = self;
         Definitions { identity: &self.component, asks, tools, ..Definitions::NONE }
     }
 }

@@ -15,14 +15,19 @@ pub struct StarterPlugin {
     pub requested: Vec<Permission>,
 }
 
+/// Returns the first line of a configuration that this program creates.
+pub(crate) fn header(file_name: &str) -> String {
+    format!(
+        "# Plugins, and what they may do. `cofferdam config check {file_name}` explains this \
+         file.\n"
+    )
+}
+
 /// Returns the text of a configuration that loads `plugins` and grants them nothing. Comments name
 /// the permissions that they ask for, and the commands that grant them to the file `file_name`.
 #[must_use]
 pub fn text(file_name: &str, plugins: &[StarterPlugin]) -> String {
-    let mut text = format!(
-        "# Plugins, and what they may do. `cofferdam config check {file_name}` explains this \
-         file.\n"
-    );
+    let mut text = header(file_name);
     for StarterPlugin { name, component, requested } in plugins {
         let component = toml::Value::from(component.display().to_string());
         // Writing to a string cannot fail.
@@ -54,7 +59,7 @@ pub fn text(file_name: &str, plugins: &[StarterPlugin]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigFile;
+    use crate::config::{ComponentLocation, ConfigFile};
 
     #[test]
     fn a_starter_configuration_is_valid_and_grants_nothing() {
@@ -68,7 +73,10 @@ mod tests {
             let file = ConfigFile::parse(std::path::Path::new("cofferdam.toml"), &text).unwrap();
             assert_eq!(file.config.plugins.len(), plugins.len(), "{text}");
             if let Some(plugin) = file.config.plugins.get("web") {
-                assert_eq!(plugin.component.get_ref(), &PathBuf::from("a \"b\".wasm"));
+                assert_eq!(
+                    plugin.component.get_ref(),
+                    &ComponentLocation::File("a \"b\".wasm".into())
+                );
                 assert!(text.contains("#   'http:GET https://a.example/'  to "), "{text}");
             }
         }

@@ -9,7 +9,7 @@ use cofferdam::config::ConfigFile;
 use cofferdam::difference::DefinitionDiff;
 use cofferdam::granting::Values;
 use cofferdam::pins::{PinComparison, Pins, permission_strings};
-use cofferdam::servers;
+use cofferdam::{compose, servers};
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
     let config = args.config.as_deref().ok_or_else(|| {
@@ -36,7 +36,8 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
         }
         PinComparison::Changed(difference) => {
             show(&difference, args.full)?;
-            match replay::of_changed_plugin(global, &file, name).await {
+            let component = compose::spec_of_config(&file, name, Values::Leave)?.path;
+            match replay::of_changed_plugin(global, &file, name, &component).await {
                 Ok(Some(summary)) => print::result(&summary)?,
                 Ok(None) => {}
                 // The difference above is what is to be accepted.
@@ -75,7 +76,7 @@ async fn server(file: &ConfigFile, args: &ApproveArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn show(difference: &DefinitionDiff, is_full: bool) -> anyhow::Result<()> {
+pub(super) fn show(difference: &DefinitionDiff, is_full: bool) -> anyhow::Result<()> {
     if is_full {
         print::result(&difference.full())?;
         return Ok(());

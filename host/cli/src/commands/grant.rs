@@ -146,7 +146,7 @@ pub(crate) async fn load(
 ) -> anyhow::Result<cofferdam_engine::Plugin> {
     let spec = spec(&ConfigFile::read_ambient(config)?, name)?;
     let engine = host::engine(global)?;
-    Ok(loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?)
+    Ok(loading::load_spec(&engine, &spec, &host::operator()).await?)
 }
 
 /// Returns the specification of one plugin without the values of its grants.

@@ -60,7 +60,7 @@ async fn show_screened(
     let component = Component::from_file_ambient(failed.path());
     let name =
         cofferdam::plugin_name(failed.path()).map_err(|error| UsageError(error.to_string()))?;
-    let info = host::engine(global)?.screened_info(&component, &name).await?;
+    let info = host::engine(global)?.screened(&component, &name).await?.info;
     if args.json {
         let failure = json!({"error": failed.cause().to_string()});
         print::result(&json::with(json::info(&info), failure).to_string())

@@ -105,7 +105,7 @@ impl Section {
 }
 
 /// Returns the first sentence of a description, in one line.
-fn first_sentence(description: &str) -> String {
+pub(super) fn first_sentence(description: &str) -> String {
     let words: Vec<_> = description.split_whitespace().collect();
     let end = words.iter().position(|word| word.ends_with('.')).map_or(words.len(), |at| at + 1);
     words.get(..end).unwrap_or_default().join(" ")

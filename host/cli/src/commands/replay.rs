@@ -196,11 +196,12 @@ async fn replay_all(
 }
 
 /// Returns a summary of what a changed plugin does differently with recorded calls of the plugin
-/// that it replaces. Returns `None` if there are no such calls.
+/// that it replaces, with the new component. Returns `None` if there are no such calls.
 pub(super) async fn of_changed_plugin(
     global: &Global,
     config: &ConfigFile,
     name: &str,
+    component: &Path,
 ) -> anyhow::Result<Option<String>> {
     let directory = cofferdam::records::directory_ambient(Some(config))?;
     if !directory.exists() {
@@ -216,9 +217,8 @@ pub(super) async fn of_changed_plugin(
     if calls.is_empty() {
         return Ok(None);
     }
-    let component = compose::spec_of_config(config, name, Values::Leave)?.path;
     let engine = host::engine(global)?;
-    let with = Some(component.as_path());
+    let with = Some(component);
     let mut plugins = Plugins { engine, with, config: None, loaded: HashMap::new() };
     let shown = |_: &CallEntry, _: &CallRecording, _: &Result<ReplayReport, ReplayError>| Ok(());
     // Ctrl-C ends the command, as at its question.

@@ -8,8 +8,8 @@ use crate::error::Context as _;
 use cofferdam_tool::Permission;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use crate::Error;
 use crate::config::{ConfigError, ConfigFile};
+use crate::{Error, starter};
 
 /// A configuration that is being edited.
 #[derive(Clone)]
@@ -55,6 +55,60 @@ impl ConfigEditor {
             .canonicalize()
             .with_context(|| format!("{} cannot be resolved", path.display()))?;
         Ok(Self { path, before: text, document, changes: Vec::new() })
+    }
+
+    /// Begins a configuration that does not exist yet. [`save`](Self::save) creates it.
+    pub fn create_ambient(path: &Path) -> crate::Result<Self> {
+        let absolute = std::path::absolute(path).context("the working directory is not known")?;
+        let file_name = path.file_name().unwrap_or(path.as_os_str()).display().to_string();
+        let header = starter::header(&file_name);
+        let document = header.parse().context("the header is not a configuration")?;
+        Ok(Self { path: absolute, before: String::new(), document, changes: Vec::new() })
+    }
+
+    /// Adds a plugin without grants.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration has a plugin of that name.
+    pub fn add_plugin(&mut self, name: &str, component: &str) -> crate::Result<()> {
+        let plugins = table(self.document.as_table_mut(), &["plugins"])?;
+        if plugins.contains_key(name) {
+            return Err(Error::Invalid(format!(
+                "{} has a plugin `{name}`; give the new one another name: --name NAME",
+                self.path.display()
+            )));
+        }
+        let mut entry = Table::new();
+        entry.insert("component", component.into());
+        plugins.insert(name, Item::Table(entry));
+        self.keep_header(name)
+    }
+
+    /// Keeps the comments of a file without tables above the first plugin.
+    fn keep_header(&mut self, name: &str) -> crate::Result<()> {
+        let has_other = self.document.iter().any(|(key, _)| key != "plugins");
+        let plugins = table(self.document.as_table_mut(), &["plugins"])?;
+        if has_other || plugins.len() > 1 {
+            return Ok(());
+        }
+        let header = self.document.trailing().as_str().unwrap_or_default().to_owned();
+        self.document.set_trailing("");
+        let plugins = table(self.document.as_table_mut(), &["plugins"])?;
+        if let Some(Item::Table(entry)) = plugins.get_mut(name) {
+            entry.decor_mut().set_prefix(format!("{header}\n"));
+        }
+        Ok(())
+    }
+
+    /// Removes a plugin with its grants.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration has no such plugin.
+    pub fn remove_plugin(&mut self, name: &str) -> crate::Result<()> {
+        self.plugin(name)?;
+        table(self.document.as_table_mut(), &["plugins"])?.remove(name);
+        self.note(name, "*", false);
+        Ok(())
     }
 
     /// Adds a grant to a plugin. Returns whether anything has changed.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::Context as _;
 use cofferdam_code::{CodeMode, RUN_CODE};
-use cofferdam_engine::{Component, Engine, Plugin};
+use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
@@ -26,6 +26,7 @@ use super::ServeOptions;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
+use crate::artifacts::Locator;
 use crate::code_mode::{CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
@@ -293,7 +294,7 @@ impl ServedState {
             if !belongs_to(spec, path) {
                 continue;
             }
-            let component = Component::from_file_ambient(&spec.path);
+            let component = spec.current_component();
             let is_same = spec.component.has_changed() == Some(false)
                 && matches!(plugin, LoadState::Ready(_));
             let is_awaited = spec.first_build.is_some() && matches!(plugin, LoadState::Loading);
@@ -407,9 +408,23 @@ impl ServedState {
         self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
     }
 
-    /// Returns the component files of the plugins.
+    /// Returns the component files of the plugins, except those in the artifact store, which never
+    /// change.
     pub(super) fn components(&self) -> impl Iterator<Item = &PathBuf> {
-        self.plugins.iter().map(|(spec, _)| &spec.path)
+        let specs = self.plugins.iter().map(|(spec, _)| spec);
+        specs.filter(|spec| !spec.is_fetched()).map(|spec| &spec.path)
+    }
+
+    /// Returns whether the lock file names other components than those in use.
+    pub(super) fn has_other_components(&self) -> crate::Result<bool> {
+        let Some(file) = &self.config else { return Ok(false) };
+        let locator = Locator::new(file)?;
+        let has_other = |spec: &PluginSpec| {
+            let name = spec.options.name.as_str();
+            let plugin = file.config.plugins.get(name).filter(|_| spec.is_fetched());
+            plugin.is_some_and(|it| !spec.is_at(&locator.locate(name, it.component.get_ref())))
+        };
+        Ok(self.plugins.iter().any(|(spec, _)| has_other(spec)))
     }
 
     /// Returns everything that clients are offered.

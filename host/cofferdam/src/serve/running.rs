@@ -151,12 +151,19 @@ impl RunningService {
         Ok("the configuration".to_owned())
     }
 
-    /// Reloads and publishes the plugins that `paths` belong to. Returns their names.
+    /// Reloads and publishes the plugins that `paths` belong to. Returns their names. Reloads
+    /// everything if the lock file names other components.
     pub(super) async fn reload(&self, paths: &[PathBuf]) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
         let mut names = BTreeSet::new();
         let mut changed = offering.clone();
         let lock = self.options.selection.config.as_deref().map(Pins::path_of);
+        if lock.as_ref().is_some_and(|lock| paths.contains(lock))
+            && offering.has_other_components()?
+        {
+            drop(offering);
+            return self.reload_all().await;
+        }
         for path in paths {
             if Some(path) == lock.as_ref() {
                 names.extend(changed.retry(&self.engine, path).await);

@@ -14,6 +14,7 @@ use toml_edit::DocumentMut;
 
 use super::super::serve_command::{CommandLine, absolute_location, environment_variables};
 use super::manifest::placeholder;
+use crate::artifacts::Locator;
 use crate::config::{ConfigFile, SecretSource};
 use crate::error::Context as _;
 use crate::flags;
@@ -56,8 +57,13 @@ impl BundleContents {
         let mut document: DocumentMut =
             file.text.parse().with_context(|| format!("{} cannot be read", config.display()))?;
         let mut files = BTreeMap::new();
+        let locator = Locator::new(&file)?;
         for (name, plugin) in &file.config.plugins {
-            let packed = add_component(&mut files, name, &file.resolve(plugin.component.as_ref()))?;
+            let located = locator.locate(name, plugin.component.get_ref());
+            if let Some(missing) = located.missing {
+                return Err(Error::NotAccepted(missing));
+            }
+            let packed = add_component(&mut files, name, &located.path)?;
             let entry = document.get_mut("plugins").and_then(|plugins| plugins.get_mut(name));
             let entry = entry.and_then(|entry| entry.as_table_like_mut());
             let entry = entry.with_context(|| format!("`plugins.{name}` is not a table"))?;

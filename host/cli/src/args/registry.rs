@@ -1,0 +1,205 @@
+//! Flags of the commands for plugins from registries.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use cofferdam::Reference;
+use cofferdam::config::ComponentLocation;
+
+pub(super) const ADD_EXAMPLES: &str = "\
+The plugin gets no permission; `cofferdam grant` grants some. Its digest is written to the .lock
+file next to the configuration, and other bytes are never used.
+
+A plugin of a registry must be signed by a key of [[registry.trust]] in the configuration, unless
+`unsigned` there or --allow-unsigned accept it without.
+
+Examples:
+  cofferdam add oci://ghcr.io/acme/csv:1.2.0 --config tools.toml
+  cofferdam add oci://ghcr.io/acme/csv:1.2.0 --allow-unsigned
+  cofferdam add https://example.com/releases/csv.wasm --name tables --allow-unsigned
+  cofferdam add dist/csv.wasm --config tools.toml";
+
+pub(super) const REMOVE_EXAMPLES: &str = "\
+Examples:
+  cofferdam remove csv
+  cofferdam remove csv --config tools.toml";
+
+pub(super) const FETCH_EXAMPLES: &str = "\
+A plugin that the .lock file names is downloaded by its digest. Other commands never download
+plugins.
+
+Examples:
+  cofferdam fetch
+  cofferdam fetch --locked --config tools.toml";
+
+pub(super) const UPDATE_EXAMPLES: &str = "\
+Examples:
+  cofferdam update
+  cofferdam update csv --full
+  cofferdam update --check --json";
+
+pub(super) const PUBLISH_EXAMPLES: &str = "\
+Credentials are those of [registry.logins] in the configuration, or of `docker login` and `podman
+login`.
+
+Examples:
+  cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --key acme.key
+  cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv";
+
+pub(super) const KEYS_EXAMPLES: &str = "\
+Examples:
+  cofferdam keys new acme";
+
+pub(super) const SIGN_EXAMPLES: &str = "\
+Examples:
+  cofferdam sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key";
+
+pub(super) const VERIFY_EXAMPLES: &str = "\
+Without --key, the rules of [[registry.trust]] in the configuration say who must have signed it.
+
+Examples:
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --config tools.toml --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// Location of the plugin: oci://HOST/REPOSITORY[:TAG][@DIGEST], an https address or a file
+    #[arg(value_name = "LOCATION")]
+    pub(crate) location: ComponentLocation,
+    /// Name of the plugin in the configuration [default: the last part of the location]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Configuration file to edit [default: cofferdam.toml]
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Skip the confirmation prompt
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Accept a plugin that no rule about signatures is about
+    #[arg(long)]
+    pub(crate) allow_unsigned: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// Name of the plugin in the configuration
+    pub(crate) plugin: String,
+    /// Configuration file to edit
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// Names of plugins [default: all]
+    pub(crate) plugins: Vec<String>,
+    /// Configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Fail for a plugin that the .lock file does not name, instead of asking
+    #[arg(long)]
+    pub(crate) locked: bool,
+    /// Skip the confirmation prompts
+    #[arg(long, short, conflicts_with = "locked")]
+    pub(crate) yes: bool,
+    /// Accept plugins that no rule about signatures is about
+    #[arg(long, conflicts_with = "locked")]
+    pub(crate) allow_unsigned: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// Names of plugins [default: all]
+    pub(crate) plugins: Vec<String>,
+    /// Configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only list the plugins that have changed; exit with code 4 if there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Show the whole difference, including full tool definitions
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) full: bool,
+    /// Skip the confirmation prompts
+    #[arg(long, short, conflicts_with = "check")]
+    pub(crate) yes: bool,
+    /// Accept plugins that no rule about signatures is about
+    #[arg(long)]
+    pub(crate) allow_unsigned: bool,
+    /// Print a JSON array
+    #[arg(long, requires = "check")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// Component file
+    pub(crate) component: PathBuf,
+    /// Repository and tag: oci://HOST/REPOSITORY:TAG
+    pub(crate) reference: Reference,
+    /// Description of the plugin
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// License, as an SPDX expression
+    #[arg(long, value_name = "SPDX")]
+    pub(crate) license: Option<String>,
+    /// Address of the source code
+    #[arg(long, value_name = "URL")]
+    pub(crate) source: Option<String>,
+    /// File of the private key to sign with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Configuration file with settings of registries
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Create a key pair: NAME.key, which signs, and NAME.pub, which verifies
+    #[command(after_help = KEYS_EXAMPLES)]
+    New(NewKeyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewKeyArgs {
+    /// Path of the files, without their extensions
+    #[arg(value_name = "NAME")]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SignArgs {
+    /// Artifact: oci://HOST/REPOSITORY[:TAG][@DIGEST]
+    pub(crate) reference: Reference,
+    /// File of the private key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// Configuration file with settings of registries
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Artifact: oci://HOST/REPOSITORY[:TAG][@DIGEST]
+    pub(crate) reference: Reference,
+    /// File of a public key that may have signed it; repeatable
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// Configuration file with rules about signatures and settings of registries
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}

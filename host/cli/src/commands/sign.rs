@@ -1,0 +1,76 @@
+//! `cofferdam keys`, `sign` and `verify`: signatures of plugins in registries.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use cofferdam::config::ConfigFile;
+use cofferdam::registry::{
+    PluginFetcher, SigningKey, read_public_key_ambient, read_signing_key_ambient,
+};
+use serde_json::json;
+
+use crate::args::{KeysCommand, SignArgs, VerifyArgs};
+use crate::exit::Exit;
+use crate::{host, print};
+
+pub(crate) fn keys(command: &KeysCommand) -> anyhow::Result<Exit> {
+    let KeysCommand::New(args) = command;
+    let (private, public) = (args.path.with_extension("key"), args.path.with_extension("pub"));
+    let (key, pem) = SigningKey::generate()?;
+    let key = key.public_key()?;
+    write_new(&private, pem.expose(), true)?;
+    write_new(&public, &key.to_pem(), false)?;
+    print::note(&format!("{} signs; keep it secret", private.display()));
+    print::note(&format!("{} verifies; give it to those who use your plugins", public.display()));
+    print::result(&key.id().to_string())?;
+    Ok(Exit::Ok)
+}
+
+/// Writes a file that does not exist yet.
+fn write_new(path: &Path, content: &str, is_private: bool) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if is_private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let created = options.open(path);
+    let written = created.and_then(|mut file| {
+        file.write_all(content.as_bytes())?;
+        file.sync_all()
+    });
+    written.with_context(|| format!("{} cannot be created", path.display()))
+}
+
+pub(crate) async fn sign(args: &SignArgs) -> anyhow::Result<Exit> {
+    let key = read_signing_key_ambient(&args.key)?;
+    let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
+    let manifest = fetcher.sign(&args.reference, &key).await?;
+    let pinned = args.reference.with_digest(manifest);
+    if args.json {
+        let key = key.public_key()?.id();
+        print::result(&json!({"reference": pinned, "manifest": manifest, "key": key}).to_string())?;
+    } else {
+        print::result(&pinned.to_string())?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(crate) async fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
+    let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let keys = args.keys.iter().map(|path| read_public_key_ambient(path));
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
+    let (manifest, signer) = fetcher.verify(&args.reference, keys).await?;
+    let pinned = args.reference.with_digest(manifest);
+    if args.json {
+        let report = json!({"reference": pinned, "manifest": manifest, "signer": signer});
+        print::result(&report.to_string())?;
+    } else {
+        print::result(&format!("{pinned}\nsigned by the key {}", signer.key))?;
+    }
+    Ok(Exit::Ok)
+}

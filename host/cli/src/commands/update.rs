@@ -1,0 +1,118 @@
+//! `cofferdam update`: shows how plugins have changed at their source.
+
+use cofferdam::artifacts::Origin;
+use cofferdam::config::ConfigFile;
+use cofferdam::install;
+use cofferdam::pins::{PinComparison, Pins};
+use cofferdam_tool::PluginName;
+use serde_json::{Value, json};
+
+use super::add::{Candidate, confirm, fetcher, named_config, signer};
+use super::fetch::fetched_plugins;
+use super::{approve, replay};
+use crate::args::{Global, UpdateArgs};
+use crate::exit::Exit;
+use crate::print;
+
+pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
+    let config = named_config("update", args.config.as_deref())?;
+    let file = ConfigFile::read_ambient(config)?;
+    let fetcher = fetcher(Some(&file), args.allow_unsigned)?;
+    let mut changes = Vec::new();
+    for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
+        let pins = Pins::of_config_ambient(config)?;
+        let fetched = fetcher.fetch(plugin.component.get_ref()).await?;
+        let before = pins.origin(name).cloned();
+        let must_ask = fetcher.must_ask(&fetched.origin);
+        if before.as_ref() == Some(&fetched.origin) {
+            print::note(&format!("`{name}` is unchanged"));
+            continue;
+        }
+        if args.check {
+            changes.push(PluginChange { plugin: name, before, after: fetched.origin });
+            continue;
+        }
+        let candidate =
+            Candidate::of_fetched(global, fetched, PluginName::new(name.as_str())?).await?;
+        show(global, &file, name, &pins, &candidate, args.full).await?;
+        confirm(&format!("Update `{name}`?"), args.yes, must_ask)?;
+        if let Some(origin) = candidate.origin {
+            install::update(config, &candidate.plugin, origin)?;
+        }
+        print::note(&format!("`{name}` is updated; written to {}", pins.path().display()));
+    }
+    if args.json {
+        print::result(&changes.iter().map(PluginChange::json).collect::<Value>().to_string())?;
+    } else {
+        changes.iter().try_for_each(|change| print::result(&change.line()))?;
+    }
+    if changes.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    print::note("plugins have changed at their source; `cofferdam update` shows how");
+    Ok(Exit::Plugin)
+}
+
+/// Plugin that has changed at its source.
+struct PluginChange<'a> {
+    plugin: &'a str,
+    before: Option<Origin>,
+    after: Origin,
+}
+
+impl PluginChange<'_> {
+    fn line(&self) -> String {
+        let digest = |origin: &Origin| origin.manifest.unwrap_or(origin.layer).to_string();
+        let before = self.before.as_ref().map_or_else(|| "not locked".to_owned(), digest);
+        format!("{}  {before} -> {}", self.plugin, digest(&self.after))
+    }
+
+    fn json(&self) -> Value {
+        json!({"plugin": self.plugin, "before": self.before, "after": self.after})
+    }
+}
+
+/// Shows how version and signer have changed.
+fn show_origins(name: &str, before: Option<&Origin>, after: Option<&Origin>) {
+    let (Some(before), Some(after)) = (before, after) else { return };
+    if before.version != after.version {
+        let shown = |origin: &Origin| origin.version.clone().unwrap_or_else(|| "none".to_owned());
+        print::note(&format!("`{name}`: version {} -> {}", shown(before), shown(after)));
+    }
+    if before.signer != after.signer {
+        let (before, after) = (signer(before), signer(after));
+        print::note(&format!("warning: the signer of `{name}` has changed: {before} -> {after}"));
+    }
+}
+
+/// Shows how a plugin differs from its accepted state, and what it does differently with recorded
+/// calls.
+async fn show(
+    global: &Global,
+    file: &ConfigFile,
+    name: &str,
+    pins: &Pins,
+    candidate: &Candidate,
+    is_full: bool,
+) -> anyhow::Result<()> {
+    show_origins(name, pins.origin(name), candidate.origin.as_ref());
+    let difference = match pins.compare(&candidate.plugin) {
+        PinComparison::New => return print::report(&candidate.report()),
+        PinComparison::Same => {
+            print::note(&format!("`{name}` has another manifest and the same component"));
+            return Ok(());
+        }
+        PinComparison::Changed(difference) => difference,
+    };
+    print::note(&format!("`{name}` has changed:"));
+    approve::show(&difference, is_full)?;
+    match replay::of_changed_plugin(global, file, name, &candidate.path).await {
+        Ok(Some(summary)) => print::result(&summary),
+        Ok(None) => Ok(()),
+        // The difference above is what is to be accepted.
+        Err(error) => {
+            print::note(&format!("note: recorded calls were not replayed: {error:#}"));
+            Ok(())
+        }
+    }
+}

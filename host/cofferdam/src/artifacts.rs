@@ -1,0 +1,148 @@
+//! Plugins that were fetched from registries and from the web: their origins in the lock file, and
+//! their components in the artifact store.
+//!
+//! A configuration names such a plugin by a reference that can move. The lock file pins the digest
+//! of the component. Commands that call tools read the component from the store by that digest and
+//! never use the network.
+
+use std::path::{Path, PathBuf};
+
+use cofferdam_engine::Component;
+use cofferdam_registry::{ArtifactStore, Digest};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ComponentLocation, ConfigFile};
+use crate::error::Context as _;
+use crate::pins::Pins;
+#[cfg(feature = "registry")]
+use crate::registry::Policy;
+use crate::{Result, directories};
+
+/// Name of the artifact store in the user's state directory.
+const STORE: &str = "artifacts";
+
+/// Origin of a plugin that was fetched. The lock file contains it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Location as written in the configuration.
+    pub source: String,
+    /// Version that the location named when it was resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Digest of the manifest, for an artifact of a registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Digest>,
+    /// Digest of the component.
+    pub layer: Digest,
+    /// Size of the component in bytes.
+    pub size: u64,
+    /// Signer of the artifact whom a rule of the configuration trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<Signer>,
+}
+
+/// Signer of an artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signer {
+    /// Identity of the key: the digest of its SubjectPublicKeyInfo.
+    pub key: Digest,
+}
+
+/// Component of a plugin, or the reason why there is none.
+pub(crate) struct LocatedComponent {
+    /// Component file. For a plugin that is not in the lock file, its location.
+    pub(crate) path: PathBuf,
+    /// Digest that the component must have.
+    pub(crate) digest: Option<Digest>,
+    /// Reason why the component cannot be used.
+    pub(crate) missing: Option<String>,
+}
+
+impl LocatedComponent {
+    /// Creates the component of a file.
+    pub(crate) fn file(path: PathBuf) -> Self {
+        Self { path, digest: None, missing: None }
+    }
+}
+
+/// Finds the components of a configuration. Reads the lock file once, and only for a plugin that
+/// was fetched.
+pub(crate) struct Locator<'a> {
+    file: &'a ConfigFile,
+    lock: Option<Lock>,
+}
+
+/// Lock file and store, with the rules about signatures.
+struct Lock {
+    pins: Pins,
+    store: ArtifactStore,
+    #[cfg(feature = "registry")]
+    policy: Policy,
+}
+
+impl<'a> Locator<'a> {
+    pub(crate) fn new(file: &'a ConfigFile) -> Result<Self> {
+        let is_fetched =
+            file.config.plugins.values().any(|plugin| plugin.component.get_ref().file().is_none());
+        let lock = match is_fetched {
+            true => Some(Lock {
+                pins: Pins::of_config_ambient(&file.path)?,
+                store: store()?,
+                #[cfg(feature = "registry")]
+                policy: Policy::read_ambient(Some(file))?,
+            }),
+            false => None,
+        };
+        Ok(Self { file, lock })
+    }
+
+    /// Returns the component of the plugin `name` at `location`.
+    pub(crate) fn locate(&self, name: &str, location: &ComponentLocation) -> LocatedComponent {
+        let (Some(lock), None) = (&self.lock, location.file()) else {
+            let path = location.file().unwrap_or(Path::new(""));
+            return LocatedComponent::file(self.file.resolve(path));
+        };
+        let Lock { pins, store, .. } = lock;
+        let source = location.to_string();
+        let config = self.file.path.display();
+        let origin = pins.origin(name).filter(|origin| origin.source == source);
+        let Some(origin) = origin else {
+            let missing = format!(
+                "{source} is not in {}; run `cofferdam fetch --config {config}`",
+                pins.path().display()
+            );
+            return LocatedComponent {
+                path: PathBuf::from(source),
+                digest: None,
+                missing: Some(missing),
+            };
+        };
+        #[cfg(feature = "registry")]
+        let objection = lock.policy.objection(location, origin.signer.as_ref());
+        #[cfg(not(feature = "registry"))]
+        let objection = None;
+        let is_stored = store.contains(origin.layer, origin.size);
+        let absent = (!is_stored).then(|| {
+            format!("{source} is not on this machine; run `cofferdam fetch --config {config}`")
+        });
+        let missing = objection.or(absent);
+        LocatedComponent { path: store.path(origin.layer), digest: Some(origin.layer), missing }
+    }
+}
+
+/// Opens the user's artifact store.
+pub(crate) fn store() -> Result<ArtifactStore> {
+    let directory = directories::state()?.join(STORE);
+    ArtifactStore::open_ambient(directory).context("the artifact store cannot be opened")
+}
+
+/// Returns the component at `path`, which must have `digest` if it was fetched.
+pub(crate) fn component(path: &Path, digest: Option<Digest>) -> Component {
+    let component = Component::from_file_ambient(path);
+    match digest {
+        Some(digest) => component.with_digest(*digest.as_bytes()),
+        None => component,
+    }
+}

@@ -1,0 +1,60 @@
+//! `[registry]`: registries that plugins come from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// `[registry]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct RegistryTable {
+    /// Files with certificates of further authorities, in PEM.
+    pub(crate) authorities: Vec<Spanned<PathBuf>>,
+    /// Hosts other than a registry that it may refer to with credentials, or at a private address.
+    pub(crate) trusted_hosts: Vec<String>,
+    /// Address of a proxy for all registries.
+    pub(crate) proxy: Option<String>,
+    /// File with credentials in the format of Docker, instead of the user's.
+    pub(crate) credentials: Option<PathBuf>,
+    /// Decision about plugins that no rule of `trust` is about.
+    pub(crate) unsigned: UnsignedPolicy,
+    /// Rules about signatures.
+    pub(crate) trust: Vec<TrustTable>,
+    /// Logins by registry.
+    pub(crate) logins: BTreeMap<String, LoginTable>,
+}
+
+/// Decision about plugins of registries and of the web that no rule about signatures is about.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnsignedPolicy {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// A person at a terminal decides.
+    Ask,
+    /// They are accepted like others.
+    Allow,
+}
+
+/// `[[registry.trust]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct TrustTable {
+    /// Pattern of the artifacts that the rule is about.
+    pub(crate) from: Spanned<String>,
+    /// Files with public keys, one of which must have signed them.
+    pub(crate) keys: Spanned<Vec<PathBuf>>,
+}
+
+/// `[registry.logins."HOST"]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct LoginTable {
+    /// User name.
+    pub(crate) username: String,
+    /// Name of the secret that is the password or a token.
+    pub(crate) password: String,
+}

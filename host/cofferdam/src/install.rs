@@ -1,0 +1,93 @@
+//! Adds plugins to a configuration and removes them.
+//!
+//! Both files change under one lock. The lock file is written first, and an entry that no
+//! configuration uses has no effect: a process that is killed in between leaves everything as it
+//! was.
+
+use std::path::{Path, PathBuf};
+
+use cofferdam_engine::Plugin;
+
+use crate::artifacts::Origin;
+use crate::config::ComponentLocation;
+use crate::config::edit::ConfigEditor;
+use crate::error::Context as _;
+use crate::folder_lock::FolderLock;
+use crate::pins::Pins;
+use crate::{Error, Result, trust};
+
+/// Adds a plugin without grants to a configuration, and its current state to the lock file. Creates
+/// a configuration that does not exist, and trusts it.
+///
+/// # Errors
+/// Returns an error if the configuration has a plugin of that name, or cannot be written.
+pub fn add(
+    config: &Path,
+    location: &ComponentLocation,
+    plugin: &Plugin,
+    origin: Option<Origin>,
+) -> Result<()> {
+    let lock = FolderLock::take(config)?;
+    let exists = config.exists();
+    let mut file = match exists {
+        true => ConfigEditor::open_ambient(config)?,
+        false => ConfigEditor::create_ambient(config)?,
+    };
+    let name = plugin.identity().name.as_str();
+    let component = match location {
+        ComponentLocation::File(path) => beside(config, path)?,
+        fetched => fetched.to_string(),
+    };
+    file.add_plugin(name, &component)?;
+    // Fails before anything is written if the result would be invalid.
+    file.config()?;
+    let mut pins = Pins::of_config_ambient(config)?;
+    match origin {
+        Some(origin) => pins.accept_fetched(plugin, origin),
+        None => pins.accept(plugin),
+    }
+    pins.save_locked(&lock)?;
+    file.save()?;
+    if !exists {
+        trust::trust_ambient(config)?;
+    }
+    Ok(())
+}
+
+/// Replaces the state of a plugin in the lock file. The configuration stays as it is.
+///
+/// # Errors
+/// Returns an error if the lock file cannot be written.
+pub fn update(config: &Path, plugin: &Plugin, origin: Origin) -> Result<()> {
+    let mut pins = Pins::of_config_ambient(config)?;
+    pins.accept_fetched(plugin, origin);
+    pins.save()
+}
+
+/// Removes a plugin from a configuration and from the lock file.
+///
+/// # Errors
+/// Returns an error if the configuration has no such plugin, or cannot be written.
+pub fn remove(config: &Path, name: &str) -> Result<()> {
+    let lock = FolderLock::take(config)?;
+    let mut file = ConfigEditor::open_ambient(config)?;
+    file.remove_plugin(name)?;
+    file.save()?;
+    let mut pins = Pins::of_config_ambient(config)?;
+    pins.remove(name);
+    pins.save_locked(&lock)
+}
+
+/// Returns a path relative to the folder of the configuration if the file is in that folder, or
+/// else the absolute path.
+fn beside(config: &Path, path: &Path) -> Result<String> {
+    let absolute = |path: &Path| -> Result<PathBuf> {
+        path.canonicalize().with_context(|| format!("{} cannot be resolved", path.display()))
+    };
+    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = absolute(folder.unwrap_or(Path::new(".")))?;
+    let path = absolute(path)?;
+    let path = path.strip_prefix(&folder).unwrap_or(&path);
+    let string = path.to_str().map(str::to_owned);
+    string.ok_or_else(|| Error::invalid(format!("{} is not UTF-8", path.display())))
+}

@@ -1,0 +1,347 @@
+//! Fetches plugins from registries and from the web into the artifact store.
+
+mod credentials;
+mod policy;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_engine::screen::ScreenLimits;
+use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
+use cofferdam_registry::{
+    ArtifactStore, Descriptor, Digest, Reference, RegistryClient, RegistrySettings,
+    SignatureBundle, TrustRule, WasmArtifact, certificates_from_pem,
+};
+pub use cofferdam_registry::{PublicKey, SigningKey};
+use cofferdam_tool::{Limits, PluginName};
+
+use self::credentials::LoginSource;
+pub(crate) use self::policy::Policy;
+pub use self::policy::read_public_key_ambient;
+use crate::artifacts::{self, Origin, Signer};
+use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
+use crate::error::Context as _;
+use crate::{Error, Operator, Result, Work, loading, text};
+
+/// Maximum size of a file with certificates in bytes.
+const AUTHORITIES_BYTES_MAX: u64 = 1024 * 1024;
+/// Parts into which a download is divided for its progress.
+const PROGRESS_PARTS: u64 = 1000;
+
+/// Fetches plugins with the settings of a configuration.
+pub struct PluginFetcher {
+    client: RegistryClient,
+    store: ArtifactStore,
+    policy: Policy,
+    operator: Operator,
+    component_bytes_max: u64,
+}
+
+/// Component that was fetched. Nothing of it has been compiled or run.
+#[derive(Debug, Clone)]
+pub struct FetchedPlugin {
+    /// Location that was resolved.
+    pub location: ComponentLocation,
+    /// What the lock file pins.
+    pub origin: Origin,
+    /// Annotations of the artifact, such as `org.opencontainers.image.version`. A third party
+    /// wrote them.
+    pub annotations: BTreeMap<String, String>,
+    /// Component in the artifact store.
+    pub path: PathBuf,
+}
+
+impl PluginFetcher {
+    /// Creates a fetcher with the settings of `config`. Reads credentials of the user: those of the
+    /// configuration, or else those of Docker and Podman.
+    ///
+    /// # Errors
+    /// Returns an error if a file of the settings cannot be read, or a setting is invalid.
+    pub fn new_ambient(config: Option<&ConfigFile>, operator: &Operator) -> Result<Self> {
+        let mut settings = RegistrySettings {
+            credentials: Some(Arc::new(LoginSource::new(config)?)),
+            ..RegistrySettings::default()
+        };
+        if let Some(file) = config {
+            let table = &file.config.registry;
+            settings.trusted_hosts.clone_from(&table.trusted_hosts);
+            settings.proxy.clone_from(&table.proxy);
+            for path in &table.authorities {
+                let read = authorities(&file.resolve(path.get_ref()));
+                let read = read.map_err(|error| file.error(path.span(), format!("{error:#}")))?;
+                settings.authorities.extend(read);
+            }
+        }
+        Ok(Self {
+            client: RegistryClient::new(settings).context("[registry] cannot be used")?,
+            store: artifacts::store()?,
+            policy: Policy::read_ambient(config)?,
+            operator: operator.clone(),
+            component_bytes_max: ScreenLimits::default().component_bytes_max,
+        })
+    }
+
+    /// Accepts plugins that no rule about signatures is about.
+    #[must_use]
+    pub fn allow_unsigned(mut self) -> Self {
+        self.policy.unsigned = UnsignedPolicy::Allow;
+        self
+    }
+
+    /// Returns whether a person at a terminal must decide about a plugin of this origin, because no
+    /// rule about signatures is about it.
+    #[must_use]
+    pub fn must_ask(&self, origin: &Origin) -> bool {
+        self.policy.unsigned == UnsignedPolicy::Ask && origin.signer.is_none()
+    }
+
+    /// Resolves a location, checks the signatures of the artifact, and fetches its component into
+    /// the store.
+    ///
+    /// # Errors
+    /// Returns an error if the policy of the configuration refuses the plugin, the component cannot
+    /// be fetched, or the location is a file.
+    pub async fn fetch(&self, location: &ComponentLocation) -> Result<FetchedPlugin> {
+        let source = location.to_string();
+        let progress = self.progress(&source);
+        let (origin, annotations) = match location {
+            ComponentLocation::File(path) => {
+                let path = path.display();
+                return Err(Error::invalid(format!("{path} is a file, which is not fetched")));
+            }
+            ComponentLocation::Registry(reference) => {
+                let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
+                let signer = self.signer(reference, manifest.digest).await?;
+                let (store, bytes_max) = (&self.store, self.component_bytes_max);
+                let pulled = self
+                    .client
+                    .pull_manifest(reference, manifest, store, bytes_max, &progress)
+                    .await;
+                self.operator.progress(None);
+                let pulled = pulled.map_err(unavailable)?;
+                let origin = Origin {
+                    source,
+                    version: Some(pulled.version.to_string()),
+                    manifest: Some(pulled.manifest.digest),
+                    layer: pulled.component.digest,
+                    size: pulled.component.size,
+                    signer,
+                };
+                (origin, pulled.manifest.annotations)
+            }
+            ComponentLocation::Web(url) => {
+                self.check_unsigned(&source)?;
+                let bytes_max = self.component_bytes_max;
+                let fetched =
+                    self.client.fetch_web(url.as_str(), &self.store, bytes_max, &progress).await;
+                self.operator.progress(None);
+                let Descriptor { digest, size, .. } = fetched.map_err(unavailable)?;
+                let origin = Origin {
+                    source,
+                    version: None,
+                    manifest: None,
+                    layer: digest,
+                    size,
+                    signer: None,
+                };
+                (origin, BTreeMap::new())
+            }
+        };
+        let path = self.store.path(origin.layer);
+        Ok(FetchedPlugin { location: location.clone(), origin, annotations, path })
+    }
+
+    /// Returns the signer of an artifact whom a rule trusts.
+    async fn signer(&self, reference: &Reference, manifest: Digest) -> Result<Option<Signer>> {
+        let Some(rule) = self.policy.rule(reference) else {
+            return self.check_unsigned(&reference.to_string()).map(|()| None);
+        };
+        self.check_signatures(reference, manifest, rule).await.map(Some)
+    }
+
+    async fn check_signatures(
+        &self,
+        reference: &Reference,
+        manifest: Digest,
+        rule: &TrustRule,
+    ) -> Result<Signer> {
+        let signatures = self.client.signatures(reference, manifest).await.map_err(|error| {
+            Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
+        })?;
+        let checked = rule.check(manifest, &signatures);
+        let key = checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))?;
+        Ok(Signer { key: key.id() })
+    }
+
+    /// Returns an error if plugins that no rule is about are refused.
+    fn check_unsigned(&self, source: &str) -> Result<()> {
+        if self.policy.unsigned != UnsignedPolicy::Refuse {
+            return Ok(());
+        }
+        Err(Error::NotAccepted(format!(
+            "no rule of [[registry.trust]] says who must have signed {source}; add one with the \
+             key of its author, or accept the plugin without: --allow-unsigned"
+        )))
+    }
+
+    /// Signs the artifact that `reference` names now. Returns the digest of its manifest.
+    ///
+    /// # Errors
+    /// Returns an error if the registry cannot be reached, or has no such artifact.
+    pub async fn sign(&self, reference: &Reference, key: &SigningKey) -> Result<Digest> {
+        let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
+        let bundle = SignatureBundle::sign(manifest.digest, key).context("it cannot be signed")?;
+        let pushed = self.client.push_signature(reference, &manifest, &bundle).await;
+        pushed.map_err(unavailable)?;
+        Ok(manifest.digest)
+    }
+
+    /// Checks who has signed the artifact that `reference` names now: one of `keys`, or else who a
+    /// rule of the configuration requires. Returns the digest of its manifest and the signer.
+    ///
+    /// # Errors
+    /// Returns an error if it is not signed like that, if that is not known, or if there are
+    /// neither keys nor a rule.
+    pub async fn verify(
+        &self,
+        reference: &Reference,
+        keys: Vec<PublicKey>,
+    ) -> Result<(Digest, Signer)> {
+        let named = (!keys.is_empty()).then(|| -> Result<_> {
+            let from = reference.name().parse().context("the reference has no pattern")?;
+            Ok(TrustRule { from, keys })
+        });
+        let named = named.transpose()?;
+        let rule = named.as_ref().or_else(|| self.policy.rule(reference)).ok_or_else(|| {
+            Error::invalid(format!(
+                "no rule of [[registry.trust]] says who must have signed {reference}; name the \
+                 key: --key FILE"
+            ))
+        })?;
+        let manifest = self.client.manifest(reference).await.map_err(unavailable)?.digest;
+        let signer = self.check_signatures(reference, manifest, rule).await?;
+        Ok((manifest, signer))
+    }
+
+    /// Fetches the component that the lock file pins, unless it is in the store. Returns whether it
+    /// was fetched. Resolves nothing: other bytes are an error.
+    ///
+    /// # Errors
+    /// Returns an error if the component cannot be fetched, or is another one.
+    pub async fn fetch_locked(
+        &self,
+        location: &ComponentLocation,
+        origin: &Origin,
+    ) -> Result<bool> {
+        if let Some(objection) = self.policy.objection(location, origin.signer.as_ref()) {
+            return Err(Error::NotAccepted(objection));
+        }
+        if matches!(self.store.read(origin.layer, origin.size), Ok(Some(_))) {
+            return Ok(false);
+        }
+        let progress = self.progress(&origin.source);
+        match location {
+            ComponentLocation::File(_) => return Ok(false),
+            ComponentLocation::Registry(reference) => {
+                let layer = Descriptor::component(origin.layer, origin.size);
+                let pulled = self.client.pull_blob(reference, &layer, &self.store, &progress).await;
+                self.operator.progress(None);
+                pulled.map_err(unavailable)?;
+            }
+            ComponentLocation::Web(url) => {
+                let bytes_max = origin.size;
+                let fetched =
+                    self.client.fetch_web(url.as_str(), &self.store, bytes_max, &progress).await;
+                self.operator.progress(None);
+                let found = fetched.map_err(unavailable)?.digest;
+                if found != origin.layer {
+                    let (source, expected) = (&origin.source, origin.layer);
+                    return Err(Error::NotAccepted(format!(
+                        "{source} has the digest {found}; the lock file has {expected}"
+                    )));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Pushes a component with its exports and imports under the tag of `reference`, signed with
+    /// `key`. Returns the digest of the manifest. The tag is written last, so that it never names
+    /// an artifact without its signature.
+    ///
+    /// # Errors
+    /// Returns an error if the registry cannot be reached or rejects the artifact.
+    pub async fn publish(
+        &self,
+        reference: &Reference,
+        component: Vec<u8>,
+        exports: &[String],
+        imports: &[String],
+        annotations: &BTreeMap<String, String>,
+        key: Option<&SigningKey>,
+    ) -> Result<Digest> {
+        let artifact = WasmArtifact::new(component.into(), exports, imports, annotations)
+            .context("the manifest cannot be written")?;
+        if let Some(key) = key {
+            let pinned = reference.with_digest(artifact.digest());
+            self.client.push(&pinned, &artifact).await.map_err(unavailable)?;
+            self.sign(&pinned, key).await?;
+        }
+        self.client.push(reference, &artifact).await.map_err(unavailable)
+    }
+
+    /// Returns an observer that shows the operator the progress of a download.
+    fn progress(&self, source: &str) -> impl Fn(u64, u64) + Send + Sync + use<> {
+        let (operator, label) = (self.operator.clone(), format!("downloading {source}"));
+        move |done, total| {
+            let parts = |bytes: u64| {
+                let parts = bytes.saturating_mul(PROGRESS_PARTS).checked_div(total.max(1));
+                u32::try_from(parts.unwrap_or_default()).unwrap_or(u32::MAX)
+            };
+            let label = format!("{label} ({})", text::bytes(total));
+            operator.progress(Some(&Work { label, done: parts(done), total: parts(total) }));
+        }
+    }
+}
+
+impl FetchedPlugin {
+    /// Loads the component without grants, to show what it declares and asks for.
+    ///
+    /// # Errors
+    /// Returns an error if the component is not a plugin.
+    pub async fn load(
+        &self,
+        engine: &Engine,
+        name: PluginName,
+        operator: &Operator,
+    ) -> Result<Plugin> {
+        let options = PluginOptions::new(name, Grants::default(), Limits::default());
+        let digest = self.origin.layer;
+        loading::load_fetched(engine, self.path.clone(), digest, options, operator).await
+    }
+}
+
+/// Reads the private key in a file that only its owner can read.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, or is not a private key of the curve P-256.
+pub fn read_signing_key_ambient(path: &Path) -> Result<SigningKey> {
+    let source = SecretSource::File(path.to_owned());
+    let pem = source.read_ambient(Path::to_owned)?;
+    let key = SigningKey::from_pem(pem.expose().as_bytes());
+    key.with_context(|| format!("{} cannot be used", path.display()))
+}
+
+/// Reads the certificates of a file in PEM.
+fn authorities(path: &Path) -> Result<Vec<Vec<u8>>> {
+    let unreadable = || format!("{} cannot be read", path.display());
+    let bytes = cofferdam_files::read_named_ambient(path, AUTHORITIES_BYTES_MAX);
+    let bytes = bytes.with_context(unreadable)?;
+    certificates_from_pem(&bytes).with_context(unreadable)
+}
+
+/// Returns an error for the operator: something is not available that may be available later.
+fn unavailable(error: cofferdam_registry::RegistryError) -> Error {
+    Error::NotAccepted(error.to_string())
+}
