@@ -9,8 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cofferdam_registry::testing::{Reply, TestRegistry};
-use cofferdam_registry::{Digest, WasmArtifact};
-use cofferdam_tests::{binary, guest, shared_cache};
+use cofferdam_registry::{
+    Digest, Reference, RegistryClient, RegistrySettings, SignatureBundle, WasmArtifact,
+};
+use cofferdam_tests::{binary, guest, root, shared_cache};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -87,7 +89,7 @@ impl Folder {
 /// Registry with a runtime of its own.
 struct Registry {
     inner: TestRegistry,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Registry {
@@ -95,7 +97,7 @@ impl Registry {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         let inner = runtime.block_on(TestRegistry::start()).unwrap();
-        Self { inner, _runtime: runtime }
+        Self { inner, runtime: runtime }
     }
 
     /// Starts a registry with the plugin `text` at `acme/text:1.0`.
@@ -114,6 +116,17 @@ impl Registry {
         let artifact = WasmArtifact::new(component.into(), &[], &[], &annotations).unwrap();
         self.inner.add(repository, tag, &artifact);
         digest
+    }
+
+    /// Adds a signature to what `reference` names.
+    fn sign(&self, reference: &str, bundle: Vec<u8>) {
+        let client = RegistryClient::new(RegistrySettings::default()).unwrap();
+        let reference: Reference = reference.parse().unwrap();
+        self.runtime.block_on(async {
+            let manifest = client.manifest(&reference).await.unwrap();
+            let bundle = SignatureBundle::from_bytes(bundle);
+            client.push_signature(&reference, &manifest, &bundle).await.unwrap();
+        });
     }
 
     fn reference(&self, name: &str) -> String {
@@ -421,7 +434,7 @@ fn rules_say_who_must_have_signed_a_plugin() {
     assert!(verified.contains("signed by the key sha256:"), "{verified}");
     folder.done(&["publish", "text.wasm", &reference, "--key", "acme.key"]);
     let added = done(&add);
-    assert!(added.contains("signer     key sha256:"), "{added}");
+    assert!(added.contains("signer     the key sha256:"), "{added}");
     let lock: Value = serde_json::from_str(&folder.text("tools.lock")).unwrap();
     let signer = lock["plugins"]["text"]["origin"]["signer"]["key"].clone();
     assert_eq!(
@@ -452,6 +465,49 @@ fn rules_say_who_must_have_signed_a_plugin() {
 }
 
 #[test]
+fn an_identity_that_logged_in_to_sign_is_verified() {
+    let (registry, folder) = (Registry::start(), Folder::new());
+    let fixture = |name: &str| std::fs::read(root().join("tests/signatures").join(name)).unwrap();
+    registry.inner.add_manifest("acme/csv", "1", &fixture("manifest.json"));
+    std::fs::write(folder.path("root.json"), fixture("root.json")).unwrap();
+    let reference = registry.reference("acme/csv:1");
+    registry.sign(&reference, fixture("signed.json"));
+    let workflow = "https://github.com/acme/tools/.github/workflows/release.yml@refs/tags/";
+    let issuer = "https://token.actions.githubusercontent.com";
+    let host = registry.inner.host();
+    let rule = |identity: &str| {
+        format!(
+            "[registry]\ntrusted-root = \"root.json\"\n\n[[registry.trust]]\nfrom = \
+             \"{host}/acme/*\"\nidentity = \"{identity}\"\nissuer = \"{issuer}\"\n"
+        )
+    };
+    let verify = ["verify", &reference, "--config", "tools.toml"];
+    std::fs::write(folder.path("tools.toml"), rule(&format!("{workflow}*"))).unwrap();
+    let verified = folder.done(&verify);
+    assert!(verified.contains(&format!("signed by `{workflow}v1` of {issuer}")), "{verified}");
+    std::fs::write(folder.path("tools.toml"), rule("https://github.com/acme/other/*")).unwrap();
+    let refused = folder.refused(4, &verify);
+    assert!(refused.contains(&format!("it is by `{workflow}v1` of {issuer}")), "{refused}");
+    let identity = format!("{workflow}v*");
+    let flags = ["--identity", &identity, "--issuer", issuer];
+    folder.done(&[&verify[..], &flags].concat());
+    // The public instance knows nothing of it.
+    let public = folder.refused(4, &[&["verify", &reference][..], &flags].concat());
+    assert!(public.contains("its identity cannot be verified"), "{public}");
+
+    for (text, message) in [
+        (rule("https://github.com/*"), "matches organizations of others"),
+        (rule(workflow).replace("issuer", "# issuer"), "needs an `issuer`"),
+        (rule(workflow).replace("identity", "# identity"), "has an `issuer` and no `identity`"),
+        (rule(workflow).replace("root.json", "tools.toml"), "expected the trusted root"),
+    ] {
+        std::fs::write(folder.path("tools.toml"), text).unwrap();
+        let invalid = folder.refused(2, &verify);
+        assert!(invalid.contains(message) && invalid.contains("tools.toml:"), "{invalid}");
+    }
+}
+
+#[test]
 fn without_a_rule_a_plugin_is_refused_or_a_person_decides() {
     let (registry, folder) = (Registry::with_text(), Folder::new());
     let reference = registry.reference("acme/text:1.0");
@@ -464,7 +520,7 @@ fn without_a_rule_a_plugin_is_refused_or_a_person_decides() {
     std::fs::write(folder.path("tools.toml"), "[registry]\nunsigned = \"allow\"\n").unwrap();
     folder.done(&add);
     for (text, message) in [
-        ("from = \"ghcr.io/*\"\nkeys = []", "expected the file of a public key"),
+        ("from = \"ghcr.io/*\"\nkeys = []", "the rule trusts nobody"),
         ("from = \"ghcr.io/*\"\nkeys = [\"no.pub\"]", "no.pub cannot be used"),
         ("from = \"ghcr.io\"\nkeys = [\"no.pub\"]", "`ghcr.io` is not a pattern"),
     ] {

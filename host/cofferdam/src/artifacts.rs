@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use cofferdam_engine::Component;
-use cofferdam_registry::{ArtifactStore, Digest};
+use cofferdam_registry::{ArtifactStore, Digest, Signer};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ComponentLocation, ConfigFile};
@@ -40,14 +40,6 @@ pub struct Origin {
     /// Signer of the artifact whom a rule of the configuration trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<Signer>,
-}
-
-/// Signer of an artifact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Signer {
-    /// Identity of the key: the digest of its SubjectPublicKeyInfo.
-    pub key: Digest,
 }
 
 /// Component of a plugin, or the reason why there is none.

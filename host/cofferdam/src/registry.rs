@@ -11,7 +11,7 @@ use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_registry::{
     ArtifactStore, Descriptor, Digest, Reference, RegistryClient, RegistrySettings,
-    SignatureBundle, TrustRule, WasmArtifact, certificates_from_pem,
+    SignatureBundle, Signer, SigstoreRoot, TrustRule, WasmArtifact, certificates_from_pem,
 };
 pub use cofferdam_registry::{PublicKey, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
@@ -19,7 +19,7 @@ use cofferdam_tool::{Limits, PluginName};
 use self::credentials::LoginSource;
 pub(crate) use self::policy::Policy;
 pub use self::policy::read_public_key_ambient;
-use crate::artifacts::{self, Origin, Signer};
+use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
 use crate::error::Context as _;
 use crate::{Error, Operator, Result, Work, loading, text};
@@ -34,6 +34,8 @@ pub struct PluginFetcher {
     client: RegistryClient,
     store: ArtifactStore,
     policy: Policy,
+    /// Root that identities are verified with.
+    root: SigstoreRoot,
     operator: Operator,
     component_bytes_max: u64,
 }
@@ -77,6 +79,7 @@ impl PluginFetcher {
             client: RegistryClient::new(settings).context("[registry] cannot be used")?,
             store: artifacts::store()?,
             policy: Policy::read_ambient(config)?,
+            root: policy::read_root(config)?,
             operator: operator.clone(),
             component_bytes_max: ScreenLimits::default().component_bytes_max,
         })
@@ -169,9 +172,8 @@ impl PluginFetcher {
         let signatures = self.client.signatures(reference, manifest).await.map_err(|error| {
             Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
         })?;
-        let checked = rule.check(manifest, &signatures);
-        let key = checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))?;
-        Ok(Signer { key: key.id() })
+        let checked = rule.check(manifest, &signatures, &self.root);
+        checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))
     }
 
     /// Returns an error if plugins that no rule is about are refused.
@@ -197,8 +199,9 @@ impl PluginFetcher {
         Ok(manifest.digest)
     }
 
-    /// Checks who has signed the artifact that `reference` names now: one of `keys`, or else who a
-    /// rule of the configuration requires. Returns the digest of its manifest and the signer.
+    /// Checks who has signed the artifact that `reference` names now: one of `keys`, an identity
+    /// with its issuer, or else who a rule of the configuration requires. Returns the digest of its
+    /// manifest and the signer.
     ///
     /// # Errors
     /// Returns an error if it is not signed like that, if that is not known, or if there are
@@ -207,16 +210,21 @@ impl PluginFetcher {
         &self,
         reference: &Reference,
         keys: Vec<PublicKey>,
+        identity: Option<(&str, &str)>,
     ) -> Result<(Digest, Signer)> {
-        let named = (!keys.is_empty()).then(|| -> Result<_> {
+        let identity =
+            identity.map(|(identity, issuer)| policy::trusted_identity(identity, Some(issuer)));
+        let identities: Vec<_> = identity.transpose()?.into_iter().collect();
+        let is_named = !keys.is_empty() || !identities.is_empty();
+        let named = is_named.then(|| -> Result<_> {
             let from = reference.name().parse().context("the reference has no pattern")?;
-            Ok(TrustRule { from, keys })
+            Ok(TrustRule { from, keys, identities })
         });
         let named = named.transpose()?;
         let rule = named.as_ref().or_else(|| self.policy.rule(reference)).ok_or_else(|| {
             Error::invalid(format!(
                 "no rule of [[registry.trust]] says who must have signed {reference}; name the \
-                 key: --key FILE"
+                 key: --key FILE, or --identity and --issuer"
             ))
         })?;
         let manifest = self.client.manifest(reference).await.map_err(unavailable)?.digest;

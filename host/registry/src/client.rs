@@ -299,7 +299,7 @@ impl<'a> ApiRequest<'a> {
     }
 
     /// Asks for the bytes from `first` on.
-    fn from_byte(mut self, first: u64) -> Self {
+    fn starting_at(mut self, first: u64) -> Self {
         if let Ok(range) = HeaderValue::from_str(&format!("bytes={first}-")) {
             self.headers.insert(RANGE, range);
         }

@@ -29,15 +29,18 @@ mod digest;
 #[cfg(feature = "client")]
 mod error;
 #[cfg(feature = "client")]
+mod keyless;
+#[cfg(feature = "client")]
 mod keys;
 mod manifest;
 mod reference;
 #[cfg(feature = "client")]
 mod signature;
+mod signer;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests;
 #[cfg(feature = "client")]
 mod trust;
@@ -55,11 +58,18 @@ pub use self::digest::{Digest, InvalidDigest};
 #[cfg(feature = "client")]
 pub use self::error::{RegistryError, RegistryErrorKind};
 #[cfg(feature = "client")]
+pub use self::keyless::{
+    IdentityPattern, InvalidIdentity, InvalidRoot, ROOT_BYTES_MAX, SigstoreRoot,
+};
+#[cfg(feature = "client")]
 pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
 pub use self::manifest::{Descriptor, Manifest, ManifestError, WasmArtifact};
 pub use self::reference::{InvalidReference, Reference, Version};
 #[cfg(feature = "client")]
 pub use self::signature::{SignatureBundle, SignatureError};
+pub use self::signer::Signer;
 pub use self::store::{ArtifactStore, BlobWriter, StoreError};
 #[cfg(feature = "client")]
-pub use self::trust::{InvalidPattern, ReferencePattern, TrustError, TrustPolicy, TrustRule};
+pub use self::trust::{
+    InvalidPattern, ReferencePattern, TrustError, TrustPolicy, TrustRule, TrustedIdentity,
+};

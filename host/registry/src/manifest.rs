@@ -56,7 +56,7 @@ struct Platform {
 #[derive(Debug, Clone)]
 pub(crate) enum Document {
     /// Manifest of an artifact.
-    Manifest(Manifest),
+    Manifest(Box<Manifest>),
     /// Index of manifests.
     Index(Index),
 }
@@ -176,7 +176,7 @@ impl Document {
             return Err(ManifestError::TooMany);
         }
         match (wire.config, wire.layers, wire.manifests) {
-            (Some(config), layers, None) => Ok(Self::Manifest(Manifest {
+            (Some(config), layers, None) => Ok(Self::Manifest(Box::new(Manifest {
                 digest: Digest::of(&bytes),
                 bytes,
                 artifact_type: wire.artifact_type,
@@ -184,7 +184,7 @@ impl Document {
                 layers: layers.unwrap_or_default(),
                 subject: wire.subject,
                 annotations: wire.annotations.unwrap_or_default(),
-            })),
+            }))),
             (None, None, Some(manifests)) => Ok(Self::Index(Index { manifests })),
             (None, None, None) => {
                 Err(ManifestError::Malformed("has neither `config` nor `manifests`".to_owned()))

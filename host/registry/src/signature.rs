@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::keyless::SigstoreRoot;
 use crate::keys::{KeyError, PublicKey, SigningKey};
+use crate::{Digest, Signer};
 
 /// Media type of a bundle.
 pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -39,6 +41,15 @@ pub enum SignatureError {
     /// None of the keys has made it.
     #[error("no expected key has made it{}", named(.0.as_deref()))]
     Key(Option<String>),
+    /// It was made by someone who logged in, and the rule expects a key.
+    #[error("it was made with the identity of a login, not with a key")]
+    Keyless,
+    /// The identity, the log or the time cannot be verified.
+    #[error("its identity cannot be verified: {0}")]
+    Unverified(String),
+    /// It was made by another identity.
+    #[error("it is by {0}")]
+    Identity(Signer),
     /// It is about another artifact.
     #[error("it is about another artifact")]
     Subject,
@@ -64,6 +75,10 @@ struct BundleDocument {
 struct Material {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public_key: Option<KeyHint>,
+    #[serde(default, skip_serializing)]
+    certificate: Option<IgnoredAny>,
+    #[serde(default, skip_serializing)]
+    x509_certificate_chain: Option<IgnoredAny>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,6 +135,8 @@ impl SignatureBundle {
             media_type: BUNDLE_TYPE.to_owned(),
             verification_material: Material {
                 public_key: Some(KeyHint { hint: hint(&key.public_key()?) }),
+                certificate: None,
+                x509_certificate_chain: None,
             },
             dsse_envelope: Envelope {
                 payload: BASE64.encode(payload.as_bytes()),
@@ -179,20 +196,49 @@ impl SignatureBundle {
             let hint = bundle.verification_material.public_key.map(|key| shown(&key.hint));
             return Err(SignatureError::Key(hint));
         };
-        // Read after its signature is checked.
-        let statement: Statement =
-            serde_json::from_slice(&payload).map_err(|error| malformed(error.to_string()))?;
-        if statement.kind != STATEMENT_TYPE || statement.predicate_type != SIGNED {
-            return Err(SignatureError::Statement(shown(&statement.predicate_type)));
-        }
-        let hex = manifest.hex();
-        let is_named = |subject: &StatementSubject| subject.digest.get("sha256") == Some(&hex);
-        if statement.subject.iter().any(is_named) {
-            Ok(signer)
-        } else {
-            Err(SignatureError::Subject)
-        }
+        check_statement(&payload, manifest)?;
+        Ok(signer)
     }
+
+    /// Returns whether the bundle was made with the identity of a login.
+    pub(crate) fn is_keyless(&self) -> bool {
+        let bundle = serde_json::from_slice::<BundleDocument>(&self.0);
+        let material = bundle.map(|bundle| bundle.verification_material);
+        material.is_ok_and(|it| it.certificate.is_some() || it.x509_certificate_chain.is_some())
+    }
+
+    /// Checks that someone with an identity that `root` certifies has signed the artifact with the
+    /// manifest `manifest`. Returns that identity, which the caller authorizes.
+    ///
+    /// # Errors
+    /// Returns the reason why it does not show that.
+    pub(crate) fn verify_keyless(
+        &self,
+        manifest: Digest,
+        root: &SigstoreRoot,
+    ) -> Result<Signer, SignatureError> {
+        let malformed = |reason: String| SignatureError::Malformed(reason);
+        let signer = root.verify(&self.0, manifest);
+        let signer = signer.map_err(|reason| SignatureError::Unverified(shown(&reason)))?;
+        let bundle: BundleDocument =
+            serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
+        let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes());
+        check_statement(&payload.map_err(|error| malformed(error.to_string()))?, manifest)?;
+        Ok(signer)
+    }
+}
+
+/// Checks that a statement whose signature is verified says that the artifact with the manifest
+/// `manifest` is signed.
+fn check_statement(payload: &[u8], manifest: Digest) -> Result<(), SignatureError> {
+    let statement: Statement = serde_json::from_slice(payload)
+        .map_err(|error| SignatureError::Malformed(error.to_string()))?;
+    if statement.kind != STATEMENT_TYPE || statement.predicate_type != SIGNED {
+        return Err(SignatureError::Statement(shown(&statement.predicate_type)));
+    }
+    let hex = manifest.hex();
+    let is_named = |subject: &StatementSubject| subject.digest.get("sha256") == Some(&hex);
+    if statement.subject.iter().any(is_named) { Ok(()) } else { Err(SignatureError::Subject) }
 }
 
 /// Returns the bytes that an envelope signs: the pre-authentication encoding of DSSE.
@@ -209,7 +255,7 @@ fn hint(key: &PublicKey) -> String {
 
 /// Returns the beginning of a string that a third party wrote, for messages.
 fn shown(string: &str) -> String {
-    string.chars().filter(|c| !c.is_control()).take(100).collect()
+    string.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 #[cfg(test)]

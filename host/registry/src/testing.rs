@@ -342,8 +342,11 @@ impl State {
         let entries = of_subject.map(|blob| {
             let json: Value = serde_json::from_slice(blob).unwrap_or_default();
             let mut entry = serde_json::json!(Descriptor::of(MANIFEST_TYPE, blob));
-            for name in ["artifactType", "annotations"] {
-                entry[name] = json[name].clone();
+            if let Some(entry) = entry.as_object_mut() {
+                for name in ["artifactType", "annotations"] {
+                    let value = json.get(name).cloned().unwrap_or_default();
+                    entry.insert(name.to_owned(), value);
+                }
             }
             entry
         });
@@ -377,7 +380,7 @@ impl State {
 /// Returns the digest of what a manifest refers to.
 fn subject(manifest: &[u8]) -> Option<String> {
     let json: Value = serde_json::from_slice(manifest).ok()?;
-    Some(json["subject"]["digest"].as_str()?.to_owned())
+    Some(json.pointer("/subject/digest")?.as_str()?.to_owned())
 }
 
 /// Returns a blob, or the part of it that the request asks for.

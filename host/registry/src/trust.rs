@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::keyless::{IdentityPattern, SigstoreRoot};
 use crate::keys::PublicKey;
 use crate::signature::{SignatureBundle, SignatureError};
-use crate::{Digest, Reference};
+use crate::{Digest, Reference, Signer};
 
 /// Artifacts that a rule is about: `HOST/REPOSITORY`, or `HOST/…/*` for everything below.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +28,19 @@ pub struct InvalidPattern(String);
 pub struct TrustRule {
     /// Artifacts that the rule is about.
     pub from: ReferencePattern,
-    /// Keys, one of which must have signed the artifact.
+    /// Keys. One of them, or of the identities, must have signed the artifact.
     pub keys: Vec<PublicKey>,
+    /// Identities of logins.
+    pub identities: Vec<TrustedIdentity>,
+}
+
+/// Identity of a login that a rule trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedIdentity {
+    /// Mail address of a person, or address of a workflow.
+    pub identity: IdentityPattern,
+    /// Address of the service where they logged in.
+    pub issuer: String,
 }
 
 /// Rules about signatures. The longest pattern that matches decides; rules are not combined.
@@ -129,8 +141,20 @@ impl TrustPolicy {
 }
 
 impl TrustRule {
-    /// Checks that one of the keys has signed the artifact with the manifest `manifest`. Returns
-    /// that key.
+    /// Returns whether the rule trusts a signer.
+    #[must_use]
+    pub fn trusts(&self, signer: &Signer) -> bool {
+        match signer {
+            Signer::Key { key } => self.keys.iter().any(|it| it.id() == *key),
+            Signer::Identity { identity, issuer } => self
+                .identities
+                .iter()
+                .any(|it| it.identity.matches(identity) && it.issuer == *issuer),
+        }
+    }
+
+    /// Checks that someone whom this rule trusts has signed the artifact with the manifest
+    /// `manifest`. Identities are verified with `root`. Returns the signer.
     ///
     /// # Errors
     /// Returns the rule, and what was found instead.
@@ -138,11 +162,12 @@ impl TrustRule {
         &self,
         manifest: Digest,
         signatures: &[SignatureBundle],
-    ) -> Result<&PublicKey, TrustError> {
+        root: &SigstoreRoot,
+    ) -> Result<Signer, TrustError> {
         let mut found = Vec::new();
         for signature in signatures {
-            match signature.verify(manifest, &self.keys) {
-                Ok(key) => return Ok(key),
+            match self.check_one(manifest, signature, root) {
+                Ok(signer) => return Ok(signer),
                 Err(error) => found.push(error),
             }
         }
@@ -153,10 +178,29 @@ impl TrustRule {
         Err(TrustError::Signed { rule, expected, found })
     }
 
-    /// Returns the keys of this rule, for messages.
+    fn check_one(
+        &self,
+        manifest: Digest,
+        signature: &SignatureBundle,
+        root: &SigstoreRoot,
+    ) -> Result<Signer, SignatureError> {
+        if !signature.is_keyless() {
+            let key = signature.verify(manifest, &self.keys)?.id();
+            return Ok(Signer::Key { key });
+        }
+        if self.identities.is_empty() {
+            return Err(SignatureError::Keyless);
+        }
+        let signer = signature.verify_keyless(manifest, root)?;
+        if self.trusts(&signer) { Ok(signer) } else { Err(SignatureError::Identity(signer)) }
+    }
+
+    /// Returns whom this rule trusts, for messages.
     fn expected(&self) -> String {
-        let keys: Vec<_> = self.keys.iter().map(|key| format!("the key {}", key.id())).collect();
-        keys.join(" or ")
+        let keys = self.keys.iter().map(|key| format!("the key {}", key.id()));
+        let identities = self.identities.iter();
+        let identities = identities.map(|it| format!("`{}` of {}", it.identity, it.issuer));
+        keys.chain(identities).collect::<Vec<_>>().join(" or ")
     }
 }
 
@@ -208,7 +252,9 @@ mod tests {
         let rule = |from: &str, key: &SigningKey| TrustRule {
             from: from.parse().unwrap(),
             keys: vec![key.public_key().unwrap()],
+            identities: Vec::new(),
         };
+        let root = SigstoreRoot::embedded().unwrap();
         let policy = TrustPolicy {
             rules: vec![
                 rule("ghcr.io/acme/tools/*", &team),
@@ -225,12 +271,118 @@ mod tests {
         let manifest = Digest::of(b"manifest");
         let by_org = [SignatureBundle::sign(manifest, &org).unwrap()];
         let rule = policy.rule(&reference("ghcr.io/acme/tools/x")).unwrap();
-        let refused = rule.check(manifest, &by_org).unwrap_err().to_string();
+        let refused = rule.check(manifest, &by_org, &root).unwrap_err().to_string();
         assert!(refused.starts_with("its signature is not by the key sha256:"), "{refused}");
         assert!(refused.contains("the rule for `ghcr.io/acme/tools/*` requires"), "{refused}");
-        let unsigned = rule.check(manifest, &[]).unwrap_err();
+        let unsigned = rule.check(manifest, &[], &root).unwrap_err();
         assert!(matches!(unsigned, TrustError::Unsigned { .. }), "{unsigned}");
         let both = [by_org.as_slice(), &[SignatureBundle::sign(manifest, &team).unwrap()]].concat();
-        assert_eq!(rule.check(manifest, &both).unwrap(), &team.public_key().unwrap());
+        let signer = Signer::Key { key: team.public_key().unwrap().id() };
+        assert_eq!(rule.check(manifest, &both, &root), Ok(signer));
+    }
+
+    /// Returns a file of `tests/signatures`, which other programs have written.
+    fn fixture(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/signatures");
+        std::fs::read(std::path::Path::new(folder).join(name)).unwrap()
+    }
+
+    #[test]
+    fn an_identity_is_verified_without_a_network() {
+        let root = SigstoreRoot::from_json(&fixture("root.json")).unwrap();
+        let manifest = Digest::of(&fixture("manifest.json"));
+        let bundle = |name: &str| SignatureBundle::from_bytes(fixture(name));
+        let workflow = "https://github.com/acme/tools/.github/workflows/release.yml@refs/tags/";
+        let issuer = "https://token.actions.githubusercontent.com";
+        let rule = |identity: &str, issuer: &str| TrustRule {
+            from: "ghcr.io/acme/*".parse().unwrap(),
+            keys: Vec::new(),
+            identities: vec![TrustedIdentity {
+                identity: identity.parse().unwrap(),
+                issuer: issuer.to_owned(),
+            }],
+        };
+        let any_tag = rule(&format!("{workflow}*"), issuer);
+        let signer = any_tag.check(manifest, &[bundle("signed.json")], &root).unwrap();
+        let identity = format!("{workflow}v1");
+        assert_eq!(signer, Signer::Identity { identity, issuer: issuer.to_owned() });
+
+        let found = |rule: &TrustRule, name: &str, root: &SigstoreRoot| {
+            let refused = rule.check(manifest, &[bundle(name)], root).unwrap_err();
+            let TrustError::Signed { found, .. } = refused else { panic!("{refused}") };
+            found.into_iter().next().unwrap()
+        };
+        // Another identity, another issuer, another kind of statement, another artifact.
+        for (rule, name) in [
+            (rule("https://github.com/acme/other/*", issuer), "signed.json"),
+            (rule(&format!("{workflow}*"), "https://issuer.example"), "signed.json"),
+        ] {
+            let error = found(&rule, name, &root);
+            assert!(matches!(error, SignatureError::Identity(_)), "{error}");
+        }
+        let error = found(&any_tag, "provenance.json", &root);
+        assert!(matches!(error, SignatureError::Statement(_)), "{error}");
+        let error = found(&any_tag, "other-subject.json", &root);
+        assert!(matches!(error, SignatureError::Unverified(_)), "{error}");
+        // The keys of another instance.
+        let error = found(&any_tag, "signed.json", &SigstoreRoot::embedded().unwrap());
+        assert!(matches!(error, SignatureError::Unverified(_)), "{error}");
+        // A rule about keys says that this is none.
+        let key = SigningKey::generate().unwrap().0.public_key().unwrap();
+        let keys = TrustRule { keys: vec![key], identities: Vec::new(), ..any_tag.clone() };
+        assert_eq!(found(&keys, "signed.json", &root), SignatureError::Keyless);
+    }
+
+    #[test]
+    fn the_embedded_root_is_that_of_the_public_instance() {
+        let bundle = SignatureBundle::from_bytes(fixture("public-instance.json"));
+        let digest = "sha256:54303491a8418fbed24344b513546182c29b43bf282ceb433af65e2299f9271f"
+            .parse()
+            .unwrap();
+        let root = SigstoreRoot::embedded().unwrap();
+        // Everything about the identity holds, but what it states is not that this is signed.
+        let Err(SignatureError::Statement(stated)) = bundle.verify_keyless(digest, &root) else {
+            panic!("the identity is not verified")
+        };
+        assert!(stated.starts_with("https://schemas.conda.org/"), "{stated}");
+        let other = bundle.verify_keyless(Digest::of(b"other"), &root).unwrap_err();
+        assert!(matches!(other, SignatureError::Unverified(_)), "{other}");
+    }
+
+    #[test]
+    fn a_bundle_with_a_changed_part_is_refused() {
+        let root = SigstoreRoot::from_json(&fixture("root.json")).unwrap();
+        let manifest = Digest::of(&fixture("manifest.json"));
+        let json: serde_json::Value = serde_json::from_slice(&fixture("signed.json")).unwrap();
+        let other: serde_json::Value = serde_json::from_slice(&fixture("provenance.json")).unwrap();
+        let signed = |json: &serde_json::Value| {
+            SignatureBundle::from_bytes(json.to_string().into_bytes())
+                .verify_keyless(manifest, &root)
+        };
+        signed(&json).unwrap();
+        // Parts of another valid bundle of the same authority and log.
+        for pointer in [
+            "/dsseEnvelope/payload",
+            "/dsseEnvelope/signatures/0/sig",
+            "/verificationMaterial/certificate/rawBytes",
+            "/verificationMaterial/tlogEntries/0",
+            "/verificationMaterial/tlogEntries/0/canonicalizedBody",
+            "/verificationMaterial/tlogEntries/0/inclusionPromise/signedEntryTimestamp",
+            "/verificationMaterial/tlogEntries/0/integratedTime",
+            "/verificationMaterial/timestampVerificationData",
+        ] {
+            let Some(part) = other.pointer(pointer) else { continue };
+            if json.pointer(pointer) == Some(part) {
+                continue;
+            }
+            let mut changed = json.clone();
+            *changed.pointer_mut(pointer).unwrap() = part.clone();
+            signed(&changed).expect_err(pointer);
+        }
+        for pointer in ["/verificationMaterial/tlogEntries", "/dsseEnvelope/signatures"] {
+            let mut changed = json.clone();
+            *changed.pointer_mut(pointer).unwrap() = serde_json::json!([]);
+            signed(&changed).expect_err(pointer);
+        }
     }
 }

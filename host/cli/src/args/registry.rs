@@ -55,11 +55,14 @@ Examples:
   cofferdam sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
-Without --key, the rules of [[registry.trust]] in the configuration say who must have signed it.
+Without --key and --identity, the rules of [[registry.trust]] in the configuration say who must have
+signed it.
 
 Examples:
   cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
-  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --config tools.toml --json";
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --config tools.toml --json
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --issuer https://token.actions.githubusercontent.com \\
+    --identity 'https://github.com/acme/csv/.github/workflows/release.yml@refs/tags/*'";
 
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
@@ -196,6 +199,13 @@ pub(crate) struct VerifyArgs {
     /// File of a public key that may have signed it; repeatable
     #[arg(long = "key", value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// Identity that may have signed it: a mail address, or the address of a workflow; `*` in it
+    /// matches any characters except @
+    #[arg(long, value_name = "IDENTITY", requires = "issuer")]
+    pub(crate) identity: Option<String>,
+    /// Address of the service where that identity logged in
+    #[arg(long, value_name = "URL", requires = "identity")]
+    pub(crate) issuer: Option<String>,
     /// Configuration file with rules about signatures and settings of registries
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,

@@ -186,7 +186,7 @@ impl Candidate {
 /// Returns the trusted signer of a plugin, for the operator.
 pub(super) fn signer(origin: &Origin) -> String {
     let signer = origin.signer.as_ref();
-    signer.map_or_else(|| "none that a rule requires".to_owned(), |it| format!("key {}", it.key))
+    signer.map_or_else(|| "none that a rule requires".to_owned(), ToString::to_string)
 }
 
 fn plugin_name(args: &AddArgs) -> Result<PluginName, UsageError> {

@@ -64,13 +64,14 @@ pub(crate) async fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
     let keys = args.keys.iter().map(|path| read_public_key_ambient(path));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
-    let (manifest, signer) = fetcher.verify(&args.reference, keys).await?;
+    let identity = args.identity.as_deref().zip(args.issuer.as_deref());
+    let (manifest, signer) = fetcher.verify(&args.reference, keys, identity).await?;
     let pinned = args.reference.with_digest(manifest);
     if args.json {
         let report = json!({"reference": pinned, "manifest": manifest, "signer": signer});
         print::result(&report.to_string())?;
     } else {
-        print::result(&format!("{pinned}\nsigned by the key {}", signer.key))?;
+        print::result(&format!("{pinned}\nsigned by {signer}"))?;
     }
     Ok(Exit::Ok)
 }

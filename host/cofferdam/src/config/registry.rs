@@ -20,6 +20,8 @@ pub(crate) struct RegistryTable {
     pub(crate) credentials: Option<PathBuf>,
     /// Decision about plugins that no rule of `trust` is about.
     pub(crate) unsigned: UnsignedPolicy,
+    /// File with the root of an instance of sigstore, instead of that of the public one.
+    pub(crate) trusted_root: Option<Spanned<PathBuf>>,
     /// Rules about signatures.
     pub(crate) trust: Vec<TrustTable>,
     /// Logins by registry.
@@ -45,8 +47,13 @@ pub enum UnsignedPolicy {
 pub(crate) struct TrustTable {
     /// Pattern of the artifacts that the rule is about.
     pub(crate) from: Spanned<String>,
-    /// Files with public keys, one of which must have signed them.
-    pub(crate) keys: Spanned<Vec<PathBuf>>,
+    /// Files with public keys. One of them, or the identity, must have signed the artifacts.
+    #[serde(default)]
+    pub(crate) keys: Vec<Spanned<PathBuf>>,
+    /// Identity of a login.
+    pub(crate) identity: Option<Spanned<String>>,
+    /// Address of the service where the login was made.
+    pub(crate) issuer: Option<String>,
 }
 
 /// `[registry.logins."HOST"]`

@@ -1,11 +1,15 @@
 //! Policy of a configuration about signatures.
 
-use cofferdam_registry::{KEY_BYTES_MAX, PublicKey, Reference, TrustPolicy, TrustRule};
+use std::path::Path;
 
-use crate::Result;
-use crate::artifacts::Signer;
-use crate::config::{ComponentLocation, ConfigFile, TrustTable, UnsignedPolicy};
+use cofferdam_registry::{
+    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, Signer, SigstoreRoot, TrustPolicy,
+    TrustRule, TrustedIdentity,
+};
+
+use crate::config::{ComponentLocation, ConfigError, ConfigFile, TrustTable, UnsignedPolicy};
 use crate::error::Context as _;
+use crate::{Error, Result};
 
 /// Rules about signatures, and what happens to a plugin that no rule is about.
 pub(crate) struct Policy {
@@ -41,12 +45,9 @@ impl Policy {
     ) -> Option<String> {
         let ComponentLocation::Registry(reference) = location else { return None };
         let rule = self.rule(reference)?;
-        let is_trusted = |signer: &Signer| rule.keys.iter().any(|key| key.id() == signer.key);
-        if signer.is_some_and(is_trusted) {
-            return None;
-        }
         let found = match signer {
-            Some(signer) => format!("was signed by the key {}", signer.key),
+            Some(signer) if rule.trusts(signer) => return None,
+            Some(signer) => format!("was signed by {signer}"),
             None => "was accepted without a signature".to_owned(),
         };
         Some(format!(
@@ -57,27 +58,64 @@ impl Policy {
     }
 }
 
-fn rule(file: &ConfigFile, table: &TrustTable) -> Result<TrustRule> {
+/// Reads the root that identities are verified with.
+pub(super) fn read_root(config: Option<&ConfigFile>) -> Result<SigstoreRoot> {
+    let named = config.and_then(|file| Some((file, file.config.registry.trusted_root.as_ref()?)));
+    let Some((file, path)) = named else {
+        return SigstoreRoot::embedded().context("the embedded root of sigstore cannot be used");
+    };
+    let read = || -> Result<SigstoreRoot> {
+        let path = file.resolve(path.get_ref());
+        let unreadable = || format!("{} cannot be used", path.display());
+        let json = cofferdam_files::read_named_ambient(&path, ROOT_BYTES_MAX);
+        SigstoreRoot::from_json(&json.with_context(unreadable)?).with_context(unreadable)
+    };
+    read().map_err(|error| file.error(path.span(), format!("{error:#}")).into())
+}
+
+fn rule(file: &ConfigFile, table: &TrustTable) -> Result<TrustRule, ConfigError> {
     let from = table.from.get_ref().parse();
     let from = from.map_err(|error: cofferdam_registry::InvalidPattern| {
         file.error(table.from.span(), error.to_string())
     })?;
-    if table.keys.get_ref().is_empty() {
-        let message = "expected the file of a public key: keys = [\"acme.pub\"]";
-        return Err(file.error(table.keys.span(), message).into());
-    }
-    let keys = table.keys.get_ref().iter().map(|path| {
-        let read = read_public_key_ambient(&file.resolve(path));
-        read.map_err(|error| file.error(table.keys.span(), format!("{error:#}")).into())
+    let keys = table.keys.iter().map(|path| {
+        let read = read_public_key_ambient(&file.resolve(path.get_ref()));
+        read.map_err(|error| file.error(path.span(), format!("{error:#}")))
     });
-    Ok(TrustRule { from, keys: keys.collect::<Result<_>>()? })
+    let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
+    let identity = table.identity.as_ref().map(|identity| {
+        let trusted = trusted_identity(identity.get_ref(), table.issuer.as_deref());
+        trusted.map_err(|error| file.error(identity.span(), format!("{error:#}")))
+    });
+    let identities: Vec<_> = identity.transpose()?.into_iter().collect();
+    if table.issuer.is_some() && identities.is_empty() {
+        return Err(file.error(table.from.span(), "the rule has an `issuer` and no `identity`"));
+    }
+    if keys.is_empty() && identities.is_empty() {
+        let message =
+            "the rule trusts nobody: add keys = [\"acme.pub\"], or `identity` and `issuer`";
+        return Err(file.error(table.from.span(), message));
+    }
+    Ok(TrustRule { from, keys, identities })
+}
+
+/// Returns an identity and its issuer, which belong together: anyone can be anyone at some issuer.
+pub(super) fn trusted_identity(identity: &str, issuer: Option<&str>) -> Result<TrustedIdentity> {
+    let pattern = identity.parse().context("the identity is invalid")?;
+    let issuer = issuer.ok_or_else(|| {
+        Error::invalid(format!(
+            "the identity `{identity}` needs an `issuer`, such as \
+             https://token.actions.githubusercontent.com"
+        ))
+    })?;
+    Ok(TrustedIdentity { identity: pattern, issuer: issuer.to_owned() })
 }
 
 /// Reads the public key in a file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or is not a public key of the curve P-256.
-pub fn read_public_key_ambient(path: &std::path::Path) -> Result<PublicKey> {
+pub fn read_public_key_ambient(path: &Path) -> Result<PublicKey> {
     let unreadable = || format!("{} cannot be used", path.display());
     let pem = cofferdam_files::read_named_ambient(path, KEY_BYTES_MAX);
     PublicKey::from_pem(&pem.with_context(unreadable)?).with_context(unreadable)

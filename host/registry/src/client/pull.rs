@@ -47,12 +47,12 @@ impl RegistryClient {
 
     async fn read_manifest(&self, reference: &Reference) -> Result<Manifest, RegistryErrorKind> {
         let index = match self.document(reference).await? {
-            Document::Manifest(manifest) => return Ok(manifest),
+            Document::Manifest(manifest) => return Ok(*manifest),
             Document::Index(index) => index,
         };
         let chosen = reference.with_digest(index.wasm()?.digest);
         match self.document(&chosen).await? {
-            Document::Manifest(manifest) => Ok(manifest),
+            Document::Manifest(manifest) => Ok(*manifest),
             Document::Index(_) => Err(crate::ManifestError::Nested.into()),
         }
     }
@@ -177,7 +177,7 @@ impl RegistryClient {
         let mut request = ApiRequest::new(reference, Method::GET, &path);
         let first = writer.written();
         if first > 0 {
-            request = request.from_byte(first);
+            request = request.starting_at(first);
         }
         let mut response = self.send(request).await?;
         match response.status() {
