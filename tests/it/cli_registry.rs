@@ -97,7 +97,7 @@ impl Registry {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         let inner = runtime.block_on(TestRegistry::start()).unwrap();
-        Self { inner, runtime: runtime }
+        Self { inner, runtime }
     }
 
     /// Starts a registry with the plugin `text` at `acme/text:1.0`.
@@ -331,34 +331,89 @@ fn two_that_add_at_the_same_time_keep_each_others_plugin() {
     assert_eq!(lock["plugins"].as_object().unwrap().len(), 2, "{lock}");
 }
 
-#[test]
-fn a_killed_add_leaves_the_files_as_before_or_after() {
-    let registry = Registry::with_text();
-    let reference = registry.reference("acme/text:1.0");
-    let arguments = ["add", &reference, "--yes", UNSIGNED, "--config", "tools.toml"];
+/// Runs commands that are killed at different times, and checks the files after each.
+fn kill_at_times(arguments: impl Fn(&Folder) -> Vec<String>, check: impl Fn(&Folder) -> bool) {
     let mut ends = BTreeMap::<bool, usize>::new();
     for step in 0..16 {
         let folder = Folder::new();
         std::fs::write(folder.path("tools.toml"), "# mine\n").unwrap();
+        let arguments = arguments(&folder);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let mut child = folder.command(&arguments).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(step * 12));
         child.kill().unwrap();
         child.wait().unwrap();
-        let config = folder.text("tools.toml");
-        let is_added = config.contains("[plugins.text]");
-        assert!(is_added || config == "# mine\n", "{config}");
         for name in folder.stored().iter().filter(|name| name.len() == 64) {
             let blob = std::fs::read(folder.store().join("blobs/sha256").join(name)).unwrap();
             assert_eq!(Digest::of(&blob).to_string(), format!("sha256:{name}"));
         }
-        *ends.entry(is_added).or_default() += 1;
-        if !is_added {
+        let is_done = check(&folder);
+        *ends.entry(is_done).or_default() += 1;
+        if !is_done {
             folder.done(&arguments);
+            assert!(check(&folder));
         }
-        let call = ["call", "word_count", "text=a b", "--config", "tools.toml"];
-        assert!(folder.done(&call).starts_with("{\"words\":2,"));
     }
     assert!(ends.contains_key(&false), "no process was killed before its end: {ends:?}");
+}
+
+#[test]
+fn a_killed_add_leaves_the_files_as_before_or_after() {
+    let registry = Registry::with_text();
+    let reference = registry.reference("acme/text:1.0");
+    let add = ["add", &reference, "--yes", UNSIGNED, "--config", "tools.toml"];
+    let check = |folder: &Folder| {
+        let config = folder.text("tools.toml");
+        if config == "# mine\n" {
+            return false;
+        }
+        assert!(config.contains("[plugins.text]"), "{config}");
+        let call = ["call", "word_count", "text=a b", "--config", "tools.toml"];
+        assert!(folder.done(&call).starts_with("{\"words\":2,"));
+        true
+    };
+    kill_at_times(|_| add.map(str::to_owned).to_vec(), check);
+}
+
+#[test]
+fn a_killed_update_leaves_the_plugin_as_before_or_after() {
+    let registry = Registry::start();
+    let reference = registry.reference("acme/text:1.0");
+    let flags = ["--yes", UNSIGNED, "--config", "tools.toml"];
+    let prepare = |folder: &Folder| {
+        registry.put("acme/text", "1.0", "text");
+        folder.done(&[&["add", &reference][..], &flags].concat());
+        registry.put("acme/text", "1.0", "csv");
+        [&["update"][..], &flags].concat().into_iter().map(str::to_owned).collect()
+    };
+    kill_at_times(prepare, |folder| {
+        let listed = folder.done(&["list", "--config", "tools.toml"]);
+        let is_updated = listed.contains("schema");
+        assert_ne!(is_updated, listed.contains("word_count"), "{listed}");
+        is_updated
+    });
+}
+
+#[test]
+fn a_killed_publish_leaves_the_tag_as_before_or_after_with_its_signature() {
+    let registry = Registry::start();
+    let reference = registry.reference("acme/text:1.0");
+    let publish = ["publish", "text.wasm", &reference, "--key", "acme.key"];
+    let prepare = |folder: &Folder| {
+        registry.put("acme/text", "1.0", "csv");
+        std::fs::copy(guest("text"), folder.path("text.wasm")).unwrap();
+        folder.done(&["keys", "new", "acme"]);
+        publish.map(str::to_owned).to_vec()
+    };
+    registry.put("acme/text", "1.0", "csv");
+    let before = registry.inner.tag("acme/text", "1.0");
+    kill_at_times(prepare, |folder| {
+        if registry.inner.tag("acme/text", "1.0") == before {
+            return false;
+        }
+        folder.done(&["verify", &reference, "--key", "acme.pub"]);
+        true
+    });
 }
 
 #[test]
@@ -437,10 +492,8 @@ fn rules_say_who_must_have_signed_a_plugin() {
     assert!(added.contains("signer     the key sha256:"), "{added}");
     let lock: Value = serde_json::from_str(&folder.text("tools.lock")).unwrap();
     let signer = lock["plugins"]["text"]["origin"]["signer"]["key"].clone();
-    assert_eq!(
-        done(&with(&["verify", &reference, "--json"])).contains(signer.as_str().unwrap()),
-        true
-    );
+    let verified = done(&with(&["verify", &reference, "--json"]));
+    assert!(verified.contains(signer.as_str().unwrap()), "{verified}");
 
     // A registry that fails is not one without signatures.
     registry.inner.intercept(|request| {

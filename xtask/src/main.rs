@@ -8,6 +8,7 @@ mod count;
 mod demo;
 mod deny;
 mod fuzz;
+mod gallery;
 mod guests;
 mod install;
 mod languages;
@@ -65,6 +66,8 @@ enum Command {
         #[arg(long)]
         serve: bool,
     },
+    /// Publish the sample tools in a registry
+    Gallery(gallery::Options),
     /// Install the official MCP clients and conformance suite into target/mcp and run them against
     /// this server
     Mcp {
@@ -111,6 +114,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Install(options) => install::run(&options),
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
+        Command::Gallery(options) => gallery::run(&options),
         Command::Mcp { part } => {
             guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))
         }
@@ -151,6 +155,7 @@ fn test() -> anyhow::Result<()> {
     }
     tests.run(&root())?;
     drop(bucket_server);
+    gallery::for_tests()?;
     mcp::for_tests()?;
     fuzz::for_tests()?;
     count::for_tests()?;

@@ -77,6 +77,12 @@ impl Step {
         self
     }
 
+    /// Hides what the program prints on standard output.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.command.stdout(Stdio::null());
+        self
+    }
+
     /// Runs the program in `folder`.
     ///
     /// # Errors

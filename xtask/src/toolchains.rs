@@ -149,14 +149,19 @@ pub(crate) fn install_valgrind() -> anyhow::Result<()> {
     apt_install(&["valgrind"])
 }
 
+/// Returns whether the programs for the tests with a real registry are installed.
+pub(crate) fn has_registry() -> bool {
+    REGISTRY_PACKAGES.iter().all(|name| succeeds(Command::new(name).arg("--version")))
+}
+
 /// Installs the programs for the test with a real registry. If they are missing, machines other than
 /// CI skip that test with a note.
 pub(crate) fn registry_for_tests() -> anyhow::Result<()> {
-    if REGISTRY_PACKAGES.iter().all(|name| succeeds(Command::new(name).arg("--version"))) {
+    if has_registry() {
         return Ok(());
     }
     if !is_ci() {
-        section("the test with Debian's registry is skipped: docker-registry or skopeo is missing");
+        section("tests with Debian's registry are skipped: docker-registry or skopeo is missing");
         return Ok(());
     }
     section("installing a registry");

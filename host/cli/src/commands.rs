@@ -79,7 +79,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Trust(args) => trust::run(&args),
         Command::Log(args) => log::run(&args).await,
-        Command::Replay(args) => replay::run(global, &args).await,
+        Command::Replay(args) => Box::pin(replay::run(global, &args)).await,
         Command::Cache(command) => cache::run(global, &command),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

@@ -375,7 +375,7 @@ pub async fn load_spec(
         return Err(not_installed(missing));
     }
     let (path, options) = (spec.path.clone(), spec.options.clone());
-    load_component(engine, path, spec.current_component(), options, operator).await
+    Box::pin(load_component(engine, path, spec.current_component(), options, operator)).await
 }
 
 /// Loads the plugin at `path`, which was fetched and must have `digest`.
@@ -388,7 +388,7 @@ pub(crate) async fn load_fetched(
     operator: &Operator,
 ) -> crate::Result<Plugin> {
     let component = artifacts::component(&path, Some(digest));
-    load_component(engine, path, component, options, operator).await
+    Box::pin(load_component(engine, path, component, options, operator)).await
 }
 
 /// Loads one plugin from a file.
@@ -399,7 +399,7 @@ pub async fn load_one(
     operator: &Operator,
 ) -> crate::Result<Plugin> {
     let component = Component::from_file_ambient(&path);
-    load_component(engine, path, component, options, operator).await
+    Box::pin(load_component(engine, path, component, options, operator)).await
 }
 
 async fn load_component(

@@ -6,12 +6,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use data_encoding::BASE64;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::manifest::{INDEX_TYPE, MANIFEST_TYPE};
+use crate::manifest::{Document, INDEX_TYPE, MANIFEST_TYPE};
 use crate::{Descriptor, Digest, WasmArtifact};
 
 /// Maximum size of the head of a request in bytes.
@@ -375,6 +376,12 @@ impl State {
         let reply = reply.with_header("content-type", MANIFEST_TYPE);
         Some(reply.with_header("docker-content-digest", digest.to_string()))
     }
+}
+
+/// Returns whether `bytes` are a manifest or an index.
+#[must_use]
+pub fn is_document(bytes: &[u8]) -> bool {
+    Document::parse(Bytes::copy_from_slice(bytes)).is_ok()
 }
 
 /// Returns the digest of what a manifest refers to.

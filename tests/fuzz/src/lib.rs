@@ -15,7 +15,7 @@ mod targets;
 use targets::{
     arguments, component, declaration, manifest, mcp_client, mcp_server, paths, permissions,
 };
-use targets::{skill, stores, workflow};
+use targets::{registry, skill, stores, workflow};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mcp-server", check: mcp_server::check },
     Target { name: "paths", check: paths::check },
     Target { name: "permissions", check: permissions::check },
+    Target { name: "registry", check: registry::check },
     Target { name: "skill", check: skill::check },
     Target { name: "stores", check: stores::check },
     Target { name: "workflow", check: workflow::check },

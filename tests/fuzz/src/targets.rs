@@ -8,6 +8,7 @@ pub(crate) mod mcp_client;
 pub(crate) mod mcp_server;
 pub(crate) mod paths;
 pub(crate) mod permissions;
+pub(crate) mod registry;
 pub(crate) mod skill;
 pub(crate) mod stores;
 pub(crate) mod workflow;
