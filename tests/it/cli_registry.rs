@@ -503,8 +503,23 @@ fn rules_say_who_must_have_signed_a_plugin() {
     assert!(unknown.contains("it is not known who signed"), "{unknown}");
     registry.inner.intercept(|_| None);
 
-    // Rules hold for what is in the lock file already.
+    // A rule about statements takes those of its signers only.
+    let text = folder.text("tools.toml");
+    let attested = text.replace("keys =", "attested = [\"cyclonedx\"]\nkeys =");
+    std::fs::write(folder.path("tools.toml"), attested).unwrap();
+    std::fs::write(folder.path("bom.json"), "{\"bomFormat\":\"CycloneDX\"}").unwrap();
     let call = with(&["call", "word_count", "text=a"]);
+    let missing = refused(&call);
+    assert!(missing.contains("without a statement of the type `https://cyclonedx.org/bom`"));
+    folder.done(&["sign", &reference, "--key", "evil.key", "--attest", "cyclonedx=bom.json"]);
+    let update = with(&["update", "--yes"]);
+    assert!(refused(&update).contains("requires:"), "{}", refused(&update));
+    folder.done(&["sign", &reference, "--key", "acme.key", "--attest", "cyclonedx=bom.json"]);
+    done(&update);
+    done(&call);
+    std::fs::write(folder.path("tools.toml"), text).unwrap();
+
+    // Rules hold for what is in the lock file already.
     done(&call);
     let text = folder.text("tools.toml").replace("acme.pub", "evil.pub");
     std::fs::write(folder.path("tools.toml"), text).unwrap();

@@ -40,6 +40,9 @@ pub struct Origin {
     /// Signer of the artifact whom a rule of the configuration trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<Signer>,
+    /// Types of the statements that the rule required and that were verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attested: Vec<String>,
 }
 
 /// Component of a plugin, or the reason why there is none.
@@ -112,7 +115,7 @@ impl<'a> Locator<'a> {
             };
         };
         #[cfg(feature = "registry")]
-        let objection = lock.policy.objection(location, origin.signer.as_ref());
+        let objection = lock.policy.objection(location, origin);
         #[cfg(not(feature = "registry"))]
         let objection = None;
         let is_stored = store.contains(origin.layer, origin.size);

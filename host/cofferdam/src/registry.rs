@@ -18,7 +18,7 @@ use cofferdam_tool::{Limits, PluginName};
 
 use self::credentials::LoginSource;
 pub(crate) use self::policy::Policy;
-pub use self::policy::read_public_key_ambient;
+pub use self::policy::{predicate_type, read_public_key_ambient};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
 use crate::error::Context as _;
@@ -38,6 +38,15 @@ pub struct PluginFetcher {
     root: SigstoreRoot,
     operator: Operator,
     component_bytes_max: u64,
+}
+
+/// Key and statements to sign an artifact with.
+pub struct SigningRequest {
+    /// Key.
+    pub key: SigningKey,
+    /// Statements about the artifact that are signed as well: their types, such as
+    /// `https://cyclonedx.org/bom`, and what they state.
+    pub statements: Vec<(String, serde_json::Value)>,
 }
 
 /// Component that was fetched. Nothing of it has been compiled or run.
@@ -130,6 +139,7 @@ impl PluginFetcher {
                     layer: pulled.component.digest,
                     size: pulled.component.size,
                     signer,
+                    attested: self.attested(reference),
                 };
                 (origin, pulled.manifest.annotations)
             }
@@ -147,6 +157,7 @@ impl PluginFetcher {
                     layer: digest,
                     size,
                     signer: None,
+                    attested: Vec::new(),
                 };
                 (origin, BTreeMap::new())
             }
@@ -161,6 +172,11 @@ impl PluginFetcher {
             return self.check_unsigned(&reference.to_string()).map(|()| None);
         };
         self.check_signatures(reference, manifest, rule).await.map(Some)
+    }
+
+    /// Returns the types of the statements that the rule about an artifact requires.
+    fn attested(&self, reference: &Reference) -> Vec<String> {
+        self.policy.rule(reference).map(|rule| rule.attested.clone()).unwrap_or_default()
     }
 
     async fn check_signatures(
@@ -191,12 +207,20 @@ impl PluginFetcher {
     ///
     /// # Errors
     /// Returns an error if the registry cannot be reached, or has no such artifact.
-    pub async fn sign(&self, reference: &Reference, key: &SigningKey) -> Result<Digest> {
+    pub async fn sign(&self, reference: &Reference, request: SigningRequest) -> Result<Digest> {
+        let SigningRequest { key, statements } = request;
         let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
-        let bundle = SignatureBundle::sign(manifest.digest, key).context("it cannot be signed")?;
-        let pushed = self.client.push_signature(reference, &manifest, &bundle).await;
-        pushed.map_err(unavailable)?;
-        Ok(manifest.digest)
+        let digest = manifest.digest;
+        let attested = statements
+            .into_iter()
+            .map(|(kind, statement)| SignatureBundle::attest(digest, &kind, statement, &key));
+        // The signature is last: who sees it sees the statements as well.
+        let bundles = attested.chain([SignatureBundle::sign(digest, &key)]);
+        for bundle in bundles.collect::<std::result::Result<Vec<_>, _>>().context("no signature")? {
+            let pushed = self.client.push_signature(reference, &manifest, &bundle).await;
+            pushed.map_err(unavailable)?;
+        }
+        Ok(digest)
     }
 
     /// Checks who has signed the artifact that `reference` names now: one of `keys`, an identity
@@ -218,7 +242,7 @@ impl PluginFetcher {
         let is_named = !keys.is_empty() || !identities.is_empty();
         let named = is_named.then(|| -> Result<_> {
             let from = reference.name().parse().context("the reference has no pattern")?;
-            Ok(TrustRule { from, keys, identities })
+            Ok(TrustRule { from, keys, identities, attested: Vec::new() })
         });
         let named = named.transpose()?;
         let rule = named.as_ref().or_else(|| self.policy.rule(reference)).ok_or_else(|| {
@@ -242,7 +266,7 @@ impl PluginFetcher {
         location: &ComponentLocation,
         origin: &Origin,
     ) -> Result<bool> {
-        if let Some(objection) = self.policy.objection(location, origin.signer.as_ref()) {
+        if let Some(objection) = self.policy.objection(location, origin) {
             return Err(Error::NotAccepted(objection));
         }
         if matches!(self.store.read(origin.layer, origin.size), Ok(Some(_))) {
@@ -274,9 +298,9 @@ impl PluginFetcher {
         Ok(true)
     }
 
-    /// Pushes a component with its exports and imports under the tag of `reference`, signed with
-    /// `key`. Returns the digest of the manifest. The tag is written last, so that it never names
-    /// an artifact without its signature.
+    /// Pushes a component with its exports and imports under the tag of `reference`, signed if
+    /// there is a key. Returns the digest of the manifest. The tag is written last, so that it
+    /// never names an artifact without its signature.
     ///
     /// # Errors
     /// Returns an error if the registry cannot be reached or rejects the artifact.
@@ -287,14 +311,14 @@ impl PluginFetcher {
         exports: &[String],
         imports: &[String],
         annotations: &BTreeMap<String, String>,
-        key: Option<&SigningKey>,
+        signing: Option<SigningRequest>,
     ) -> Result<Digest> {
         let artifact = WasmArtifact::new(component.into(), exports, imports, annotations)
             .context("the manifest cannot be written")?;
-        if let Some(key) = key {
+        if let Some(request) = signing {
             let pinned = reference.with_digest(artifact.digest());
             self.client.push(&pinned, &artifact).await.map_err(unavailable)?;
-            self.sign(&pinned, key).await?;
+            self.sign(&pinned, request).await?;
         }
         self.client.push(reference, &artifact).await.map_err(unavailable)
     }

@@ -53,8 +53,8 @@ pub enum SignatureError {
     /// It is about another artifact.
     #[error("it is about another artifact")]
     Subject,
-    /// It states something else, such as where the artifact was built.
-    #[error("it states `{0}`, not that the artifact is signed")]
+    /// It states something else than a rule requires, such as where the artifact was built.
+    #[error("it states `{0}`")]
     Statement(String),
 }
 
@@ -121,13 +121,27 @@ impl SignatureBundle {
     /// # Errors
     /// Returns an error if the system has no randomness.
     pub fn sign(manifest: Digest, key: &SigningKey) -> Result<Self, KeyError> {
+        Self::attest(manifest, SIGNED, serde_json::json!({}), key)
+    }
+
+    /// Signs a statement about the artifact with the manifest `manifest`: its type, such as
+    /// `https://slsa.dev/provenance/v1`, and what it states.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no randomness.
+    pub fn attest(
+        manifest: Digest,
+        predicate_type: &str,
+        predicate: serde_json::Value,
+        key: &SigningKey,
+    ) -> Result<Self, KeyError> {
         let subject =
             StatementSubject { digest: BTreeMap::from([("sha256".to_owned(), manifest.hex())]) };
         let statement = Statement {
             kind: STATEMENT_TYPE.to_owned(),
             subject: vec![subject],
-            predicate_type: SIGNED.to_owned(),
-            predicate: serde_json::json!({}),
+            predicate_type: predicate_type.to_owned(),
+            predicate,
         };
         let payload = serde_json::json!(statement).to_string();
         let signature = key.sign(&signed_bytes(STATEMENT_MEDIA_TYPE, payload.as_bytes()))?;
@@ -159,8 +173,8 @@ impl SignatureBundle {
         &self.0
     }
 
-    /// Checks that one of `keys` has signed the artifact with the manifest `manifest`. Returns that
-    /// key.
+    /// Checks that one of `keys` has signed a statement about the artifact with the manifest
+    /// `manifest`. Returns that key and the type of the statement.
     ///
     /// # Errors
     /// Returns the reason why it does not show that.
@@ -168,7 +182,7 @@ impl SignatureBundle {
         &self,
         manifest: Digest,
         keys: &'a [PublicKey],
-    ) -> Result<&'a PublicKey, SignatureError> {
+    ) -> Result<(&'a PublicKey, String), SignatureError> {
         let malformed = |reason: String| SignatureError::Malformed(reason);
         let bundle: BundleDocument =
             serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
@@ -196,8 +210,14 @@ impl SignatureBundle {
             let hint = bundle.verification_material.public_key.map(|key| shown(&key.hint));
             return Err(SignatureError::Key(hint));
         };
-        check_statement(&payload, manifest)?;
-        Ok(signer)
+        Ok((signer, statement_type(&payload, manifest)?))
+    }
+
+    /// Returns the type of the statement, which is not verified.
+    pub(crate) fn unverified_type(&self) -> Option<String> {
+        let bundle: BundleDocument = serde_json::from_slice(&self.0).ok()?;
+        let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes()).ok()?;
+        Some(serde_json::from_slice::<Statement>(&payload).ok()?.predicate_type)
     }
 
     /// Returns whether the bundle was made with the identity of a login.
@@ -207,8 +227,9 @@ impl SignatureBundle {
         material.is_ok_and(|it| it.certificate.is_some() || it.x509_certificate_chain.is_some())
     }
 
-    /// Checks that someone with an identity that `root` certifies has signed the artifact with the
-    /// manifest `manifest`. Returns that identity, which the caller authorizes.
+    /// Checks that someone with an identity that `root` certifies has signed a statement about the
+    /// artifact with the manifest `manifest`. Returns that identity, which the caller authorizes,
+    /// and the type of the statement.
     ///
     /// # Errors
     /// Returns the reason why it does not show that.
@@ -216,29 +237,33 @@ impl SignatureBundle {
         &self,
         manifest: Digest,
         root: &SigstoreRoot,
-    ) -> Result<Signer, SignatureError> {
+    ) -> Result<(Signer, String), SignatureError> {
         let malformed = |reason: String| SignatureError::Malformed(reason);
         let signer = root.verify(&self.0, manifest);
         let signer = signer.map_err(|reason| SignatureError::Unverified(shown(&reason)))?;
         let bundle: BundleDocument =
             serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
         let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes());
-        check_statement(&payload.map_err(|error| malformed(error.to_string()))?, manifest)?;
-        Ok(signer)
+        let payload = payload.map_err(|error| malformed(error.to_string()))?;
+        Ok((signer, statement_type(&payload, manifest)?))
     }
 }
 
-/// Checks that a statement whose signature is verified says that the artifact with the manifest
-/// `manifest` is signed.
-fn check_statement(payload: &[u8], manifest: Digest) -> Result<(), SignatureError> {
+/// Checks that a statement whose signature is verified is about the artifact with the manifest
+/// `manifest`. Returns its type.
+fn statement_type(payload: &[u8], manifest: Digest) -> Result<String, SignatureError> {
     let statement: Statement = serde_json::from_slice(payload)
         .map_err(|error| SignatureError::Malformed(error.to_string()))?;
-    if statement.kind != STATEMENT_TYPE || statement.predicate_type != SIGNED {
-        return Err(SignatureError::Statement(shown(&statement.predicate_type)));
+    if statement.kind != STATEMENT_TYPE {
+        let reason = format!("its statement is a `{}`", shown(&statement.kind));
+        return Err(SignatureError::Malformed(reason));
     }
     let hex = manifest.hex();
     let is_named = |subject: &StatementSubject| subject.digest.get("sha256") == Some(&hex);
-    if statement.subject.iter().any(is_named) { Ok(()) } else { Err(SignatureError::Subject) }
+    match statement.subject.iter().any(is_named) {
+        true => Ok(statement.predicate_type),
+        false => Err(SignatureError::Subject),
+    }
 }
 
 /// Returns the bytes that an envelope signs: the pre-authentication encoding of DSSE.
@@ -254,7 +279,7 @@ fn hint(key: &PublicKey) -> String {
 }
 
 /// Returns the beginning of a string that a third party wrote, for messages.
-fn shown(string: &str) -> String {
+pub(crate) fn shown(string: &str) -> String {
     string.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
@@ -276,7 +301,7 @@ mod tests {
         let (manifest, foreign) = (Digest::of(b"manifest"), Digest::of(b"foreign"));
         let bundle = SignatureBundle::sign(manifest, &key).unwrap();
         let keys = [other.clone(), public.clone()];
-        assert_eq!(bundle.verify(manifest, &keys), Ok(&public));
+        assert_eq!(bundle.verify(manifest, &keys), Ok((&public, SIGNED.to_owned())));
         assert_eq!(bundle.verify(foreign, &keys), Err(SignatureError::Subject));
         let refused = bundle.verify(manifest, std::slice::from_ref(&other));
         assert_eq!(refused, Err(SignatureError::Key(Some(hint(&public)))));
@@ -307,19 +332,14 @@ mod tests {
             let refused = changed(pointer, value).verify(manifest, std::slice::from_ref(&public));
             assert!(matches!(refused, Err(SignatureError::Malformed(_))), "{pointer}: {refused:?}");
         }
-        // A statement of another kind by the same key: provenance is not a signature.
-        let statement = serde_json::json!({
-            "_type": STATEMENT_TYPE, "predicateType": "https://slsa.dev/provenance/v1",
-            "subject": [{"digest": {"sha256": manifest.hex()}}],
-        });
-        let payload = statement.to_string();
-        let signature = key.sign(&signed_bytes(STATEMENT_MEDIA_TYPE, payload.as_bytes())).unwrap();
-        let mut other = json.clone();
-        other["dsseEnvelope"]["payload"] = BASE64.encode(payload.as_bytes()).into();
-        other["dsseEnvelope"]["signatures"][0]["sig"] = BASE64.encode(&signature).into();
-        let other = SignatureBundle::from_bytes(other.to_string().into_bytes());
-        let refused = other.verify(manifest, std::slice::from_ref(&public));
-        assert!(matches!(refused, Err(SignatureError::Statement(_))), "{refused:?}");
+        // A statement of another type by the same key: provenance is not a signature.
+        let provenance = "https://slsa.dev/provenance/v1";
+        let other =
+            SignatureBundle::attest(manifest, provenance, serde_json::json!({"x": 1}), &key);
+        let other = other.unwrap();
+        let verified = other.verify(manifest, std::slice::from_ref(&public));
+        assert_eq!(verified, Ok((&public, provenance.to_owned())));
+        assert_eq!(other.unverified_type().as_deref(), Some(provenance));
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::keyless::{IdentityPattern, SigstoreRoot};
 use crate::keys::PublicKey;
-use crate::signature::{SignatureBundle, SignatureError};
+use crate::signature::{SIGNED, SignatureBundle, SignatureError, shown};
 use crate::{Digest, Reference, Signer};
 
 /// Artifacts that a rule is about: `HOST/REPOSITORY`, or `HOST/…/*` for everything below.
@@ -32,6 +32,9 @@ pub struct TrustRule {
     pub keys: Vec<PublicKey>,
     /// Identities of logins.
     pub identities: Vec<TrustedIdentity>,
+    /// Types of the statements that must have been signed, such as
+    /// `https://slsa.dev/provenance/v1`. If empty: that the artifact is signed.
+    pub attested: Vec<String>,
 }
 
 /// Identity of a login that a rule trusts.
@@ -164,18 +167,46 @@ impl TrustRule {
         signatures: &[SignatureBundle],
         root: &SigstoreRoot,
     ) -> Result<Signer, TrustError> {
-        let mut found = Vec::new();
-        for signature in signatures {
-            match self.check_one(manifest, signature, root) {
-                Ok(signer) => return Ok(signer),
-                Err(error) => found.push(error),
-            }
+        let checked: Vec<_> =
+            signatures.iter().map(|it| self.check_one(manifest, it, root)).collect();
+        let mut trusted = None;
+        for required in self.required() {
+            let is_required =
+                |it: &&Result<_, _>| matches!(it, Ok((_, stated)) if stated == required);
+            let Some(Ok((signer, _))) = checked.iter().find(is_required) else {
+                return Err(self.refusal(required, checked));
+            };
+            trusted.get_or_insert_with(|| signer.clone());
         }
-        let (rule, expected) = (self.from.to_string(), self.expected());
-        if found.is_empty() {
-            return Err(TrustError::Unsigned { rule, expected });
+        trusted.ok_or_else(|| self.refusal(SIGNED, checked))
+    }
+
+    /// Returns the types of the statements that must have been signed.
+    fn required(&self) -> Vec<&str> {
+        match self.attested.as_slice() {
+            [] => vec![SIGNED],
+            several => several.iter().map(String::as_str).collect(),
         }
-        Err(TrustError::Signed { rule, expected, found })
+    }
+
+    fn refusal(
+        &self,
+        required: &str,
+        checked: Vec<Result<(Signer, String), SignatureError>>,
+    ) -> TrustError {
+        let rule = self.from.to_string();
+        let mut expected = self.expected();
+        if required != SIGNED {
+            expected = format!("{expected} for a statement of the type `{required}`");
+        }
+        if checked.is_empty() {
+            return TrustError::Unsigned { rule, expected };
+        }
+        let reason = |it: Result<(Signer, String), SignatureError>| match it {
+            Ok((_, stated)) => SignatureError::Statement(shown(&stated)),
+            Err(error) => error,
+        };
+        TrustError::Signed { rule, expected, found: checked.into_iter().map(reason).collect() }
     }
 
     fn check_one(
@@ -183,16 +214,19 @@ impl TrustRule {
         manifest: Digest,
         signature: &SignatureBundle,
         root: &SigstoreRoot,
-    ) -> Result<Signer, SignatureError> {
+    ) -> Result<(Signer, String), SignatureError> {
         if !signature.is_keyless() {
-            let key = signature.verify(manifest, &self.keys)?.id();
-            return Ok(Signer::Key { key });
+            let (key, stated) = signature.verify(manifest, &self.keys)?;
+            return Ok((Signer::Key { key: key.id() }, stated));
         }
         if self.identities.is_empty() {
             return Err(SignatureError::Keyless);
         }
-        let signer = signature.verify_keyless(manifest, root)?;
-        if self.trusts(&signer) { Ok(signer) } else { Err(SignatureError::Identity(signer)) }
+        let (signer, stated) = signature.verify_keyless(manifest, root)?;
+        match self.trusts(&signer) {
+            true => Ok((signer, stated)),
+            false => Err(SignatureError::Identity(signer)),
+        }
     }
 
     /// Returns whom this rule trusts, for messages.
@@ -253,6 +287,7 @@ mod tests {
             from: from.parse().unwrap(),
             keys: vec![key.public_key().unwrap()],
             identities: Vec::new(),
+            attested: Vec::new(),
         };
         let root = SigstoreRoot::embedded().unwrap();
         let policy = TrustPolicy {
@@ -301,6 +336,7 @@ mod tests {
                 identity: identity.parse().unwrap(),
                 issuer: issuer.to_owned(),
             }],
+            attested: Vec::new(),
         };
         let any_tag = rule(&format!("{workflow}*"), issuer);
         let signer = any_tag.check(manifest, &[bundle("signed.json")], &root).unwrap();
@@ -324,6 +360,12 @@ mod tests {
         assert!(matches!(error, SignatureError::Statement(_)), "{error}");
         let error = found(&any_tag, "other-subject.json", &root);
         assert!(matches!(error, SignatureError::Unverified(_)), "{error}");
+        // A rule about provenance takes that, and not a signature.
+        let provenance = "https://slsa.dev/provenance/v1";
+        let built = TrustRule { attested: vec![provenance.to_owned()], ..any_tag.clone() };
+        built.check(manifest, &[bundle("provenance.json")], &root).unwrap();
+        let refused = built.check(manifest, &[bundle("signed.json")], &root).unwrap_err();
+        assert!(refused.to_string().contains(provenance), "{refused}");
         // The keys of another instance.
         let error = found(&any_tag, "signed.json", &SigstoreRoot::embedded().unwrap());
         assert!(matches!(error, SignatureError::Unverified(_)), "{error}");
@@ -336,14 +378,13 @@ mod tests {
     #[test]
     fn the_embedded_root_is_that_of_the_public_instance() {
         let bundle = SignatureBundle::from_bytes(fixture("public-instance.json"));
-        let digest = "sha256:54303491a8418fbed24344b513546182c29b43bf282ceb433af65e2299f9271f"
-            .parse()
-            .unwrap();
+        let digest: Digest =
+            "sha256:54303491a8418fbed24344b513546182c29b43bf282ceb433af65e2299f9271f"
+                .parse()
+                .unwrap();
         let root = SigstoreRoot::embedded().unwrap();
-        // Everything about the identity holds, but what it states is not that this is signed.
-        let Err(SignatureError::Statement(stated)) = bundle.verify_keyless(digest, &root) else {
-            panic!("the identity is not verified")
-        };
+        let (signer, stated) = bundle.verify_keyless(digest, &root).unwrap();
+        assert!(signer.to_string().starts_with("`https://github.com/prefix-dev/"), "{signer}");
         assert!(stated.starts_with("https://schemas.conda.org/"), "{stated}");
         let other = bundle.verify_keyless(Digest::of(b"other"), &root).unwrap_err();
         assert!(matches!(other, SignatureError::Unverified(_)), "{other}");

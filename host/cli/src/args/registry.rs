@@ -52,7 +52,8 @@ Examples:
 
 pub(super) const SIGN_EXAMPLES: &str = "\
 Examples:
-  cofferdam sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key";
+  cofferdam sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key
+  cofferdam sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key --attest cyclonedx=bom.json";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
 Without --key and --identity, the rules of [[registry.trust]] in the configuration say who must have
@@ -155,6 +156,10 @@ pub(crate) struct PublishArgs {
     /// File of the private key to sign with
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
+    /// Sign a statement in a JSON file as well. TYPE is provenance, cyclonedx, spdx or an address;
+    /// repeatable
+    #[arg(long, value_name = "TYPE=FILE", requires = "key")]
+    pub(crate) attest: Vec<String>,
     /// Configuration file with settings of registries
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -184,6 +189,10 @@ pub(crate) struct SignArgs {
     /// File of the private key
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
+    /// Sign a statement in a JSON file as well. TYPE is provenance, cyclonedx, spdx or an address;
+    /// repeatable
+    #[arg(long, value_name = "TYPE=FILE")]
+    pub(crate) attest: Vec<String>,
     /// Configuration file with settings of registries
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,

@@ -145,6 +145,9 @@ impl Candidate {
                 let _ = writeln!(text, "manifest   {manifest}");
             }
             let _ = writeln!(text, "signer     {}", signer(origin));
+            for statement in &origin.attested {
+                let _ = writeln!(text, "attested   {statement}");
+            }
         }
         let _ = writeln!(text, "component  {}", info.identity.digest);
         let _ = writeln!(text, "size       {}", print::bytes(info.component_bytes));

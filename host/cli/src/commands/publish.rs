@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use cofferdam::config::ConfigFile;
-use cofferdam::registry::{PluginFetcher, read_signing_key_ambient};
+use cofferdam::registry::PluginFetcher;
 use cofferdam_engine::Component;
 use serde_json::json;
 
+use super::sign::signing_request;
 use crate::args::{Global, PublishArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
@@ -41,11 +42,12 @@ pub(crate) async fn run(global: &Global, args: &PublishArgs) -> anyhow::Result<E
     .into_iter()
     .flatten()
     .collect();
-    let key = args.key.as_deref().map(read_signing_key_ambient).transpose()?;
+    let signing = args.key.as_deref().map(|key| signing_request(key, &args.attest));
+    let signing = signing.transpose()?;
     let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
     let (exports, imports) = (&screened.exports, &screened.info.imports);
-    let manifest =
-        fetcher.publish(reference, bytes, exports, imports, &annotations, key.as_ref()).await?;
+    let published = fetcher.publish(reference, bytes, exports, imports, &annotations, signing);
+    let manifest = published.await?;
     let pinned = reference.with_digest(manifest);
     if args.json {
         let component = &screened.info.identity.digest;

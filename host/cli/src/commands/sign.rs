@@ -7,13 +7,17 @@ use std::path::Path;
 use anyhow::Context as _;
 use cofferdam::config::ConfigFile;
 use cofferdam::registry::{
-    PluginFetcher, SigningKey, read_public_key_ambient, read_signing_key_ambient,
+    PluginFetcher, SigningKey, SigningRequest, predicate_type, read_public_key_ambient,
+    read_signing_key_ambient,
 };
 use serde_json::json;
 
 use crate::args::{KeysCommand, SignArgs, VerifyArgs};
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::{host, print};
+
+/// Maximum size of a statement in bytes, which a signature contains whole.
+const STATEMENT_BYTES_MAX: u64 = 700 * 1024;
 
 pub(crate) fn keys(command: &KeysCommand) -> anyhow::Result<Exit> {
     let KeysCommand::New(args) = command;
@@ -45,18 +49,34 @@ fn write_new(path: &Path, content: &str, is_private: bool) -> anyhow::Result<()>
 }
 
 pub(crate) async fn sign(args: &SignArgs) -> anyhow::Result<Exit> {
-    let key = read_signing_key_ambient(&args.key)?;
+    let request = signing_request(&args.key, &args.attest)?;
+    let key = request.key.public_key()?.id();
     let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
-    let manifest = fetcher.sign(&args.reference, &key).await?;
+    let manifest = fetcher.sign(&args.reference, request).await?;
     let pinned = args.reference.with_digest(manifest);
     if args.json {
-        let key = key.public_key()?.id();
         print::result(&json!({"reference": pinned, "manifest": manifest, "key": key}).to_string())?;
     } else {
         print::result(&pinned.to_string())?;
     }
     Ok(Exit::Ok)
+}
+
+/// Reads the key of the flag `--key FILE` and the statements of `--attest TYPE=FILE`.
+pub(super) fn signing_request(key: &Path, attest: &[String]) -> anyhow::Result<SigningRequest> {
+    let read = |named: &String| -> anyhow::Result<_> {
+        let (kind, path) = named.split_once('=').ok_or_else(|| {
+            UsageError(format!("`{named}` is not TYPE=FILE, such as cyclonedx=bom.json"))
+        })?;
+        let content = cofferdam_files::read_named_ambient(Path::new(path), STATEMENT_BYTES_MAX)
+            .with_context(|| format!("{path} cannot be read"))?;
+        let statement = serde_json::from_slice(&content)
+            .map_err(|error| UsageError(format!("{path} is not JSON: {error}")))?;
+        Ok((predicate_type(kind)?, statement))
+    };
+    let statements = attest.iter().map(read).collect::<anyhow::Result<_>>()?;
+    Ok(SigningRequest { key: read_signing_key_ambient(key)?, statements })
 }
 
 pub(crate) async fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {

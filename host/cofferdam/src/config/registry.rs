@@ -54,6 +54,9 @@ pub(crate) struct TrustTable {
     pub(crate) identity: Option<Spanned<String>>,
     /// Address of the service where the login was made.
     pub(crate) issuer: Option<String>,
+    /// Types of statements that must have been signed.
+    #[serde(default)]
+    pub(crate) attested: Vec<Spanned<String>>,
 }
 
 /// `[registry.logins."HOST"]`

@@ -3,13 +3,21 @@
 use std::path::Path;
 
 use cofferdam_registry::{
-    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, Signer, SigstoreRoot, TrustPolicy,
-    TrustRule, TrustedIdentity,
+    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, SigstoreRoot, TrustPolicy, TrustRule,
+    TrustedIdentity,
 };
 
+use crate::artifacts::Origin;
 use crate::config::{ComponentLocation, ConfigError, ConfigFile, TrustTable, UnsignedPolicy};
 use crate::error::Context as _;
 use crate::{Error, Result};
+
+/// Short names of types of statements.
+const STATEMENTS: [(&str, &str); 3] = [
+    ("provenance", "https://slsa.dev/provenance/v1"),
+    ("cyclonedx", "https://cyclonedx.org/bom"),
+    ("spdx", "https://spdx.dev/Document"),
+];
 
 /// Rules about signatures, and what happens to a plugin that no rule is about.
 pub(crate) struct Policy {
@@ -36,19 +44,23 @@ impl Policy {
         self.rules.rule(reference)
     }
 
-    /// Returns why the signer that the lock file has for `location` does not satisfy the rules of
-    /// today.
+    /// Returns why the signer that the lock file has for `location` does not satisfy the current
+    /// rules.
     pub(crate) fn objection(
         &self,
         location: &ComponentLocation,
-        signer: Option<&Signer>,
+        origin: &Origin,
     ) -> Option<String> {
         let ComponentLocation::Registry(reference) = location else { return None };
         let rule = self.rule(reference)?;
-        let found = match signer {
-            Some(signer) if rule.trusts(signer) => return None,
-            Some(signer) => format!("was signed by {signer}"),
-            None => "was accepted without a signature".to_owned(),
+        let missing = rule.attested.iter().find(|it| !origin.attested.contains(it));
+        let found = match (&origin.signer, missing) {
+            (Some(signer), None) if rule.trusts(signer) => return None,
+            (Some(signer), Some(missing)) if rule.trusts(signer) => {
+                format!("was accepted without a statement of the type `{missing}`")
+            }
+            (Some(signer), _) => format!("was signed by {signer}"),
+            (None, _) => "was accepted without a signature".to_owned(),
         };
         Some(format!(
             "{reference} {found}, and the rule for `{}` of [[registry.trust]] does not trust that; \
@@ -96,7 +108,27 @@ fn rule(file: &ConfigFile, table: &TrustTable) -> Result<TrustRule, ConfigError>
             "the rule trusts nobody: add keys = [\"acme.pub\"], or `identity` and `issuer`";
         return Err(file.error(table.from.span(), message));
     }
-    Ok(TrustRule { from, keys, identities })
+    let attested = table.attested.iter().map(|name| {
+        let resolved = predicate_type(name.get_ref());
+        resolved.map_err(|error| file.error(name.span(), error.to_string()))
+    });
+    let attested = attested.collect::<Result<_, _>>()?;
+    Ok(TrustRule { from, keys, identities, attested })
+}
+
+/// Returns the type of a statement by its address, or by one of the short names.
+///
+/// # Errors
+/// Returns an error for a name that is neither.
+pub fn predicate_type(name: &str) -> Result<String> {
+    match STATEMENTS.iter().find(|(short, _)| *short == name) {
+        Some((_, address)) => Ok((*address).to_owned()),
+        None if name.contains("://") => Ok(name.to_owned()),
+        None => Err(Error::invalid(format!(
+            "`{name}` is not the type of a statement: expected provenance, cyclonedx, spdx, or an \
+             address"
+        ))),
+    }
 }
 
 /// Returns an identity and its issuer, which belong together: anyone can be anyone at some issuer.

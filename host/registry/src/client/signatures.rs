@@ -16,7 +16,7 @@ use crate::manifest::{
     Document, EMPTY_TYPE, INDEX_TYPE, Index, MANIFEST_BYTES_MAX, MANIFEST_TYPE, Manifest,
     ReferrerArtifact,
 };
-use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE, SIGNED, SignatureBundle};
+use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE, SignatureBundle};
 use crate::{Descriptor, Digest, Reference, RegistryError};
 
 /// Maximum number of artifacts that refer to one and may be signatures.
@@ -32,8 +32,8 @@ const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
 const INDEX_TRIES: usize = 3;
 
 impl RegistryClient {
-    /// Returns the signatures of the artifact with the manifest `manifest`. Nothing about them is
-    /// verified. An empty list means that the registry lists none.
+    /// Returns the signatures of the artifact with the manifest `manifest`, and signed statements
+    /// about it. Nothing about them is verified. An empty list means that the registry lists none.
     ///
     /// # Errors
     /// Returns an error if it is not known whether there are signatures, such as for a registry
@@ -168,10 +168,14 @@ impl RegistryClient {
     ) -> Result<(), RegistryErrorKind> {
         let annotations = BTreeMap::from([
             (CONTENT.0.to_owned(), CONTENT.1.to_owned()),
-            (PREDICATE.to_owned(), SIGNED.to_owned()),
+            (PREDICATE.to_owned(), signature.unverified_type().unwrap_or_default()),
         ]);
         let subject = Descriptor::of(MANIFEST_TYPE, &manifest.bytes);
         let content = signature.as_bytes();
+        if u64::try_from(content.len()).is_ok_and(|length| length > BUNDLE_BYTES_MAX) {
+            let message = format!("the signature has more than {BUNDLE_BYTES_MAX} bytes");
+            return Err(RegistryErrorKind::Malformed(message));
+        }
         let artifact = ReferrerArtifact::new(BUNDLE_TYPE, content, subject, annotations)
             .map_err(|error| RegistryErrorKind::Malformed(error.to_string()))?;
         for blob in [ReferrerArtifact::CONFIG, content] {
@@ -216,12 +220,9 @@ impl RegistryClient {
     }
 }
 
-/// Returns whether an entry of a list may be a signature. Some programs write a wrong type, and an
-/// entry that names what it states is skipped if that is something else.
+/// Returns whether an entry of a list may be a signature. Some programs write a wrong type.
 fn may_be_signature(entry: &Descriptor) -> bool {
-    let kind = entry.artifact_type.as_deref();
-    let states_other = entry.annotations.get(PREDICATE).is_some_and(|it| it != SIGNED);
-    matches!(kind, None | Some(BUNDLE_TYPE | EMPTY_TYPE)) && !states_other
+    matches!(entry.artifact_type.as_deref(), None | Some(BUNDLE_TYPE | EMPTY_TYPE))
 }
 
 /// Returns whether a response means that the registry does not know the referrers API.

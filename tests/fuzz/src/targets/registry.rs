@@ -53,6 +53,7 @@ fn signature(bytes: &[u8]) {
                 identity: "https://github.com/acme/*".parse().expect("the pattern is valid"),
                 issuer: ISSUER.to_owned(),
             }],
+            attested: Vec::new(),
         };
         let root = include_bytes!("../../../signatures/root.json");
         (rule, SigstoreRoot::from_json(root).expect("the root is valid"))
