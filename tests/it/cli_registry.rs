@@ -228,12 +228,18 @@ fn an_update_is_a_difference_and_a_question() {
     folder.done(&["add", &reference, "--yes", UNSIGNED]);
     folder.done(&["call", "word_count", "text=a b c", "--replayable"]);
     assert_eq!(folder.done(&["update", "--check", "--json", UNSIGNED]).trim(), "[]");
+    folder.done(&["list", "--outdated"]);
 
     let digest = registry.put("acme/text", "1.0", "csv");
     let changed = folder.run(&["update", "--check", "--json", UNSIGNED]);
     assert_eq!(changed.code, 4, "{}", changed.stderr);
     let changes: Value = serde_json::from_str(&changed.stdout).unwrap();
     assert_eq!(changes[0]["after"]["layer"], digest.to_string());
+    let outdated = folder.run(&["list", "--outdated"]);
+    assert_eq!(outdated.code, 4, "{}", outdated.stderr);
+    assert!(outdated.stdout.starts_with("text  sha256:"), "{}", outdated.stdout);
+    let requests = registry.inner.take_requests();
+    assert!(requests.iter().all(|it| !it.path.ends_with(&digest.to_string())), "{requests:?}");
     let before = folder.text("cofferdam.lock");
 
     let shown = folder.run(&["update", UNSIGNED]);

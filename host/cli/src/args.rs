@@ -398,6 +398,10 @@ pub(crate) struct ListArgs {
     /// Show the permissions that each plugin asks for, is offered and gets
     #[arg(long)]
     pub(crate) grants: bool,
+    /// List the plugins of a registry or the web that have changed there; exit with code 4 if there
+    /// are any
+    #[arg(long, conflicts_with = "grants")]
+    pub(crate) outdated: bool,
     /// Print definitions with schemas as a JSON array
     #[arg(long)]
     pub(crate) json: bool,

@@ -56,7 +56,7 @@ pub(crate) use self::models::{ModelTable, Provider};
 #[cfg(feature = "registry")]
 pub use self::registry::UnsignedPolicy;
 #[cfg(feature = "registry")]
-pub(crate) use self::registry::{RegistryTable, TrustTable};
+pub(crate) use self::registry::{MirrorTable, RegistryTable, TrustTable};
 pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
 #[cfg(feature = "mcp")]
 pub use self::serve::{OAuthTable, ServeTable};

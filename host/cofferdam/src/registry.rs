@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_registry::{
-    ArtifactStore, Descriptor, Digest, Reference, RegistryClient, RegistrySettings,
+    ArtifactStore, Descriptor, Digest, Manifest, Reference, RegistryClient, RegistrySettings,
     SignatureBundle, Signer, SigstoreRoot, TrustRule, WasmArtifact, certificates_from_pem,
 };
 pub use cofferdam_registry::{PublicKey, SigningKey};
@@ -52,8 +52,6 @@ pub struct SigningRequest {
 /// Component that was fetched. Nothing of it has been compiled or run.
 #[derive(Debug, Clone)]
 pub struct FetchedPlugin {
-    /// Location that was resolved.
-    pub location: ComponentLocation,
     /// What the lock file pins.
     pub origin: Origin,
     /// Annotations of the artifact, such as `org.opencontainers.image.version`. A third party
@@ -78,6 +76,9 @@ impl PluginFetcher {
             let table = &file.config.registry;
             settings.trusted_hosts.clone_from(&table.trusted_hosts);
             settings.proxy.clone_from(&table.proxy);
+            for mirror in &table.mirrors {
+                settings.mirrors.push(policy::mirror(file, mirror)?);
+            }
             for path in &table.authorities {
                 let read = authorities(&file.resolve(path.get_ref()));
                 let read = read.map_err(|error| file.error(path.span(), format!("{error:#}")))?;
@@ -123,25 +124,14 @@ impl PluginFetcher {
                 return Err(Error::invalid(format!("{path} is a file, which is not fetched")));
             }
             ComponentLocation::Registry(reference) => {
-                let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
-                let signer = self.signer(reference, manifest.digest).await?;
+                let (origin, manifest) = self.resolve_artifact(reference).await?;
                 let (store, bytes_max) = (&self.store, self.component_bytes_max);
                 let pulled = self
                     .client
                     .pull_manifest(reference, manifest, store, bytes_max, &progress)
                     .await;
                 self.operator.progress(None);
-                let pulled = pulled.map_err(unavailable)?;
-                let origin = Origin {
-                    source,
-                    version: Some(pulled.version.to_string()),
-                    manifest: Some(pulled.manifest.digest),
-                    layer: pulled.component.digest,
-                    size: pulled.component.size,
-                    signer,
-                    attested: self.attested(reference),
-                };
-                (origin, pulled.manifest.annotations)
+                (origin, pulled.map_err(unavailable)?.manifest.annotations)
             }
             ComponentLocation::Web(url) => {
                 self.check_unsigned(&source)?;
@@ -163,7 +153,37 @@ impl PluginFetcher {
             }
         };
         let path = self.store.path(origin.layer);
-        Ok(FetchedPlugin { location: location.clone(), origin, annotations, path })
+        Ok(FetchedPlugin { origin, annotations, path })
+    }
+
+    /// Resolves a location and checks the signatures of the artifact. Downloads a component only
+    /// from an address on the web, which has no digest.
+    ///
+    /// # Errors
+    /// Those of [`fetch`](Self::fetch).
+    pub async fn resolve(&self, location: &ComponentLocation) -> Result<Origin> {
+        match location {
+            ComponentLocation::Registry(reference) => Ok(self.resolve_artifact(reference).await?.0),
+            _ => Ok(self.fetch(location).await?.origin),
+        }
+    }
+
+    async fn resolve_artifact(&self, reference: &Reference) -> Result<(Origin, Manifest)> {
+        let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
+        let signer = self.signer(reference, manifest.digest).await?;
+        let component = manifest
+            .component()
+            .map_err(|error| Error::NotAccepted(format!("{reference}: the manifest {error}")))?;
+        let origin = Origin {
+            source: reference.to_string(),
+            version: Some(reference.version().to_string()),
+            manifest: Some(manifest.digest),
+            layer: component.digest,
+            size: component.size,
+            signer,
+            attested: self.attested(reference),
+        };
+        Ok((origin, manifest))
     }
 
     /// Returns the signer of an artifact whom a rule trusts.

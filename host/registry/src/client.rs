@@ -23,7 +23,7 @@ pub use self::transport::{InvalidCertificates, RegistryClientError, certificates
 use self::auth::{Authorization, Challenge};
 use self::transport::{Transport, is_loopback, is_same_origin, read_body, send};
 use crate::error::RegistryErrorKind;
-use crate::{CredentialSource, Credentials, Reference, RegistryError};
+use crate::{CredentialSource, Credentials, Reference, ReferencePattern, RegistryError};
 
 /// Maximum size of an error response in bytes.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
@@ -43,6 +43,18 @@ pub struct RegistrySettings {
     pub trusted_hosts: Vec<String>,
     /// Address of a proxy for all registries.
     pub proxy: Option<String>,
+    /// Mirrors, in the order in which they are tried.
+    pub mirrors: Vec<RegistryMirror>,
+}
+
+/// Mirror of registries. Only contents with known digests are read from it: it never resolves a
+/// tag, and never says who has signed an artifact.
+#[derive(Debug, Clone)]
+pub struct RegistryMirror {
+    /// What the mirror has.
+    pub of: ReferencePattern,
+    /// Host and path that stand for `of` without its `*`, such as `mirror.example/ghcr`.
+    pub at: String,
 }
 
 /// Client for registries. It sends credentials only to the registry that they are for and to its
@@ -50,6 +62,7 @@ pub struct RegistrySettings {
 pub struct RegistryClient {
     transport: Transport,
     credentials: Option<Arc<dyn CredentialSource>>,
+    mirrors: Vec<RegistryMirror>,
     /// Authorizations by host and scope.
     authorizations: Mutex<BTreeMap<(String, String), Authorization>>,
     /// Base addresses of registries on this machine, by host.
@@ -99,13 +112,20 @@ impl RegistryClient {
     /// # Errors
     /// Returns an error if the certificate of an authority or the proxy is invalid.
     pub fn new(settings: RegistrySettings) -> Result<Self, RegistryClientError> {
-        let RegistrySettings { credentials, authorities, trusted_hosts, proxy } = settings;
+        let RegistrySettings { credentials, authorities, trusted_hosts, proxy, mirrors } = settings;
         Ok(Self {
             transport: Transport::new(&authorities, trusted_hosts, proxy.as_deref())?,
             credentials,
+            mirrors,
             authorizations: Mutex::default(),
             local: Mutex::default(),
         })
+    }
+
+    /// Returns `reference` at its mirrors and then at its registry.
+    fn places<'a>(&'a self, reference: &'a Reference) -> impl Iterator<Item = Reference> + 'a {
+        let mirrored = self.mirrors.iter().filter_map(|it| it.of.at_mirror(reference, &it.at));
+        mirrored.chain([reference.clone()])
     }
 
     /// Sends a request, with the authorization that the registry asks for. Follows redirects of

@@ -48,7 +48,7 @@ mod trust;
 #[cfg(feature = "client")]
 pub use self::client::{
     InvalidCertificates, Progress, PulledArtifact, RegistryClient, RegistryClientError,
-    RegistrySettings, certificates_from_pem,
+    RegistryMirror, RegistrySettings, certificates_from_pem,
 };
 #[cfg(feature = "client")]
 pub use self::credentials::{

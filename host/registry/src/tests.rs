@@ -11,8 +11,8 @@ use cofferdam_tool::permission::SecretText;
 use crate::testing::{Reply, Request, TestRegistry};
 use crate::{
     ArtifactStore, CredentialSource, Credentials, Digest, ManifestError, PulledArtifact, Reference,
-    RegistryClient, RegistryError, RegistryErrorKind, RegistrySettings, SignatureBundle,
-    SigningKey, StoreError, WasmArtifact,
+    RegistryClient, RegistryError, RegistryErrorKind, RegistryMirror, RegistrySettings,
+    SignatureBundle, SigningKey, StoreError, WasmArtifact,
 };
 
 const COMPONENT: &[u8] = b"\0asm component of the tests";
@@ -355,4 +355,39 @@ async fn lists_that_do_not_end_and_other_bytes_are_errors() {
     fixture.registry.intercept(bundles);
     let error = signatures(&fixture).await.unwrap_err();
     assert!(matches!(*error.kind, RegistryErrorKind::ManifestDigest { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_mirror_has_contents_and_the_registry_has_the_tags() {
+    let fixture = Fixture::new().await;
+    let mirror = TestRegistry::start().await.unwrap();
+    let settings = || RegistrySettings {
+        mirrors: vec![RegistryMirror {
+            of: format!("{}/*", fixture.registry.host()).parse().unwrap(),
+            at: format!("{}/copies", mirror.host()),
+        }],
+        ..RegistrySettings::default()
+    };
+    // A tag of the mirror names something else.
+    mirror.add("copies/acme/csv", "1", &artifact(b"\0asm of the mirror"));
+    for (content, from_registry) in
+        [(None, 1), (Some(&b"other bytes"[..]), 1), (Some(COMPONENT), 0)]
+    {
+        let digest = Digest::of(COMPONENT);
+        let _ = std::fs::remove_file(fixture.store.path(digest));
+        let content = content.map(<[u8]>::to_vec);
+        mirror.intercept(move |request| {
+            let content = content.clone().filter(|_| request.path.ends_with(&digest.to_string()));
+            content.map(|content| Reply::new(200, content))
+        });
+        let _ = fixture.registry.take_requests();
+        let pulled = fixture.pull_with(settings(), &fixture.reference()).await.unwrap();
+        assert_eq!(pulled.component.digest, digest);
+        assert_eq!(fixture.store.read(digest, BYTES_MAX).unwrap().unwrap(), COMPONENT);
+        let requests = fixture.registry.take_requests();
+        let blobs = requests.iter().filter(|it| it.path.contains("/blobs/")).count();
+        assert_eq!(blobs, from_registry, "{requests:?}");
+    }
+    let requests = mirror.take_requests();
+    assert!(requests.iter().all(|it| !it.path.contains("/manifests/")), "{requests:?}");
 }

@@ -125,6 +125,15 @@ impl fmt::Display for ReferencePattern {
 }
 
 impl ReferencePattern {
+    /// Returns `reference` at a mirror whose host and path stand for what this matches, or `None`
+    /// if it does not match.
+    pub(crate) fn at_mirror(&self, reference: &Reference, mirror: &str) -> Option<Reference> {
+        let name = reference.name();
+        let rest = name.strip_prefix(&self.name).filter(|_| self.matches(reference))?;
+        let separator = if self.is_prefix { "/" } else { "" };
+        format!("oci://{mirror}{separator}{rest}").parse().ok()
+    }
+
     /// Returns whether this matches the repository of `reference`.
     #[must_use]
     pub fn matches(&self, reference: &Reference) -> bool {

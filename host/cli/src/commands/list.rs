@@ -17,6 +17,9 @@ use cofferdam::{Host, Purpose};
 use cofferdam::{columns, json};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
+    if args.outdated {
+        return super::update::outdated(args.plugins.config.as_deref(), args.json).await;
+    }
     // Loads everything together, so that two tools of the same name are reported here.
     let tools = host::load(global, &args.plugins, Purpose::List).await?;
     if args.grants {

@@ -1,9 +1,12 @@
 //! `cofferdam update`: shows how plugins have changed at their source.
 
+use std::path::Path;
+
 use cofferdam::artifacts::Origin;
 use cofferdam::config::ConfigFile;
 use cofferdam::install;
 use cofferdam::pins::{PinComparison, Pins};
+use cofferdam::registry::PluginFetcher;
 use cofferdam_tool::PluginName;
 use serde_json::{Value, json};
 
@@ -18,20 +21,17 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
     let config = named_config("update", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
     let fetcher = fetcher(Some(&file), args.allow_unsigned)?;
-    let mut changes = Vec::new();
+    if args.check {
+        return check(&file, &fetcher, &args.plugins, args.json).await;
+    }
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let pins = Pins::of_config_ambient(config)?;
         let fetched = fetcher.fetch(plugin.component.get_ref()).await?;
-        let before = pins.origin(name).cloned();
-        let must_ask = fetcher.must_ask(&fetched.origin);
-        if before.as_ref() == Some(&fetched.origin) {
+        if pins.origin(name) == Some(&fetched.origin) {
             print::note(&format!("`{name}` is unchanged"));
             continue;
         }
-        if args.check {
-            changes.push(PluginChange { plugin: name, before, after: fetched.origin });
-            continue;
-        }
+        let must_ask = fetcher.must_ask(&fetched.origin);
         let candidate =
             Candidate::of_fetched(global, fetched, PluginName::new(name.as_str())?).await?;
         show(global, &file, name, &pins, &candidate, args.full).await?;
@@ -41,7 +41,32 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
         }
         print::note(&format!("`{name}` is updated; written to {}", pins.path().display()));
     }
-    if args.json {
+    Ok(Exit::Ok)
+}
+
+/// Lists the plugins of a configuration that have changed at their source. Accepts nothing.
+pub(super) async fn outdated(config: Option<&Path>, is_json: bool) -> anyhow::Result<Exit> {
+    let file = ConfigFile::read_ambient(named_config("list --outdated", config)?)?;
+    // Nothing is accepted, so there is nothing to refuse.
+    check(&file, &fetcher(Some(&file), true)?, &[], is_json).await
+}
+
+async fn check(
+    file: &ConfigFile,
+    fetcher: &PluginFetcher,
+    named: &[String],
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let pins = Pins::of_config_ambient(&file.path)?;
+    let mut changes = Vec::new();
+    for (name, plugin) in fetched_plugins(file, named)? {
+        let after = fetcher.resolve(plugin.component.get_ref()).await?;
+        let before = pins.origin(name).cloned();
+        if before.as_ref() != Some(&after) {
+            changes.push(PluginChange { plugin: name, before, after });
+        }
+    }
+    if is_json {
         print::result(&changes.iter().map(PluginChange::json).collect::<Value>().to_string())?;
     } else {
         changes.iter().try_for_each(|change| print::result(&change.line()))?;

@@ -16,6 +16,8 @@ pub(crate) struct RegistryTable {
     pub(crate) trusted_hosts: Vec<String>,
     /// Address of a proxy for all registries.
     pub(crate) proxy: Option<String>,
+    /// Mirrors of registries.
+    pub(crate) mirrors: Vec<MirrorTable>,
     /// File with credentials in the format of Docker, instead of the user's.
     pub(crate) credentials: Option<PathBuf>,
     /// Decision about plugins that no rule of `trust` is about.
@@ -39,6 +41,16 @@ pub enum UnsignedPolicy {
     Ask,
     /// They are accepted like others.
     Allow,
+}
+
+/// `[[registry.mirrors]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct MirrorTable {
+    /// Pattern of what the mirror has.
+    pub(crate) of: Spanned<String>,
+    /// Host and path that stand for the pattern without its `*`.
+    pub(crate) at: Spanned<String>,
 }
 
 /// `[[registry.trust]]`

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use cofferdam_registry::{
-    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, SigstoreRoot, TrustPolicy, TrustRule,
-    TrustedIdentity,
+    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, RegistryMirror, SigstoreRoot, TrustPolicy,
+    TrustRule, TrustedIdentity,
 };
 
 use crate::artifacts::Origin;
-use crate::config::{ComponentLocation, ConfigError, ConfigFile, TrustTable, UnsignedPolicy};
+use crate::config::{
+    ComponentLocation, ConfigError, ConfigFile, MirrorTable, TrustTable, UnsignedPolicy,
+};
 use crate::error::Context as _;
 use crate::{Error, Result};
 
@@ -83,6 +85,24 @@ pub(super) fn read_root(config: Option<&ConfigFile>) -> Result<SigstoreRoot> {
         SigstoreRoot::from_json(&json.with_context(unreadable)?).with_context(unreadable)
     };
     read().map_err(|error| file.error(path.span(), format!("{error:#}")).into())
+}
+
+/// Returns a mirror of the configuration.
+pub(super) fn mirror(
+    file: &ConfigFile,
+    table: &MirrorTable,
+) -> Result<RegistryMirror, ConfigError> {
+    let of = table.of.get_ref().parse();
+    let of = of.map_err(|error: cofferdam_registry::InvalidPattern| {
+        file.error(table.of.span(), error.to_string())
+    })?;
+    let at = table.at.get_ref();
+    // A host with a path, or a host alone, which a repository follows.
+    let example = format!("oci://{at}/any").parse::<Reference>();
+    match example {
+        Ok(_) => Ok(RegistryMirror { of, at: at.clone() }),
+        Err(error) => Err(file.error(table.at.span(), error.to_string())),
+    }
 }
 
 fn rule(file: &ConfigFile, table: &TrustTable) -> Result<TrustRule, ConfigError> {

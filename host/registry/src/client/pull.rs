@@ -137,7 +137,15 @@ impl RegistryClient {
         progress: Progress<'_>,
     ) -> Result<(), RegistryError> {
         let step = format!("downloading {} of {}", blob.digest, reference.repository());
-        at(self.download(reference, blob, store, progress).await, reference, &step)
+        let mut result = Ok(());
+        // The last place is the registry itself, whose error is the one to show.
+        for place in self.places(reference) {
+            result = self.download(&place, blob, store, progress).await;
+            if result.is_ok() {
+                break;
+            }
+        }
+        at(result, reference, &step)
     }
 
     async fn download(
