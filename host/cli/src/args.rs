@@ -26,7 +26,8 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
 pub(crate) use self::registry::{
-    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SignArgs, UpdateArgs, VerifyArgs,
+    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SignArgs, TransferArgs, UpdateArgs,
+    VerifyArgs,
 };
 pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
@@ -162,6 +163,12 @@ Examples:
     /// Show how plugins have changed at their source, and accept the changes
     #[command(after_help = registry::UPDATE_EXAMPLES)]
     Update(UpdateArgs),
+    /// Copy the plugins of a configuration into a directory, for a machine without a network
+    #[command(after_help = registry::EXPORT_EXAMPLES)]
+    Export(TransferArgs),
+    /// Copy the plugins of a configuration from such a directory to this machine
+    #[command(after_help = registry::IMPORT_EXAMPLES)]
+    Import(TransferArgs),
     /// Push a component to a registry
     #[command(after_help = registry::PUBLISH_EXAMPLES)]
     Publish(PublishArgs),

@@ -32,6 +32,7 @@ mod error;
 mod keyless;
 #[cfg(feature = "client")]
 mod keys;
+mod layout;
 mod manifest;
 mod reference;
 #[cfg(feature = "client")]
@@ -63,6 +64,7 @@ pub use self::keyless::{
 };
 #[cfg(feature = "client")]
 pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
+pub use self::layout::ImageLayout;
 pub use self::manifest::{Descriptor, Manifest, ManifestError, WasmArtifact};
 pub use self::reference::{InvalidReference, Reference, Version};
 #[cfg(feature = "client")]

@@ -232,6 +232,11 @@ impl Index {
 }
 
 impl Manifest {
+    /// Returns the configuration and the layers.
+    pub fn contents(&self) -> impl Iterator<Item = &Descriptor> {
+        std::iter::once(&self.config).chain(&self.layers)
+    }
+
     /// Returns the layer that is the component. Other layers are ignored.
     ///
     /// # Errors

@@ -91,6 +91,19 @@ impl ArtifactStore {
         Ok(store)
     }
 
+    /// Opens the image layout in `directory` to read it. Changes nothing there.
+    ///
+    /// # Errors
+    /// Returns an error if the directory is not an image layout.
+    pub fn open_existing_ambient(directory: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let store = Self { directory: directory.into() };
+        let path = store.directory.join(LAYOUT_FILE);
+        match fs::metadata(&path) {
+            Ok(_) => Ok(store),
+            Err(source) => Err(StoreError::Io { path, source }),
+        }
+    }
+
     /// Returns the path of a blob, which need not exist.
     #[must_use]
     pub fn path(&self, digest: Digest) -> PathBuf {

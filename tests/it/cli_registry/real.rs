@@ -116,6 +116,14 @@ fn debians_registry_takes_and_returns_a_plugin_and_skopeo_copies_it() {
     let call = [&["call", "word_count", "text=a b"][..], &config].concat();
     assert!(folder.done(&call).starts_with("{\"words\":2,"));
 
+    // Another program reads an exported copy.
+    folder.done(&[&["export", "copy"][..], &config].concat());
+    let mut inspect = Command::new("skopeo");
+    inspect.args(["inspect", "--raw"]).arg(format!("oci:{}", folder.path("copy").display()));
+    let inspected = inspect.output().unwrap();
+    let raw: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    assert_eq!(raw["layers"][0]["mediaType"], "application/wasm", "{inspected:?}");
+
     // Copied by another program, to another name: the same manifest.
     let mut skopeo = Command::new("skopeo");
     skopeo.args(["--insecure-policy", "copy", "--src-creds", "me:secret-password"]);

@@ -46,6 +46,19 @@ Examples:
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --key acme.key
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv";
 
+pub(super) const EXPORT_EXAMPLES: &str = "\
+The directory is an image layout of OCI. Take it to the other machine with the configuration and
+its .lock file.
+
+Examples:
+  cofferdam export plugins --config tools.toml";
+
+pub(super) const IMPORT_EXAMPLES: &str = "\
+Only what the .lock file names is taken, with the digests that it has.
+
+Examples:
+  cofferdam import plugins --config tools.toml";
+
 pub(super) const KEYS_EXAMPLES: &str = "\
 Examples:
   cofferdam keys new acme";
@@ -136,6 +149,16 @@ pub(crate) struct UpdateArgs {
     /// Print a JSON array
     #[arg(long, requires = "check")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TransferArgs {
+    /// Directory of the image layout
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,12 @@
 //! `cofferdam fetch`: downloads plugins of a configuration.
 
 use cofferdam::config::{ComponentLocation, ConfigFile, PluginConfig};
-use cofferdam::install;
 use cofferdam::pins::Pins;
+use cofferdam::{install, transfer};
 use cofferdam_tool::PluginName;
 
 use super::add::{Candidate, confirm, fetcher, named_config};
-use crate::args::{FetchArgs, Global};
+use crate::args::{FetchArgs, Global, TransferArgs};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::print;
 
@@ -46,9 +46,31 @@ pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exi
         count += 1;
     }
     if count == 0 {
-        print::note("no plugin of the configuration is fetched from elsewhere");
+        note_names(&[], "");
     }
     Ok(Exit::Ok)
+}
+
+pub(crate) fn export(args: &TransferArgs) -> anyhow::Result<Exit> {
+    let file = ConfigFile::read_ambient(named_config("export", args.config.as_deref())?)?;
+    let names = transfer::export_ambient(&file, &args.directory)?;
+    note_names(&names, &format!("copied into {}", args.directory.display()));
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn import(args: &TransferArgs) -> anyhow::Result<Exit> {
+    let file = ConfigFile::read_ambient(named_config("import", args.config.as_deref())?)?;
+    let names = transfer::import_ambient(&file, &args.directory)?;
+    note_names(&names, "on this machine");
+    Ok(Exit::Ok)
+}
+
+fn note_names(names: &[String], state: &str) {
+    match names {
+        [] => print::note("no plugin of the configuration is fetched from elsewhere"),
+        [one] => print::note(&format!("`{one}` is {state}")),
+        several => print::note(&format!("{} plugins are {state}", several.len())),
+    }
 }
 
 /// Returns the plugins of a configuration that are not files, or those that are named.

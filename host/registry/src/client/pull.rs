@@ -20,6 +20,9 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 /// Maximum number of requests for one layer, each of which continues where the last one broke off.
 const LAYER_TRIES_MAX: u32 = 4;
 
+/// Maximum size of the configuration of an artifact in bytes.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
 /// Observer of a download: bytes so far, and bytes in total.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
@@ -118,6 +121,10 @@ impl RegistryClient {
             return Err(kind.at(reference.registry(), &step));
         }
         self.pull_blob(reference, &component, store, progress).await?;
+        // Other programs need it to read a copy of the artifact.
+        if manifest.config.size <= CONFIG_BYTES_MAX {
+            self.pull_blob(reference, &manifest.config, store, &|_, _| {}).await?;
+        }
         let step = format!("storing {}", shown(reference));
         let stored = store.insert(&manifest.bytes).map_err(RegistryErrorKind::from);
         at(stored, reference, &step)?;
