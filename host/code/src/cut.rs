@@ -42,27 +42,26 @@ fn cut(value: &Value, budget: usize) -> Value {
     match value {
         Value::String(text) => Value::String(cut_text(text, budget)),
         Value::Array(items) => {
-            let sizes: Vec<_> = items.iter().map(|item| size(item) + 1).collect();
-            let shares = Shares::new(&sizes, budget.saturating_sub(2));
-            let mut kept: Vec<_> = items
-                .iter()
-                .zip(&sizes)
-                .take(shares.count)
-                .map(|(item, size)| shares.cut(item, *size, 1))
-                .collect();
+            let parts: Vec<_> =
+                items.iter().map(|item| Part { own: 1, size: size(item) }).collect();
+            let shares = Shares::new(&parts, budget.saturating_sub(2));
+            let kept = items.iter().zip(&parts).take(shares.count);
+            let mut kept: Vec<_> = kept.map(|(item, part)| shares.cut(item, part)).collect();
             if let Some(missing) = shares.missing(items.len()) {
                 kept.push(Value::String(format!("… {missing} more items")));
             }
             Value::Array(kept)
         }
         Value::Object(members) => {
-            let own = |name: &str| size(&Value::from(name)) + 2;
-            let sizes: Vec<_> =
-                members.iter().map(|(name, member)| own(name) + size(member)).collect();
-            let shares = Shares::new(&sizes, budget.saturating_sub(2));
-            let kept = members.iter().zip(&sizes).take(shares.count);
+            let part = |(name, member): (&String, &Value)| Part {
+                own: size(&Value::from(name.as_str())) + 2,
+                size: size(member),
+            };
+            let parts: Vec<_> = members.iter().map(part).collect();
+            let shares = Shares::new(&parts, budget.saturating_sub(2));
+            let kept = members.iter().zip(&parts).take(shares.count);
             let mut kept: Map<_, _> = kept
-                .map(|((name, member), size)| (name.clone(), shares.cut(member, *size, own(name))))
+                .map(|((name, member), part)| (name.clone(), shares.cut(member, part)))
                 .collect();
             if let Some(missing) = shares.missing(members.len()) {
                 kept.insert(MISSING.to_owned(), format!("{missing} more members").into());
@@ -97,34 +96,43 @@ fn cut_text(text: &str, budget: usize) -> String {
     }
 }
 
+/// Bytes of an item of a list or an object.
+struct Part {
+    /// Bytes that are not the value's and stay: the name of a member and the separators.
+    own: usize,
+    /// Bytes of the value.
+    size: usize,
+}
+
 /// Distribution of a budget to the items of a list or an object.
 struct Shares {
     /// Number of items that stay.
     count: usize,
-    /// Maximum bytes of an item.
+    /// Maximum bytes of a value.
     each: usize,
 }
 
 impl Shares {
     /// Distributes `budget` so that small items stay whole, and large ones get the same share.
-    fn new(sizes: &[usize], budget: usize) -> Self {
-        if sizes.iter().sum::<usize>() <= budget {
-            return Self { count: sizes.len(), each: usize::MAX };
+    fn new(parts: &[Part], budget: usize) -> Self {
+        if parts.iter().map(|part| part.own + part.size).sum::<usize>() <= budget {
+            return Self { count: parts.len(), each: usize::MAX };
         }
         let room = budget.saturating_sub(MARK_BYTES);
         // Drops items from the end until the others have room for the minimum.
         let mut count = 0;
         let mut least = 0;
-        for size in sizes {
-            least += (*size).min(ITEM_BYTES_MIN);
+        for part in parts {
+            least += part.own + part.size.min(ITEM_BYTES_MIN);
             if least > room {
                 break;
             }
             count += 1;
         }
-        let mut kept: Vec<_> = sizes.iter().take(count).copied().collect();
+        let mut kept: Vec<_> = parts.iter().take(count).map(|part| part.size).collect();
         kept.sort_unstable();
-        let mut left = room;
+        let names: usize = parts.iter().take(count).map(|part| part.own).sum();
+        let mut left = room.saturating_sub(names);
         let mut each = usize::MAX;
         for (index, size) in kept.iter().enumerate() {
             let share = left / (kept.len() - index);
@@ -137,12 +145,9 @@ impl Shares {
         Self { count, each }
     }
 
-    /// Returns an item within its share. `own` bytes of it are not the value's.
-    fn cut(&self, item: &Value, size: usize, own: usize) -> Value {
-        if size <= self.each {
-            return item.clone();
-        }
-        cut(item, self.each.saturating_sub(own))
+    /// Returns a value within its share.
+    fn cut(&self, item: &Value, part: &Part) -> Value {
+        if part.size <= self.each { item.clone() } else { cut(item, self.each) }
     }
 
     fn missing(&self, count: usize) -> Option<usize> {
@@ -175,6 +180,17 @@ mod tests {
         let cut = shortened(&json!("ä".repeat(1000)), 248).unwrap();
         let text = cut.as_str().unwrap();
         assert_eq!(text, format!("{}… (900 more characters)", "ä".repeat(100)));
+    }
+
+    #[test]
+    fn long_names_do_not_exceed_the_budget() {
+        let name = |c: char| String::from(c).repeat(40);
+        let value = json!({
+            name('\u{1}'): "x".repeat(300), name('b'): "y".repeat(300), name('c'): 1, name('d'): 2,
+        });
+        for budget in 200..900 {
+            assert!(size(&shortened(&value, budget).unwrap_or_default()) <= budget, "{budget}");
+        }
     }
 
     fn values() -> impl Strategy<Value = Value> {
