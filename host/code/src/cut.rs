@@ -43,7 +43,7 @@ fn cut(value: &Value, budget: usize) -> Value {
         Value::String(text) => Value::String(cut_text(text, budget)),
         Value::Array(items) => {
             let parts: Vec<_> =
-                items.iter().map(|item| Part { own: 1, size: size(item) }).collect();
+                items.iter().map(|item| ShortenedPart { own: 1, size: size(item) }).collect();
             let shares = Shares::new(&parts, budget.saturating_sub(2));
             let kept = items.iter().zip(&parts).take(shares.count);
             let mut kept: Vec<_> = kept.map(|(item, part)| shares.cut(item, part)).collect();
@@ -53,7 +53,7 @@ fn cut(value: &Value, budget: usize) -> Value {
             Value::Array(kept)
         }
         Value::Object(members) => {
-            let part = |(name, member): (&String, &Value)| Part {
+            let part = |(name, member): (&String, &Value)| ShortenedPart {
                 own: size(&Value::from(name.as_str())) + 2,
                 size: size(member),
             };
@@ -97,7 +97,7 @@ fn cut_text(text: &str, budget: usize) -> String {
 }
 
 /// Bytes of an item of a list or an object.
-struct Part {
+struct ShortenedPart {
     /// Bytes that are not the value's and stay: the name of a member and the separators.
     own: usize,
     /// Bytes of the value.
@@ -114,7 +114,7 @@ struct Shares {
 
 impl Shares {
     /// Distributes `budget` so that small items stay whole, and large ones get the same share.
-    fn new(parts: &[Part], budget: usize) -> Self {
+    fn new(parts: &[ShortenedPart], budget: usize) -> Self {
         if parts.iter().map(|part| part.own + part.size).sum::<usize>() <= budget {
             return Self { count: parts.len(), each: usize::MAX };
         }
@@ -146,7 +146,7 @@ impl Shares {
     }
 
     /// Returns a value within its share.
-    fn cut(&self, item: &Value, part: &Part) -> Value {
+    fn cut(&self, item: &Value, part: &ShortenedPart) -> Value {
         if part.size <= self.each { item.clone() } else { cut(item, self.each) }
     }
 

@@ -33,6 +33,7 @@ mod keyless;
 #[cfg(feature = "client")]
 mod keys;
 mod layout;
+#[cfg_attr(not(feature = "client"), expect(dead_code, reason = "the client reads indexes"))]
 mod manifest;
 mod reference;
 #[cfg(feature = "client")]
