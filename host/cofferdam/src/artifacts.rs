@@ -45,7 +45,7 @@ pub struct Origin {
     pub attested: Vec<String>,
 }
 
-/// Component of a plugin, or the reason why there is none.
+/// Component of a plugin, or the reason why it cannot be used.
 pub(crate) struct LocatedComponent {
     /// Component file. For a plugin that is not in the lock file, its location.
     pub(crate) path: PathBuf,
@@ -102,8 +102,7 @@ impl<'a> Locator<'a> {
         let Lock { pins, store, .. } = lock;
         let source = location.to_string();
         let config = self.file.path.display();
-        let origin = pins.origin(name).filter(|origin| origin.source == source);
-        let Some(origin) = origin else {
+        let Some(origin) = pins.origin_at(name, location) else {
             let missing = format!(
                 "{source} is not in {}; run `cofferdam fetch --config {config}`",
                 pins.path().display()
@@ -135,7 +134,11 @@ pub(crate) fn store() -> Result<ArtifactStore> {
 
 /// Returns the component at `path`, which must have `digest` if it was fetched.
 pub(crate) fn component(path: &Path, digest: Option<Digest>) -> Component {
-    let component = Component::from_file_ambient(path);
+    with_digest(Component::from_file_ambient(path), digest)
+}
+
+/// Requires a component to have `digest`, if there is one.
+pub(crate) fn with_digest(component: Component, digest: Option<Digest>) -> Component {
     match digest {
         Some(digest) => component.with_digest(*digest.as_bytes()),
         None => component,

@@ -302,10 +302,7 @@ impl ComponentFile {
     }
 
     fn new((located, component): (LocatedComponent, Component)) -> Self {
-        let component = match located.digest {
-            Some(digest) => component.with_digest(*digest.as_bytes()),
-            None => component,
-        };
+        let component = artifacts::with_digest(component, located.digest);
         Self { located, component }
     }
 }

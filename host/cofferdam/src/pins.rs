@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifacts::Origin;
+use crate::config::ComponentLocation;
 use crate::config::edit::replace_file;
 use crate::difference::{DefinitionDiff, Definitions};
 use crate::folder_lock::FolderLock;
@@ -170,6 +171,14 @@ impl Pins {
             None => drop(self.file.plugins.remove(&name)),
         }
         self.changed_plugins.insert(name);
+    }
+
+    /// Returns the origin of a plugin that was fetched from `location`. One from elsewhere is not
+    /// what the configuration names.
+    #[must_use]
+    pub fn origin_at(&self, plugin: &str, location: &ComponentLocation) -> Option<&Origin> {
+        let source = location.to_string();
+        self.origin(plugin).filter(|origin| origin.source == source)
     }
 
     /// Returns the origin of a plugin that was fetched.

@@ -96,8 +96,7 @@ fn origins(config: &ConfigFile) -> Result<Vec<(String, Origin)>> {
     let plugins = config.config.plugins.iter();
     let fetched = plugins.filter(|(_, plugin)| plugin.component.get_ref().file().is_none());
     let origin = |(name, plugin): (&String, &crate::config::PluginConfig)| {
-        let source = plugin.component.get_ref().to_string();
-        let origin = pins.origin(name).filter(|origin| origin.source == source).cloned();
+        let origin = pins.origin_at(name, plugin.component.get_ref()).cloned();
         origin.map(|origin| (name.clone(), origin)).ok_or_else(|| {
             let lock = pins.path().display();
             Error::NotAccepted(format!("`{name}` is not in {lock}; run `cofferdam fetch`"))

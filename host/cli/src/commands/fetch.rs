@@ -18,8 +18,7 @@ pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exi
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let location = plugin.component.get_ref();
         let pins = Pins::of_config_ambient(config)?;
-        let source = location.to_string();
-        if let Some(origin) = pins.origin(name).filter(|origin| origin.source == source) {
+        if let Some(origin) = pins.origin_at(name, location) {
             let was_fetched = fetcher.fetch_locked(location, origin).await?;
             let state = if was_fetched { "is fetched" } else { "is on this machine" };
             print::note(&format!("`{name}` {state}: {}", origin.layer));
