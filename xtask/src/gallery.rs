@@ -2,15 +2,14 @@
 //! added from there as a user does.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::run::{Step, command, root, section};
+use crate::server::{LocalServer, free_port};
 use crate::toolchains;
 
 /// Folder of the registry and of its user.
@@ -21,8 +20,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const LICENSE: &str = "Apache-2.0 WITH LLVM-exception";
 /// Folders of sample tools that are not for users.
 const HIDDEN: [&str; 2] = ["crash", "tour"];
-/// Maximum time until the registry listens, on a busy machine.
-const START_MAX: Duration = Duration::from_secs(60);
 
 /// Registry and key to publish with.
 #[derive(Debug, Args)]
@@ -38,7 +35,7 @@ pub(crate) struct Options {
 
 /// Registry of Debian that runs until it is dropped.
 struct Registry {
-    child: Child,
+    _process: LocalServer,
     host: String,
 }
 
@@ -140,7 +137,7 @@ fn as_user(arguments: &[String], folder: &Path) -> anyhow::Result<Step> {
 
 impl Registry {
     fn start(folder: &Path) -> anyhow::Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = free_port()?;
         let config = format!(
             "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {:?}}}}}\n\
              http: {{addr: \"127.0.0.1:{port}\"}}\n",
@@ -148,28 +145,8 @@ impl Registry {
         );
         fs::write(folder.join("registry.yml"), config)?;
         let mut program = Command::new("docker-registry");
-        program.arg("serve").arg(folder.join("registry.yml")).stdin(Stdio::null());
-        let child = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.context("cannot run docker-registry; install Debian's package")?;
-        let mut registry = Self { child, host: format!("127.0.0.1:{port}") };
-        let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if let Some(status) = registry.child.try_wait()? {
-                bail!("docker-registry ended with {status}");
-            }
-            if started.elapsed() > START_MAX {
-                bail!("docker-registry does not listen after {START_MAX:?}");
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(registry)
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        // Fails if the registry has exited.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
+        program.arg("serve").arg(folder.join("registry.yml"));
+        let process = LocalServer::start(program, port)?;
+        Ok(Self { _process: process, host: format!("127.0.0.1:{port}") })
     }
 }

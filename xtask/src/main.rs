@@ -21,6 +21,7 @@ mod projects;
 mod run;
 mod s3;
 mod sdks;
+mod server;
 mod toolchains;
 
 use std::process::ExitCode;

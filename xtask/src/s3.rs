@@ -1,25 +1,22 @@
 //! S3 server for the tests of bucket stores: moto, a Python program, on a free local port.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
 use crate::run::{command, has_python, is_ci, root, section};
+use crate::server::{LocalServer, free_port};
 
 /// Version of moto to install.
 const MOTO: &str = "moto[server]==5.2.5";
 /// Environment variable through which the tests find the server.
 const ENDPOINT: &str = "COFFERDAM_S3_ENDPOINT";
-/// Maximum time until the server listens, on a busy machine.
-const START_MAX: Duration = Duration::from_secs(120);
 
 /// S3 server that runs until it is dropped.
 pub(crate) struct Server {
-    child: Child,
+    process: LocalServer,
     endpoint: String,
 }
 
@@ -35,7 +32,7 @@ pub(crate) fn run(serve: bool) -> anyhow::Result<()> {
     let mut server = start(&install()?)?;
     if serve {
         section(&format!("export {ENDPOINT}={}", server.endpoint));
-        server.child.wait()?;
+        server.process.wait()?;
         return Ok(());
     }
     let (name, value) = server.variable();
@@ -64,42 +61,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails if the server has exited.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
-
 fn start(program: &PathBuf) -> anyhow::Result<Server> {
     section("starting a server that speaks S3");
     let port = free_port()?;
-    let child = Command::new(program)
-        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-        .current_dir(root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    let mut server = Server { child, endpoint: format!("http://127.0.0.1:{port}") };
-    let started = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if let Some(status) = server.child.try_wait()? {
-            bail!("{} ended with {status}", program.display());
-        }
-        if started.elapsed() > START_MAX {
-            bail!("{} does not listen after {START_MAX:?}", program.display());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(server)
-}
-
-/// Returns a free port. If another process takes it first, the server exits with an error.
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    let mut command = Command::new(program);
+    command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).current_dir(root());
+    let process = LocalServer::start(command, port)?;
+    Ok(Server { process, endpoint: format!("http://127.0.0.1:{port}") })
 }
 
 fn folder() -> PathBuf {
