@@ -330,7 +330,8 @@ pub(crate) struct TrustArgs {
 pub(crate) enum CacheCommand {
     /// Print the directory of the cache
     Dir,
-    /// Remove the oldest entries and the files of crashed processes
+    /// Remove the oldest entries, the files of crashed processes, and fetched plugins that no lock
+    /// file names
     Prune(CachePruneArgs),
     /// Remove all entries; plugins are compiled again when they are next used
     Clean(CacheCleanArgs),

@@ -61,7 +61,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Fetch(args) => fetch::run(global, &args).await,
         Command::Update(args) => update::run(global, &args).await,
         Command::Export(args) => fetch::export(&args),
-        Command::Import(args) => fetch::import(&args),
+        Command::Import(args) => fetch::import(&args).await,
         Command::Publish(args) => publish::run(global, &args).await,
         Command::Keys(command) => sign::keys(&command),
         Command::Sign(args) => sign::sign(&args).await,

@@ -5,9 +5,11 @@
 //! of the component. Commands that call tools read the component from the store by that digest and
 //! never use the network.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cofferdam_engine::Component;
+pub use cofferdam_registry::StorePruning;
 use cofferdam_registry::{ArtifactStore, Digest, Signer};
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +18,12 @@ use crate::error::Context as _;
 use crate::pins::Pins;
 #[cfg(feature = "registry")]
 use crate::registry::Policy;
-use crate::{Result, directories};
+use crate::{Result, directories, state_file};
 
 /// Name of the artifact store in the user's state directory.
 const STORE: &str = "artifacts";
+/// Directory in the store with the paths of the configurations that use it.
+const CONFIGURATIONS: &str = "configurations";
 
 /// Origin of a plugin that was fetched. The lock file contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,8 +132,68 @@ impl<'a> Locator<'a> {
 
 /// Opens the user's artifact store.
 pub(crate) fn store() -> Result<ArtifactStore> {
-    let directory = directories::state()?.join(STORE);
-    ArtifactStore::open_ambient(directory).context("the artifact store cannot be opened")
+    ArtifactStore::open_ambient(directory()?).context("the artifact store cannot be opened")
+}
+
+fn directory() -> Result<PathBuf> {
+    Ok(directories::state()?.join(STORE))
+}
+
+/// Remembers that a configuration uses the artifact store, so that [`prune_ambient`] leaves what
+/// its lock file names.
+pub(crate) fn register(config: &Path) -> Result<()> {
+    let unresolved = || format!("{} cannot be resolved", config.display());
+    let path = std::path::absolute(config).with_context(unresolved)?;
+    let name = Digest::of(path.as_os_str().as_encoded_bytes()).hex();
+    let file = directory()?.join(CONFIGURATIONS).join(name);
+    if file.exists() { Ok(()) } else { state_file::save(&file, &Some(path)) }
+}
+
+/// Removes the artifacts that no lock file of this user's configurations names, except those of the
+/// last hour.
+///
+/// # Errors
+/// Returns an error, and removes nothing, if a lock file or an artifact that it names cannot be
+/// read.
+pub fn prune_ambient() -> Result<StorePruning> {
+    // Opening a store creates it.
+    if !directory()?.exists() {
+        return Ok(StorePruning::default());
+    }
+    let store = store()?;
+    let mut used = BTreeSet::new();
+    for config in configurations()? {
+        for origin in Pins::of_config_ambient(&config)?.origins() {
+            used.insert(origin.layer);
+            if let Some(manifest) = origin.manifest {
+                let blobs = store.artifact_blobs(manifest);
+                used.extend(blobs.with_context(|| format!("{manifest} cannot be used"))?);
+            }
+        }
+    }
+    store.prune(&used).context("the artifact store cannot be read")
+}
+
+/// Returns the configurations that use the store, and forgets those that have no lock file any
+/// more.
+fn configurations() -> Result<Vec<PathBuf>> {
+    let directory = directory()?.join(CONFIGURATIONS);
+    let unreadable = || format!("{} cannot be read", directory.display());
+    let entries = match std::fs::read_dir(&directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(unreadable)?,
+    };
+    let mut configurations = Vec::new();
+    for entry in entries {
+        let file = entry.with_context(unreadable)?.path();
+        let config: Option<PathBuf> = state_file::read(&file, "remove it if it is damaged")?;
+        match config.filter(|config| Pins::path_of(config).exists()) {
+            Some(config) => configurations.push(config),
+            // Another process may have removed it.
+            None => drop(std::fs::remove_file(&file)),
+        }
+    }
+    Ok(configurations)
 }
 
 /// Returns the component at `path`, which must have `digest` if it was fetched.

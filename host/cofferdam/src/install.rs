@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cofferdam_engine::Plugin;
 
-use crate::artifacts::Origin;
+use crate::artifacts::{self, Origin};
 use crate::config::ComponentLocation;
 use crate::config::edit::ConfigEditor;
 use crate::error::Context as _;
@@ -43,7 +43,10 @@ pub fn add(
     file.config()?;
     let mut pins = Pins::of_config_ambient(config)?;
     match origin {
-        Some(origin) => pins.accept_fetched(plugin, origin),
+        Some(origin) => {
+            artifacts::register(config)?;
+            pins.accept_fetched(plugin, origin);
+        }
         None => pins.accept(plugin),
     }
     pins.save_locked(&lock)?;
@@ -59,6 +62,7 @@ pub fn add(
 /// # Errors
 /// Returns an error if the lock file cannot be written.
 pub fn update(config: &Path, plugin: &Plugin, origin: Origin) -> Result<()> {
+    artifacts::register(config)?;
     let mut pins = Pins::of_config_ambient(config)?;
     pins.accept_fetched(plugin, origin);
     pins.save()

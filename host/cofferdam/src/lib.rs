@@ -354,6 +354,7 @@ mod state_file;
 pub mod stores;
 pub mod text;
 mod toolsets;
+#[cfg(feature = "registry")]
 pub mod transfer;
 pub mod trust;
 pub mod watch;

@@ -181,6 +181,11 @@ impl Pins {
         self.origin(plugin).filter(|origin| origin.source == source)
     }
 
+    /// Returns the origins of all plugins that were fetched.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = &Origin> {
+        self.file.plugins.values().filter_map(|pin| pin.origin.as_ref())
+    }
+
     /// Returns the origin of a plugin that was fetched.
     #[must_use]
     pub fn origin(&self, plugin: &str) -> Option<&Origin> {

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_registry::{
-    ArtifactStore, Descriptor, Digest, Manifest, Reference, RegistryClient, RegistrySettings,
-    SignatureBundle, Signer, SigstoreRoot, TrustRule, WasmArtifact, certificates_from_pem,
+    ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, MANIFEST_BYTES_MAX, Manifest,
+    Progress, Reference, RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot,
+    TrustRule, WasmArtifact, certificates_from_pem,
 };
 pub use cofferdam_registry::{PublicKey, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
 
 use self::credentials::LoginSource;
-pub(crate) use self::policy::Policy;
+pub(crate) use self::policy::{Policy, root_json};
 pub use self::policy::{predicate_type, read_public_key_ambient};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
@@ -32,6 +33,8 @@ const PROGRESS_PARTS: u64 = 1000;
 /// Fetches plugins with the settings of a configuration.
 pub struct PluginFetcher {
     client: RegistryClient,
+    /// Copy of artifacts that is used instead of their registries.
+    copy: Option<ImageLayout>,
     store: ArtifactStore,
     policy: Policy,
     /// Root that identities are verified with.
@@ -85,7 +88,11 @@ impl PluginFetcher {
                 settings.authorities.extend(read);
             }
         }
+        if let Some(file) = config {
+            artifacts::register(&file.path)?;
+        }
         Ok(Self {
+            copy: None,
             client: RegistryClient::new(settings).context("[registry] cannot be used")?,
             store: artifacts::store()?,
             policy: Policy::read_ambient(config)?,
@@ -93,6 +100,18 @@ impl PluginFetcher {
             operator: operator.clone(),
             component_bytes_max: ScreenLimits::default().component_bytes_max,
         })
+    }
+
+    /// Reads artifacts from the image layout in `directory` instead of their registries. The rules
+    /// about signatures hold as for a registry.
+    ///
+    /// # Errors
+    /// Returns an error if the directory is not an image layout.
+    pub fn from_copy_ambient(mut self, directory: &Path) -> Result<Self> {
+        let copy = ImageLayout::open_ambient(directory);
+        let unreadable = || format!("{} cannot be used as an image layout", directory.display());
+        self.copy = Some(copy.with_context(unreadable)?);
+        Ok(self)
     }
 
     /// Accepts plugins that no rule about signatures is about.
@@ -124,14 +143,14 @@ impl PluginFetcher {
                 return Err(Error::invalid(format!("{path} is a file, which is not fetched")));
             }
             ComponentLocation::Registry(reference) => {
-                let (origin, manifest) = self.resolve_artifact(reference).await?;
-                let (store, bytes_max) = (&self.store, self.component_bytes_max);
-                let pulled = self
-                    .client
-                    .pull_manifest(reference, manifest, store, bytes_max, &progress)
-                    .await;
+                let (origin, artifact) = self.resolve_artifact(reference).await?;
+                let pulled = self.pull(reference, &artifact, &progress).await;
                 self.operator.progress(None);
-                (origin, pulled.map_err(unavailable)?.manifest.annotations)
+                pulled?;
+                (origin, artifact.manifest.annotations)
+            }
+            ComponentLocation::Web(_) if self.copy.is_some() => {
+                return Err(Error::NotAccepted(format!("{source} is not in an image layout")));
             }
             ComponentLocation::Web(url) => {
                 self.check_unsigned(&source)?;
@@ -168,9 +187,18 @@ impl PluginFetcher {
         }
     }
 
-    async fn resolve_artifact(&self, reference: &Reference) -> Result<(Origin, Manifest)> {
-        let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
-        let signer = self.signer(reference, manifest.digest).await?;
+    async fn resolve_artifact(&self, reference: &Reference) -> Result<(Origin, SignedArtifact)> {
+        let manifest = self.manifest(reference).await?;
+        let (signer, signatures) = match self.policy.rule(reference) {
+            Some(rule) => {
+                let checked = self.check_signatures(reference, manifest.digest, rule).await?;
+                (Some(checked.0), checked.1)
+            }
+            None => {
+                self.check_unsigned(&reference.to_string())?;
+                (None, Vec::new())
+            }
+        };
         let component = manifest
             .component()
             .map_err(|error| Error::NotAccepted(format!("{reference}: the manifest {error}")))?;
@@ -183,15 +211,38 @@ impl PluginFetcher {
             signer,
             attested: self.attested(reference),
         };
-        Ok((origin, manifest))
+        Ok((origin, SignedArtifact { manifest, signatures }))
     }
 
-    /// Returns the signer of an artifact whom a rule trusts.
-    async fn signer(&self, reference: &Reference, manifest: Digest) -> Result<Option<Signer>> {
-        let Some(rule) = self.policy.rule(reference) else {
-            return self.check_unsigned(&reference.to_string()).map(|()| None);
-        };
-        self.check_signatures(reference, manifest, rule).await.map(Some)
+    async fn manifest(&self, reference: &Reference) -> Result<Manifest> {
+        match &self.copy {
+            Some(copy) => copy.manifest(reference).map_err(|error| not_copied(reference, &error)),
+            None => self.client.manifest(reference).await.map_err(unavailable),
+        }
+    }
+
+    /// Stores an artifact with its signatures.
+    async fn pull(
+        &self,
+        reference: &Reference,
+        artifact: &SignedArtifact,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let SignedArtifact { manifest, signatures } = artifact;
+        let (store, bytes_max) = (&self.store, self.component_bytes_max);
+        match &self.copy {
+            Some(copy) => copy
+                .copy(manifest, store, bytes_max)
+                .map_err(|error| not_copied(reference, &error))?,
+            None => {
+                let manifest = manifest.clone();
+                let pulled =
+                    self.client.pull_manifest(reference, manifest, store, bytes_max, progress);
+                pulled.await.map_err(unavailable)?;
+            }
+        }
+        let stored = store.set_signatures(manifest, signatures);
+        stored.context("the artifact store cannot be written")
     }
 
     /// Returns the types of the statements that the rule about an artifact requires.
@@ -199,17 +250,32 @@ impl PluginFetcher {
         self.policy.rule(reference).map(|rule| rule.attested.clone()).unwrap_or_default()
     }
 
+    /// Returns the signer of an artifact whom a rule trusts, and the signatures that it accepts.
     async fn check_signatures(
         &self,
         reference: &Reference,
         manifest: Digest,
         rule: &TrustRule,
-    ) -> Result<Signer> {
-        let signatures = self.client.signatures(reference, manifest).await.map_err(|error| {
-            Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
-        })?;
+    ) -> Result<(Signer, Vec<SignatureBundle>)> {
+        let mut signatures = self.signatures(reference, manifest).await?;
         let checked = rule.check(manifest, &signatures, &self.root);
-        checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))
+        let signer =
+            checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))?;
+        signatures.retain(|it| rule.accepts(manifest, it, &self.root));
+        Ok((signer, signatures))
+    }
+
+    async fn signatures(
+        &self,
+        reference: &Reference,
+        manifest: Digest,
+    ) -> Result<Vec<SignatureBundle>> {
+        if let Some(copy) = &self.copy {
+            return copy.signatures(manifest).map_err(|error| not_copied(reference, &error));
+        }
+        self.client.signatures(reference, manifest).await.map_err(|error| {
+            Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
+        })
     }
 
     /// Returns an error if plugins that no rule is about are refused.
@@ -271,8 +337,8 @@ impl PluginFetcher {
                  key: --key FILE, or --identity and --issuer"
             ))
         })?;
-        let manifest = self.client.manifest(reference).await.map_err(unavailable)?.digest;
-        let signer = self.check_signatures(reference, manifest, rule).await?;
+        let manifest = self.manifest(reference).await?.digest;
+        let (signer, _) = self.check_signatures(reference, manifest, rule).await?;
         Ok((manifest, signer))
     }
 
@@ -289,18 +355,18 @@ impl PluginFetcher {
         if let Some(objection) = self.policy.objection(location, origin) {
             return Err(Error::NotAccepted(objection));
         }
-        if matches!(self.store.read(origin.layer, origin.size), Ok(Some(_))) {
+        if self.is_stored(origin) {
             return Ok(false);
         }
         let progress = self.progress(&origin.source);
         match location {
             ComponentLocation::File(_) => return Ok(false),
             ComponentLocation::Registry(reference) => {
-                let layer = Descriptor::component(origin.layer, origin.size);
-                let pulled = self.client.pull_blob(reference, &layer, &self.store, &progress).await;
+                let pulled = self.pull_locked(reference, origin, &progress).await;
                 self.operator.progress(None);
-                pulled.map_err(unavailable)?;
+                pulled?;
             }
+            ComponentLocation::Web(_) if self.copy.is_some() => self.copy_component(origin)?,
             ComponentLocation::Web(url) => {
                 let bytes_max = origin.size;
                 let fetched =
@@ -316,6 +382,57 @@ impl PluginFetcher {
             }
         }
         Ok(true)
+    }
+
+    /// Returns whether the component of a plugin is in the store, with its manifest.
+    fn is_stored(&self, origin: &Origin) -> bool {
+        let is_whole =
+            |digest, bytes_max| matches!(self.store.read(digest, bytes_max), Ok(Some(_)));
+        is_whole(origin.layer, origin.size)
+            && origin.manifest.is_none_or(|digest| is_whole(digest, MANIFEST_BYTES_MAX))
+    }
+
+    /// Copies a component that is no artifact of a registry from the image layout.
+    fn copy_component(&self, origin: &Origin) -> Result<()> {
+        let blobs = self.copy.as_ref().map(ImageLayout::blobs);
+        let component = blobs.map(|blobs| blobs.read(origin.layer, origin.size)).transpose();
+        let component = component.with_context(|| format!("{} cannot be used", origin.layer))?;
+        let component = component.flatten().ok_or_else(|| {
+            Error::NotAccepted(format!(
+                "the layout does not contain {}: {}",
+                origin.source, origin.layer
+            ))
+        })?;
+        let stored = self.store.insert(&component);
+        stored.map(drop).context("the artifact store cannot be written")
+    }
+
+    async fn pull_locked(
+        &self,
+        reference: &Reference,
+        origin: &Origin,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let Some(digest) = origin.manifest else {
+            let layer = Descriptor::component(origin.layer, origin.size);
+            let pulled = self.client.pull_blob(reference, &layer, &self.store, progress).await;
+            return pulled.map_err(unavailable);
+        };
+        let pinned = reference.with_digest(digest);
+        let manifest = self.manifest(&pinned).await?;
+        let layer = manifest.component().map(|component| component.digest);
+        if layer != Ok(origin.layer) {
+            return Err(Error::NotAccepted(format!(
+                "the lock file has another component for {reference} than its manifest {digest}"
+            )));
+        }
+        let mut signatures = Vec::new();
+        if let Some(rule) = self.policy.rule(reference) {
+            // The lock file says who signed the plugin. Signatures are stored for copies.
+            signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
+            signatures.retain(|it| rule.accepts(digest, it, &self.root));
+        }
+        self.pull(&pinned, &SignedArtifact { manifest, signatures }, progress).await
     }
 
     /// Pushes a component with its exports and imports under the tag of `reference`, signed if
@@ -357,6 +474,13 @@ impl PluginFetcher {
     }
 }
 
+/// Artifact whose signatures are checked.
+struct SignedArtifact {
+    manifest: Manifest,
+    /// Signatures that the rule about it accepts.
+    signatures: Vec<SignatureBundle>,
+}
+
 impl FetchedPlugin {
     /// Loads the component without grants, to show what it declares and asks for.
     ///
@@ -391,6 +515,11 @@ fn authorities(path: &Path) -> Result<Vec<Vec<u8>>> {
     let bytes = cofferdam_files::read_named_ambient(path, AUTHORITIES_BYTES_MAX);
     let bytes = bytes.with_context(unreadable)?;
     certificates_from_pem(&bytes).with_context(unreadable)
+}
+
+/// Returns an error for the operator about an artifact of an image layout.
+fn not_copied(reference: &Reference, error: &LayoutError) -> Error {
+    Error::NotAccepted(format!("{reference}: {error}"))
 }
 
 /// Returns an error for the operator: something is not available that may be available later.

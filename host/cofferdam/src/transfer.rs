@@ -1,21 +1,24 @@
 //! Copies of plugins for machines without a network.
 //!
-//! A copy is an image layout of OCI, which other programs read as well. The lock file says which
-//! components belong to a configuration and who has signed them, so it travels with the
-//! configuration, and the copy need not be trusted.
+//! A copy is an image layout of OCI, which other programs read as well, with the signatures of the
+//! plugins. The lock file says which components belong to a configuration and who has signed them,
+//! so a copy need not be trusted.
 
 use std::path::Path;
+use std::str::FromStr as _;
 
-use cofferdam_registry::{ArtifactStore, Descriptor, Digest, ImageLayout};
+use cofferdam_registry::{ArtifactStore, Digest, ImageLayout};
 
 use crate::artifacts::{self, Origin};
-use crate::config::ConfigFile;
+use crate::config::edit::replace_file;
+use crate::config::{ComponentLocation, ConfigFile, PluginConfig};
 use crate::error::Context as _;
 use crate::pins::Pins;
-use crate::{Error, Result};
+use crate::registry::{self, PluginFetcher};
+use crate::{Error, Operator, Result};
 
-/// Maximum size of a manifest or its configuration in bytes.
-const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// File in a copy with the root that the identities of its signatures are verified with.
+const ROOT_FILE: &str = "trusted_root.json";
 
 /// Copies the locked plugins of a configuration into an image layout at `directory`, which is
 /// created if it does not exist. Returns their names.
@@ -27,8 +30,7 @@ pub fn export_ambient(config: &ConfigFile, directory: &Path) -> Result<Vec<Strin
     let store = artifacts::store()?;
     let origins = origins(config)?;
     let failed = || format!("{} cannot be written", directory.display());
-    let copy = ArtifactStore::open_ambient(directory).with_context(failed)?;
-    let mut layout = ImageLayout::default();
+    let mut layout = ImageLayout::create_ambient(directory).with_context(failed)?;
     for (name, origin) in &origins {
         let absent = || {
             Error::NotAccepted(format!(
@@ -36,21 +38,20 @@ pub fn export_ambient(config: &ConfigFile, directory: &Path) -> Result<Vec<Strin
                 config.path.display()
             ))
         };
-        let component = read(&store, origin.layer, origin.size)?.ok_or_else(absent)?;
-        copy.insert(&component).with_context(failed)?;
-        let Some(manifest) = origin.manifest else { continue };
-        let manifest = read(&store, manifest, DOCUMENT_BYTES_MAX)?.ok_or_else(absent)?;
-        let document = layout
-            .add(&manifest, &origin.source)
-            .map_err(|error| Error::failed(format!("the manifest of `{name}` {error}")))?;
-        for Descriptor { digest, size, .. } in document.contents() {
-            if let Some(content) = read(&store, *digest, *size)? {
-                copy.insert(&content).with_context(failed)?;
+        if !store.contains(origin.layer, origin.size) {
+            return Err(absent());
+        }
+        match origin.manifest {
+            Some(manifest) if read(&store, manifest, u64::MAX)?.is_none() => return Err(absent()),
+            Some(manifest) => layout.add(&store, manifest, &origin.source).with_context(failed)?,
+            None => {
+                let component = read(&store, origin.layer, origin.size)?.ok_or_else(absent)?;
+                layout.blobs().insert(&component).with_context(failed)?;
             }
         }
-        copy.insert(&manifest).with_context(failed)?;
     }
-    layout.write_ambient(directory).with_context(failed)?;
+    layout.write().with_context(failed)?;
+    replace_file(&directory.join(ROOT_FILE), &registry::root_json(config)?).with_context(failed)?;
     Ok(origins.into_iter().map(|(name, _)| name).collect())
 }
 
@@ -60,26 +61,18 @@ pub fn export_ambient(config: &ConfigFile, directory: &Path) -> Result<Vec<Strin
 /// # Errors
 /// Returns an error if a plugin is not in the lock file, or the layout does not contain it
 /// unchanged.
-pub fn import_ambient(config: &ConfigFile, directory: &Path) -> Result<Vec<String>> {
-    let store = artifacts::store()?;
-    let unreadable = || format!("{} cannot be read", directory.display());
-    let copy = ArtifactStore::open_existing_ambient(directory).with_context(unreadable)?;
+pub async fn import_ambient(
+    config: &ConfigFile,
+    directory: &Path,
+    operator: &Operator,
+) -> Result<Vec<String>> {
+    let fetcher = PluginFetcher::new_ambient(Some(config), operator)?;
+    let fetcher = fetcher.from_copy_ambient(directory)?;
     let mut names = Vec::new();
     for (name, origin) in origins(config)? {
-        let absent = || {
-            let layer = origin.layer;
-            Error::NotAccepted(format!(
-                "{} does not contain `{name}`: {layer}",
-                directory.display()
-            ))
-        };
-        let component = read(&copy, origin.layer, origin.size)?.ok_or_else(absent)?;
-        store.insert(&component).context("the artifact store cannot be written")?;
-        if let Some(manifest) = origin.manifest
-            && let Some(manifest) = read(&copy, manifest, DOCUMENT_BYTES_MAX)?
-        {
-            store.insert(&manifest).context("the artifact store cannot be written")?;
-        }
+        let location = ComponentLocation::from_str(&origin.source);
+        let location = location.with_context(|| format!("`{name}` cannot be imported"))?;
+        fetcher.fetch_locked(&location, &origin).await?;
         names.push(name);
     }
     Ok(names)
@@ -95,7 +88,7 @@ fn origins(config: &ConfigFile) -> Result<Vec<(String, Origin)>> {
     let pins = Pins::of_config_ambient(&config.path)?;
     let plugins = config.config.plugins.iter();
     let fetched = plugins.filter(|(_, plugin)| plugin.component.get_ref().file().is_none());
-    let origin = |(name, plugin): (&String, &crate::config::PluginConfig)| {
+    let origin = |(name, plugin): (&String, &PluginConfig)| {
         let origin = pins.origin_at(name, plugin.component.get_ref()).cloned();
         origin.map(|origin| (name.clone(), origin)).ok_or_else(|| {
             let lock = pins.path().display();

@@ -46,13 +46,8 @@ pub enum InvalidIdentity {
 }
 
 impl SigstoreRoot {
-    /// Returns the root of the public instance, as it was when this program was built.
-    ///
-    /// # Errors
-    /// Returns an error if the root cannot be used, such as after a defect of the build.
-    pub fn embedded() -> Result<Self, InvalidRoot> {
-        Self::from_json(SIGSTORE_PRODUCTION_TRUSTED_ROOT.as_bytes())
-    }
+    /// Root of the public instance in JSON, as it was when this program was built.
+    pub const EMBEDDED_JSON: &'static [u8] = SIGSTORE_PRODUCTION_TRUSTED_ROOT.as_bytes();
 
     /// Reads a root.
     ///
@@ -182,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_embedded_root_can_be_used_and_others_are_refused() {
-        SigstoreRoot::embedded().unwrap();
+        SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON).unwrap();
         for invalid in ["", "{}", "[]"] {
             SigstoreRoot::from_json(invalid.as_bytes()).unwrap_err();
         }

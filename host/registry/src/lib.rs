@@ -65,13 +65,13 @@ pub use self::keyless::{
 };
 #[cfg(feature = "client")]
 pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
-pub use self::layout::ImageLayout;
-pub use self::manifest::{Descriptor, Manifest, ManifestError, WasmArtifact};
+pub use self::layout::{ImageLayout, LayoutError};
+pub use self::manifest::{Descriptor, MANIFEST_BYTES_MAX, Manifest, ManifestError, WasmArtifact};
 pub use self::reference::{InvalidReference, Reference, Version};
 #[cfg(feature = "client")]
 pub use self::signature::{SignatureBundle, SignatureError};
 pub use self::signer::Signer;
-pub use self::store::{ArtifactStore, BlobWriter, StoreError};
+pub use self::store::{ArtifactStore, BlobWriter, StoreError, StorePruning};
 #[cfg(feature = "client")]
 pub use self::trust::{
     InvalidPattern, ReferencePattern, TrustError, TrustPolicy, TrustRule, TrustedIdentity,

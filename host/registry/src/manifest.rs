@@ -6,6 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
+#[cfg(feature = "client")]
+use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE};
 
 /// Media type of a manifest.
 pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -18,7 +20,7 @@ pub(crate) const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Media type of a layer that is a component.
 pub(crate) const WASM_LAYER_TYPE: &str = "application/wasm";
 /// Maximum size of a manifest in bytes, by the OCI distribution specification.
-pub(crate) const MANIFEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const MANIFEST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Maximum number of manifests of an index, and of layers of a manifest.
 const DESCRIPTORS_MAX: usize = 1_000;
 /// Architecture of WebAssembly artifacts.
@@ -158,6 +160,11 @@ impl Descriptor {
     }
 }
 
+/// Returns the tag of the index of artifacts that refer to `manifest`.
+pub(crate) fn fallback_tag(manifest: Digest) -> String {
+    manifest.to_string().replace(':', "-")
+}
+
 impl Document {
     /// Parses a document of at most [`MANIFEST_BYTES_MAX`] bytes.
     ///
@@ -196,13 +203,13 @@ impl Document {
 
 impl Index {
     /// Returns the index in JSON.
-    #[cfg(feature = "client")]
-    pub(crate) fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&serde_json::json!({
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        let index = serde_json::json!({
             "schemaVersion": 2,
             "mediaType": INDEX_TYPE,
             "manifests": self.manifests,
-        }))
+        });
+        index.to_string().into_bytes()
     }
 
     /// Returns the only manifest for WebAssembly. An index with a single manifest may leave out its
@@ -250,6 +257,18 @@ impl Manifest {
                 Err(ManifestError::Components(components.count().saturating_add(2)))
             }
         }
+    }
+}
+
+#[cfg(feature = "client")]
+impl Manifest {
+    /// Returns the layer that is a signature of the artifact with the manifest `signed`, if this
+    /// is the manifest of one.
+    pub(crate) fn signature_of(&self, signed: Digest) -> Option<&Descriptor> {
+        let is_its = self.subject.as_ref().is_some_and(|subject| subject.digest == signed);
+        let [layer] = self.layers.as_slice() else { return None };
+        let is_bundle = layer.media_type == BUNDLE_TYPE && layer.size <= BUNDLE_BYTES_MAX;
+        (is_its && is_bundle).then_some(layer)
     }
 }
 
@@ -346,8 +365,8 @@ impl ReferrerArtifact {
         layer: &[u8],
         subject: Descriptor,
         annotations: BTreeMap<String, String>,
-    ) -> Result<Self, serde_json::Error> {
-        let manifest = serde_json::to_vec(&WireManifest {
+    ) -> Self {
+        let manifest = WireManifest {
             schema_version: 2,
             media_type: MANIFEST_TYPE,
             artifact_type: Some(artifact_type),
@@ -355,11 +374,12 @@ impl ReferrerArtifact {
             layers: [Descriptor::of(artifact_type, layer)],
             subject: Some(subject),
             annotations: &annotations,
-        })?;
+        };
+        let manifest = serde_json::json!(manifest).to_string().into_bytes();
         let artifact_type = Some(artifact_type.to_owned());
         let entry =
             Descriptor { artifact_type, annotations, ..Descriptor::of(MANIFEST_TYPE, &manifest) };
-        Ok(Self { manifest, entry })
+        Self { manifest, entry }
     }
 }
 

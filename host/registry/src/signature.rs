@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyless::SigstoreRoot;
 use crate::keys::{KeyError, PublicKey, SigningKey};
-use crate::{Digest, Signer};
+use crate::manifest::{MANIFEST_TYPE, ReferrerArtifact};
+use crate::{Descriptor, Digest, Manifest, Signer};
 
 /// Media type of a bundle.
 pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -22,6 +23,9 @@ const STATEMENT_MEDIA_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// Type of the statement that an artifact is signed.
 pub(crate) const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
+/// Annotations of the artifact of a signature, by the specification of cosign.
+const CONTENT: (&str, &str) = ("dev.sigstore.bundle.content", "dsse-envelope");
+const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
 /// Maximum size of a bundle in bytes.
 pub(crate) const BUNDLE_BYTES_MAX: u64 = 1024 * 1024;
 /// Maximum number of signatures of an envelope.
@@ -213,8 +217,18 @@ impl SignatureBundle {
         Ok((signer, statement_type(&payload, manifest)?))
     }
 
+    /// Returns the artifact of this signature, which refers to the signed manifest.
+    pub(crate) fn artifact(&self, signed: &Manifest) -> ReferrerArtifact {
+        let annotations = BTreeMap::from([
+            (CONTENT.0.to_owned(), CONTENT.1.to_owned()),
+            (PREDICATE.to_owned(), self.unverified_type().unwrap_or_default()),
+        ]);
+        let subject = Descriptor::of(MANIFEST_TYPE, &signed.bytes);
+        ReferrerArtifact::new(BUNDLE_TYPE, &self.0, subject, annotations)
+    }
+
     /// Returns the type of the statement, which is not verified.
-    pub(crate) fn unverified_type(&self) -> Option<String> {
+    fn unverified_type(&self) -> Option<String> {
         let bundle: BundleDocument = serde_json::from_slice(&self.0).ok()?;
         let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes()).ok()?;
         Some(serde_json::from_slice::<Statement>(&payload).ok()?.predicate_type)

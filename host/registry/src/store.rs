@@ -1,13 +1,20 @@
 //! Artifacts on disk, by their digests, in the directory layout of OCI images.
 
+mod prune;
+#[cfg(feature = "client")]
+mod signatures;
+
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::{Descriptor, Digest};
+pub use self::prune::StorePruning;
+use crate::manifest::{Document, Index, MANIFEST_BYTES_MAX};
+use crate::{Descriptor, Digest, ManifestError};
 
 /// File that marks the layout.
 const LAYOUT_FILE: &str = "oci-layout";
@@ -16,6 +23,8 @@ const LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 const BLOBS: &str = "blobs/sha256";
 /// Directory of blobs that are being written.
 const INCOMPLETE: &str = "incomplete";
+/// Directory of indexes of the signatures of artifacts, named like the blobs of their manifests.
+const REFERRERS: &str = "referrers";
 
 /// Store of blobs: manifests, configurations and layers. A blob is written once, and its name is
 /// the digest of its content. Several processes may use one store.
@@ -65,6 +74,9 @@ pub enum StoreError {
         /// Number of bytes of the content, at least.
         found: u64,
     },
+    /// A blob that is used as a manifest is not one.
+    #[error("{0}")]
+    Manifest(#[from] ManifestError),
 }
 
 impl ArtifactStore {
@@ -75,7 +87,7 @@ impl ArtifactStore {
     /// Returns an error if the directory cannot be created.
     pub fn open_ambient(directory: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let store = Self { directory: directory.into() };
-        for name in [BLOBS, INCOMPLETE] {
+        for name in [BLOBS, INCOMPLETE, REFERRERS] {
             let path = store.directory.join(name);
             create_private(&path).map_err(|source| StoreError::Io { path, source })?;
         }
@@ -140,6 +152,29 @@ impl ArtifactStore {
         Ok(Some(content))
     }
 
+    /// Returns the entries of the stored signatures of the artifact with the manifest `manifest`.
+    pub(crate) fn referrers(&self, manifest: Digest) -> Result<Vec<Descriptor>, StoreError> {
+        let path = self.directory.join(REFERRERS).join(manifest.hex());
+        let index = self.read_index_ambient(&path)?;
+        Ok(index.map(|index| index.manifests).unwrap_or_default())
+    }
+
+    /// Reads an index that is not a blob. Returns `None` if the file does not exist.
+    pub(crate) fn read_index_ambient(&self, path: &Path) -> Result<Option<Index>, StoreError> {
+        let failed = |source| StoreError::Io { path: path.to_owned(), source };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut content = Vec::new();
+        file.take(MANIFEST_BYTES_MAX).read_to_end(&mut content).map_err(failed)?;
+        match Document::parse(content.into())? {
+            Document::Index(index) => Ok(Some(index)),
+            Document::Manifest(_) => Err(ManifestError::Platforms(0).into()),
+        }
+    }
+
     /// Begins to write the blob of a descriptor.
     ///
     /// # Errors
@@ -180,12 +215,20 @@ impl ArtifactStore {
     /// Returns an error if the file cannot be written.
     pub fn insert(&self, content: &[u8]) -> Result<Digest, StoreError> {
         let blob = Descriptor::of("", content);
-        if !self.contains(blob.digest, blob.size) {
+        if self.contains(blob.digest, blob.size) {
+            self.refresh(blob.digest);
+        } else {
             let mut writer = self.begin(&blob)?;
             writer.write(content)?;
             writer.finish()?;
         }
         Ok(blob.digest)
+    }
+
+    /// Marks a blob as used now, so that [`prune`](Self::prune) in another process leaves it.
+    pub(crate) fn refresh(&self, digest: Digest) {
+        // At worst the blob is removed and fetched again.
+        let _ = File::open(self.path(digest)).and_then(|it| it.set_modified(SystemTime::now()));
     }
 }
 

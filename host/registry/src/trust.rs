@@ -190,6 +190,18 @@ impl TrustRule {
         trusted.ok_or_else(|| self.refusal(SIGNED, checked))
     }
 
+    /// Returns whether someone whom this rule trusts has made `signature` about the artifact with
+    /// the manifest `manifest`.
+    #[must_use]
+    pub fn accepts(
+        &self,
+        manifest: Digest,
+        signature: &SignatureBundle,
+        root: &SigstoreRoot,
+    ) -> bool {
+        self.check_one(manifest, signature, root).is_ok()
+    }
+
     /// Returns the types of the statements that must have been signed.
     fn required(&self) -> Vec<&str> {
         match self.attested.as_slice() {
@@ -298,7 +310,7 @@ mod tests {
             identities: Vec::new(),
             attested: Vec::new(),
         };
-        let root = SigstoreRoot::embedded().unwrap();
+        let root = SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON).unwrap();
         let policy = TrustPolicy {
             rules: vec![
                 rule("ghcr.io/acme/tools/*", &team),
@@ -376,7 +388,11 @@ mod tests {
         let refused = built.check(manifest, &[bundle("signed.json")], &root).unwrap_err();
         assert!(refused.to_string().contains(provenance), "{refused}");
         // The keys of another instance.
-        let error = found(&any_tag, "signed.json", &SigstoreRoot::embedded().unwrap());
+        let error = found(
+            &any_tag,
+            "signed.json",
+            &SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON).unwrap(),
+        );
         assert!(matches!(error, SignatureError::Unverified(_)), "{error}");
         // A rule about keys says that this is none.
         let key = SigningKey::generate().unwrap().0.public_key().unwrap();
@@ -391,7 +407,7 @@ mod tests {
             "sha256:54303491a8418fbed24344b513546182c29b43bf282ceb433af65e2299f9271f"
                 .parse()
                 .unwrap();
-        let root = SigstoreRoot::embedded().unwrap();
+        let root = SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON).unwrap();
         let (signer, stated) = bundle.verify_keyless(digest, &root).unwrap();
         assert!(signer.to_string().starts_with("`https://github.com/prefix-dev/"), "{signer}");
         assert!(stated.starts_with("https://schemas.conda.org/"), "{stated}");

@@ -116,13 +116,22 @@ fn debians_registry_takes_and_returns_a_plugin_and_skopeo_copies_it() {
     let call = [&["call", "word_count", "text=a b"][..], &config].concat();
     assert!(folder.done(&call).starts_with("{\"words\":2,"));
 
-    // Another program reads an exported copy.
+    // Another program reads an exported copy, and the list of signatures in it.
     folder.done(&[&["export", "copy"][..], &config].concat());
-    let mut inspect = Command::new("skopeo");
-    inspect.args(["inspect", "--raw"]).arg(format!("oci:{}", folder.path("copy").display()));
-    let inspected = inspect.output().unwrap();
-    let raw: Value = serde_json::from_slice(&inspected.stdout).unwrap();
-    assert_eq!(raw["layers"][0]["mediaType"], "application/wasm", "{inspected:?}");
+    let inspect = |name: &str| {
+        let mut inspect = Command::new("skopeo");
+        let image = format!("oci:{}:{name}", folder.path("copy").display());
+        let inspected = inspect.args(["inspect", "--raw", &image]).output().unwrap();
+        serde_json::from_slice::<Value>(&inspected.stdout)
+            .unwrap_or_else(|_| panic!("{image}: {}", String::from_utf8_lossy(&inspected.stderr)))
+    };
+    assert_eq!(
+        inspect(&reference.replace("oci://", ""))["layers"][0]["mediaType"],
+        "application/wasm"
+    );
+    let manifest = published["manifest"].as_str().unwrap();
+    let signatures = inspect(&manifest.replace(':', "-"));
+    assert_eq!(signatures["manifests"].as_array().unwrap().len(), 1, "{signatures}");
 
     // Copied by another program, to another name: the same manifest.
     let mut skopeo = Command::new("skopeo");

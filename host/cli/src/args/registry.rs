@@ -17,7 +17,8 @@ Examples:
   cofferdam add oci://ghcr.io/acme/csv:1.2.0 --config tools.toml
   cofferdam add oci://ghcr.io/acme/csv:1.2.0 --allow-unsigned
   cofferdam add https://example.com/releases/csv.wasm --name tables --allow-unsigned
-  cofferdam add dist/csv.wasm --config tools.toml";
+  cofferdam add dist/csv.wasm --config tools.toml
+  cofferdam add oci://ghcr.io/acme/csv:1.2.0 --from plugins --config tools.toml";
 
 pub(super) const REMOVE_EXAMPLES: &str = "\
 Examples:
@@ -47,8 +48,9 @@ Examples:
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
-The directory is an image layout of OCI. Take it to the other machine with the configuration and
-its .lock file.
+The directory is an image layout of OCI, with the signatures of the plugins. Take it to the other
+machine with the configuration and its .lock file, and run `cofferdam import` there, or
+`cofferdam add --from` with another configuration.
 
 Examples:
   cofferdam export plugins --config tools.toml";
@@ -89,6 +91,9 @@ pub(crate) struct AddArgs {
     /// Configuration file to edit [default: cofferdam.toml]
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// Read the plugin from a directory that `cofferdam export` has written, instead of a registry
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
     /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -134,6 +139,9 @@ pub(crate) struct UpdateArgs {
     /// Configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// Read the plugins from a directory that `cofferdam export` has written, instead of registries
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
     /// Only list the plugins that have changed; exit with code 4 if there are any
     #[arg(long)]
     pub(crate) check: bool,

@@ -49,9 +49,13 @@ pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit>
     }
     let mut must_ask = false;
     let candidate = match &args.location {
+        ComponentLocation::File(path) if args.from.is_some() => {
+            let path = path.display();
+            return Err(UsageError(format!("{path} is a file, which --from cannot contain")).into());
+        }
         ComponentLocation::File(path) => Candidate::of_file(global, path, name.clone()).await?,
         location => {
-            let fetcher = fetcher(file.as_ref(), args.allow_unsigned)?;
+            let fetcher = fetcher(file.as_ref(), args.allow_unsigned, args.from.as_deref())?;
             let fetched = fetcher.fetch(location).await?;
             must_ask = fetcher.must_ask(&fetched.origin);
             Candidate::of_fetched(global, fetched, name.clone()).await?
@@ -92,12 +96,17 @@ pub(super) fn named_config<'a>(
     })
 }
 
-/// Creates a fetcher with the settings of a configuration.
+/// Creates a fetcher with the settings of a configuration. Artifacts come from the image layout
+/// `copy` if there is one.
 pub(super) fn fetcher(
     file: Option<&ConfigFile>,
     allow_unsigned: bool,
+    copy: Option<&Path>,
 ) -> anyhow::Result<PluginFetcher> {
-    let fetcher = PluginFetcher::new_ambient(file, &host::operator())?;
+    let mut fetcher = PluginFetcher::new_ambient(file, &host::operator())?;
+    if let Some(directory) = copy {
+        fetcher = fetcher.from_copy_ambient(directory)?;
+    }
     Ok(if allow_unsigned { fetcher.allow_unsigned() } else { fetcher })
 }
 

@@ -1,9 +1,12 @@
-//! `cofferdam cache`: the directory of compiled plugins.
+//! `cofferdam cache`: the directory of compiled plugins, and fetched plugins that nobody uses.
 
+use std::fmt::Display;
 use std::path::Path;
 
+use cofferdam::artifacts::{self, StorePruning};
+use cofferdam::json;
 use cofferdam_engine::cache::{PruneReport, prune_ambient};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{CacheCommand, Global};
 use crate::exit::{Exit, UsageError};
@@ -21,17 +24,28 @@ pub(crate) fn run(global: &Global, command: &CacheCommand) -> anyhow::Result<Exi
         CacheCommand::Prune(args) => (args.max_size << 20, args.json),
         CacheCommand::Clean(args) => (0, args.json),
     };
-    let report = prune(&directory, bytes_max)?;
-    let PruneReport { files, bytes, bytes_left, .. } = report;
+    let compiled = prune(&directory, bytes_max)?;
+    let mut report =
+        removal(compiled.files, compiled.bytes, compiled.bytes_left, &directory.display(), is_json);
+    if let CacheCommand::Prune(_) = command {
+        let StorePruning { files, bytes, bytes_left } = artifacts::prune_ambient()?;
+        let fetched = removal(files, bytes, bytes_left, &"the store of fetched plugins", is_json);
+        report = json::with(report, json!({"artifacts": fetched}));
+    }
     if is_json {
-        let report = json!({"files": files, "bytes": bytes, "bytes_left": bytes_left});
         print::result(&report.to_string())?;
-    } else {
-        let files = print::counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
-        let (bytes, left) = (print::bytes(bytes), print::bytes(bytes_left));
-        print::note(&format!("removed {files} ({bytes}); {left} left in {}", directory.display()));
     }
     Ok(Exit::Ok)
+}
+
+/// Returns the result of a removal in JSON. Prints it unless JSON is wanted.
+fn removal(files: u64, bytes: u64, bytes_left: u64, place: &dyn Display, is_json: bool) -> Value {
+    if !is_json {
+        let files = print::counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
+        let (bytes, left) = (print::bytes(bytes), print::bytes(bytes_left));
+        print::note(&format!("removed {files} ({bytes}); {left} left in {place}"));
+    }
+    json!({"files": files, "bytes": bytes, "bytes_left": bytes_left})
 }
 
 fn prune(directory: &Path, bytes_max: u64) -> anyhow::Result<PruneReport> {

@@ -8,12 +8,12 @@ use cofferdam_tool::PluginName;
 use super::add::{Candidate, confirm, fetcher, named_config};
 use crate::args::{FetchArgs, Global, TransferArgs};
 use crate::exit::{ConsentError, Exit, UsageError};
-use crate::print;
+use crate::{host, print};
 
 pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exit> {
     let config = named_config("fetch", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
-    let fetcher = fetcher(Some(&file), args.allow_unsigned)?;
+    let fetcher = fetcher(Some(&file), args.allow_unsigned, None)?;
     let mut count = 0_usize;
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let location = plugin.component.get_ref();
@@ -57,9 +57,9 @@ pub(crate) fn export(args: &TransferArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub(crate) fn import(args: &TransferArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn import(args: &TransferArgs) -> anyhow::Result<Exit> {
     let file = ConfigFile::read_ambient(named_config("import", args.config.as_deref())?)?;
-    let names = transfer::import_ambient(&file, &args.directory)?;
+    let names = transfer::import_ambient(&file, &args.directory, &host::operator()).await?;
     note_names(&names, "on this machine");
     Ok(Exit::Ok)
 }

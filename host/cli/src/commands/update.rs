@@ -20,7 +20,7 @@ use crate::print;
 pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
     let config = named_config("update", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
-    let fetcher = fetcher(Some(&file), args.allow_unsigned)?;
+    let fetcher = fetcher(Some(&file), args.allow_unsigned, args.from.as_deref())?;
     if args.check {
         return check(&file, &fetcher, &args.plugins, args.json).await;
     }
@@ -48,7 +48,7 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
 pub(super) async fn outdated(config: Option<&Path>, is_json: bool) -> anyhow::Result<Exit> {
     let file = ConfigFile::read_ambient(named_config("list --outdated", config)?)?;
     // Nothing is accepted, so there is nothing to refuse.
-    check(&file, &fetcher(Some(&file), true)?, &[], is_json).await
+    check(&file, &fetcher(Some(&file), true, None)?, &[], is_json).await
 }
 
 async fn check(

@@ -7,6 +7,8 @@ use cofferdam_registry::{
     TrustRule, TrustedIdentity,
 };
 
+use toml::Spanned;
+
 use crate::artifacts::Origin;
 use crate::config::{
     ComponentLocation, ConfigError, ConfigFile, MirrorTable, TrustTable, UnsignedPolicy,
@@ -74,17 +76,26 @@ impl Policy {
 
 /// Reads the root that identities are verified with.
 pub(super) fn read_root(config: Option<&ConfigFile>) -> Result<SigstoreRoot> {
-    let named = config.and_then(|file| Some((file, file.config.registry.trusted_root.as_ref()?)));
-    let Some((file, path)) = named else {
-        return SigstoreRoot::embedded().context("the embedded root of sigstore cannot be used");
+    let Some(file) = config else {
+        let embedded = SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON);
+        return embedded.context("the embedded root of sigstore cannot be used");
     };
-    let read = || -> Result<SigstoreRoot> {
-        let path = file.resolve(path.get_ref());
-        let unreadable = || format!("{} cannot be used", path.display());
-        let json = cofferdam_files::read_named_ambient(&path, ROOT_BYTES_MAX);
-        SigstoreRoot::from_json(&json.with_context(unreadable)?).with_context(unreadable)
+    let read = SigstoreRoot::from_json(&root_json(file)?);
+    let span = file.config.registry.trusted_root.as_ref().map(Spanned::span);
+    read.map_err(|error| file.error(span.unwrap_or_default(), error.to_string()).into())
+}
+
+/// Reads the root of a configuration in JSON. Without one, it is that of the public instance.
+pub(crate) fn root_json(file: &ConfigFile) -> Result<Vec<u8>> {
+    let Some(path) = &file.config.registry.trusted_root else {
+        return Ok(SigstoreRoot::EMBEDDED_JSON.to_vec());
     };
-    read().map_err(|error| file.error(path.span(), format!("{error:#}")).into())
+    let resolved = file.resolve(path.get_ref());
+    let json = cofferdam_files::read_named_ambient(&resolved, ROOT_BYTES_MAX);
+    json.map_err(|error| {
+        let message = format!("{} cannot be used: {error}", resolved.display());
+        file.error(path.span(), message).into()
+    })
 }
 
 /// Returns a mirror of the configuration.

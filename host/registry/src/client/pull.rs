@@ -49,6 +49,21 @@ impl RegistryClient {
     }
 
     async fn read_manifest(&self, reference: &Reference) -> Result<Manifest, RegistryErrorKind> {
+        if let Version::Tag(_) = reference.version() {
+            return self.manifest_at(reference).await;
+        }
+        let mut result = Err(RegistryErrorKind::NotFound);
+        // The last place is the registry itself, whose error is the one to show.
+        for place in self.places(reference) {
+            result = self.manifest_at(&place).await;
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    async fn manifest_at(&self, reference: &Reference) -> Result<Manifest, RegistryErrorKind> {
         let index = match self.document(reference).await? {
             Document::Manifest(manifest) => return Ok(*manifest),
             Document::Index(index) => index,
@@ -73,8 +88,7 @@ impl RegistryClient {
         }
         let stated = response.headers().get(DIGEST_HEADER).and_then(|value| value.to_str().ok());
         let stated = stated.and_then(|digest| Digest::from_str(digest).ok());
-        let limit = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
-        let bytes = Bytes::from(read_body(response, limit).await?);
+        let bytes = Bytes::from(read_body(response, MANIFEST_BYTES_MAX).await?);
         let found = Digest::of(&bytes);
         let named = match version {
             Version::Digest(digest) => Some(digest),
@@ -163,6 +177,7 @@ impl RegistryClient {
         progress: Progress<'_>,
     ) -> Result<(), RegistryErrorKind> {
         if matches!(store.read(blob.digest, blob.size), Ok(Some(_))) {
+            store.refresh(blob.digest);
             return Ok(());
         }
         let mut writer = store.begin(blob)?;

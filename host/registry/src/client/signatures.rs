@@ -3,8 +3,6 @@
 //! A registry lists them by the referrers API of OCI 1.1. Where that is missing, an index has the
 //! tag `sha256-DIGEST`.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use reqwest::header::LINK;
 use reqwest::{Method, Response, StatusCode, Url};
@@ -14,7 +12,7 @@ use super::{ApiRequest, RegistryClient, RequestTarget, at};
 use crate::error::RegistryErrorKind;
 use crate::manifest::{
     Document, EMPTY_TYPE, INDEX_TYPE, Index, MANIFEST_BYTES_MAX, MANIFEST_TYPE, Manifest,
-    ReferrerArtifact,
+    ReferrerArtifact, fallback_tag,
 };
 use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE, SignatureBundle};
 use crate::{Descriptor, Digest, Reference, RegistryError};
@@ -25,9 +23,6 @@ const CANDIDATES_MAX: usize = 64;
 const PAGES_MAX: usize = 8;
 /// Header of a registry that lists an artifact that refers to another.
 const SUBJECT_HEADER: &str = "oci-subject";
-/// Annotations of a signature, by the specification of cosign.
-const CONTENT: (&str, &str) = ("dev.sigstore.bundle.content", "dsse-envelope");
-const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
 /// Number of tries to write an index that others write as well.
 const INDEX_TRIES: usize = 3;
 
@@ -127,11 +122,7 @@ impl RegistryClient {
     ) -> Result<Option<SignatureBundle>, RegistryErrorKind> {
         let document = self.document(&reference.with_digest(entry.digest)).await?;
         let Document::Manifest(found) = document else { return Ok(None) };
-        let is_its = found.subject.is_some_and(|subject| subject.digest == manifest);
-        let [layer] = found.layers.as_slice() else { return Ok(None) };
-        if !is_its || layer.media_type != BUNDLE_TYPE || layer.size > BUNDLE_BYTES_MAX {
-            return Ok(None);
-        }
+        let Some(layer) = found.signature_of(manifest) else { return Ok(None) };
         let path = format!("blobs/{}", layer.digest);
         let response = self.send(ApiRequest::new(reference, Method::GET, &path)).await?;
         if response.status() != StatusCode::OK {
@@ -166,18 +157,12 @@ impl RegistryClient {
         manifest: &Manifest,
         signature: &SignatureBundle,
     ) -> Result<(), RegistryErrorKind> {
-        let annotations = BTreeMap::from([
-            (CONTENT.0.to_owned(), CONTENT.1.to_owned()),
-            (PREDICATE.to_owned(), signature.unverified_type().unwrap_or_default()),
-        ]);
-        let subject = Descriptor::of(MANIFEST_TYPE, &manifest.bytes);
         let content = signature.as_bytes();
         if u64::try_from(content.len()).is_ok_and(|length| length > BUNDLE_BYTES_MAX) {
             let message = format!("the signature has more than {BUNDLE_BYTES_MAX} bytes");
             return Err(RegistryErrorKind::Malformed(message));
         }
-        let artifact = ReferrerArtifact::new(BUNDLE_TYPE, content, subject, annotations)
-            .map_err(|error| RegistryErrorKind::Malformed(error.to_string()))?;
+        let artifact = signature.artifact(manifest);
         for blob in [ReferrerArtifact::CONFIG, content] {
             let blob = Bytes::copy_from_slice(blob);
             self.push_blob(reference, Digest::of(&blob), &blob).await?;
@@ -205,10 +190,7 @@ impl RegistryClient {
                 return Ok(());
             }
             index.manifests.push(entry.clone());
-            let content = index.to_json();
-            let content =
-                content.map_err(|error| RegistryErrorKind::Malformed(error.to_string()))?;
-            self.put_manifest(reference, tag, INDEX_TYPE, content.into()).await?;
+            self.put_manifest(reference, tag, INDEX_TYPE, index.to_json().into()).await?;
         }
         let index = self.tagged_index(reference, tag).await?.unwrap_or_default();
         match index.manifests.iter().any(|known| known.digest == entry.digest) {
@@ -236,14 +218,8 @@ fn has_no_referrers_api(status: StatusCode) -> bool {
     )
 }
 
-/// Returns the tag of the index of artifacts that refer to `manifest`.
-fn fallback_tag(manifest: Digest) -> String {
-    manifest.to_string().replace(':', "-")
-}
-
 async fn read_index(response: Response) -> Result<Index, RegistryErrorKind> {
-    let limit = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
-    match Document::parse(read_body(response, limit).await?.into())? {
+    match Document::parse(read_body(response, MANIFEST_BYTES_MAX).await?.into())? {
         Document::Index(index) => Ok(index),
         Document::Manifest(_) => {
             Err(RegistryErrorKind::Malformed("expected an index of manifests".to_owned()))
