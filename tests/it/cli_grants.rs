@@ -170,7 +170,7 @@ fn a_refusal_names_the_line_that_would_grant_it() {
     let called = folder.call("secret", r#"{"name":"github"}"#, &[]);
     assert_eq!((called.code, called.stdout.trim()), (0, ""));
     let line =
-        format!("to grant it: cofferdam grant tool 'secret:github' --config {}", folder.config);
+        format!("to grant it: cofferdam grant tool secret:github --config {}", folder.config);
     assert!(called.stderr.contains(&line), "{}", called.stderr);
 }
 

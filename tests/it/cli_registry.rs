@@ -249,7 +249,15 @@ fn an_update_is_a_difference_and_a_question() {
     assert_eq!(shown.code, 4, "{}", shown.stderr);
     assert_eq!(folder.text("cofferdam.lock"), before);
     let text = format!("{}{}", shown.stdout, shown.stderr);
-    for part in ["- tool word_count", "+ tool schema", "nothing was changed", "replayed"] {
+    for part in [
+        "+ asks files:*=read-only",
+        "to grant it: cofferdam grant text 'files:*=read-only' --config cofferdam.toml",
+        "+ imports wasi:filesystem/preopens",
+        "- tool word_count",
+        "+ tool schema",
+        "nothing was changed",
+        "replayed",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     folder.counts_words();

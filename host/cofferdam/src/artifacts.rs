@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cofferdam_engine::Component;
+use cofferdam_engine::{Component, Engine};
 pub use cofferdam_registry::StorePruning;
 use cofferdam_registry::{ArtifactStore, Digest, Signer};
+use cofferdam_tool::PluginName;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ComponentLocation, ConfigFile};
@@ -194,6 +195,25 @@ fn configurations() -> Result<Vec<PathBuf>> {
         }
     }
     Ok(configurations)
+}
+
+/// Returns the imports of the component that the lock file has, to compare them with those of
+/// another version. Returns `None` if it is not on this machine.
+///
+/// # Errors
+/// Returns an error if the component cannot be read.
+pub async fn imports_ambient(
+    engine: &Engine,
+    plugin: &PluginName,
+    origin: &Origin,
+) -> Result<Option<Vec<String>>> {
+    let store = store()?;
+    if !store.contains(origin.layer, origin.size) {
+        return Ok(None);
+    }
+    let component = component(&store.path(origin.layer), Some(origin.layer));
+    let screened = engine.screened(&component, plugin).await;
+    Ok(Some(screened.with_context(|| format!("{} cannot be read", origin.layer))?.info.imports))
 }
 
 /// Returns the component at `path`, which must have `digest` if it was fetched.

@@ -522,10 +522,9 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
     }
     Some(match config {
         Some(config) => {
-            format!(
-                "to grant it: cofferdam grant {plugin} '{permission}' --config {}",
-                config.display()
-            )
+            let permission = flags::word(&permission.to_string());
+            let config = flags::word(&config.display().to_string());
+            format!("to grant it: cofferdam grant {plugin} {permission} --config {config}")
         }
         None => match flags::permission(&permission, None) {
             Some(flag) => format!("to grant it: {}", flags::typed(flag)),

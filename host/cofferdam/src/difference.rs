@@ -5,9 +5,9 @@
 //! and parameters. Long lists are cut, with the number of omitted lines; [`DefinitionDiff::full`]
 //! has everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 /// Maximum number of lines of each part in the short form.
@@ -49,6 +49,8 @@ impl Definitions<'_> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionDiff {
     identity: Option<String>,
+    /// Permissions that are requested now and were not before.
+    gained: Vec<String>,
     capabilities: Vec<String>,
     tools: Vec<String>,
     changes: Vec<String>,
@@ -61,16 +63,11 @@ impl DefinitionDiff {
         let is_other = before.identity != after.identity;
         let identity =
             is_other.then(|| format!("component {} is now {}", before.identity, after.identity));
-        let gained = after
-            .asks
-            .iter()
-            .filter(|ask| !before.asks.contains(ask))
-            .map(|ask| format!("+ asks {ask}"));
-        let lost = before
-            .asks
-            .iter()
-            .filter(|ask| !after.asks.contains(ask))
-            .map(|ask| format!("- asks {ask}"));
+        let gained: Vec<_> =
+            after.asks.iter().filter(|ask| !before.asks.contains(ask)).cloned().collect();
+        let lost = before.asks.iter().filter(|ask| !after.asks.contains(ask));
+        let lost = lost.map(|ask| format!("- asks {ask}"));
+        let capabilities = gained.iter().map(|ask| format!("+ asks {ask}")).chain(lost).collect();
         let (mut tools, mut changes) = (Vec::new(), Vec::new());
         for (kind, before, after) in kinds(before, after) {
             let renamed = renamed(before, after);
@@ -86,9 +83,11 @@ impl DefinitionDiff {
                 renamed.iter().map(|(old, new)| format!("~ {kind} {old} is now called {new}")),
             );
             for (name, item) in after {
-                if let Some(old) = before.get(name).filter(|old| *old != item) {
+                let renamed = renamed.iter().find(|(_, new)| *new == name);
+                let old = before.get(renamed.map_or(name, |(old, _)| *old));
+                if let Some(old) = old.filter(|old| without_name(old) != without_name(item)) {
                     changes.push(format!("{kind} {name} has changed:"));
-                    changed("", old, item, &mut changes);
+                    changed("", &without_name(old), &without_name(item), &mut changes);
                 }
             }
         }
@@ -101,13 +100,26 @@ impl DefinitionDiff {
                 &mut changes,
             );
         }
-        Self {
-            identity,
-            capabilities: gained.chain(lost).collect(),
-            tools,
-            changes,
-            full: full(before, after),
-        }
+        Self { identity, gained, capabilities, tools, changes, full: full(before, after) }
+    }
+
+    /// Adds the imports of the components before and after. Versions of imports do not count.
+    #[must_use]
+    pub fn with_imports(mut self, before: &[String], after: &[String]) -> Self {
+        let names = |imports: &[String]| -> BTreeSet<String> {
+            let name = |import: &String| import.split('@').next().unwrap_or_default().to_owned();
+            imports.iter().map(name).collect()
+        };
+        let (before, after) = (names(before), names(after));
+        self.capabilities.extend(after.difference(&before).map(|it| format!("+ imports {it}")));
+        self.capabilities.extend(before.difference(&after).map(|it| format!("- imports {it}")));
+        self
+    }
+
+    /// Returns the permissions that are requested now and were not before.
+    #[must_use]
+    pub fn gained(&self) -> &[String] {
+        &self.gained
     }
 
     /// Creates a difference that cannot be computed, with the reason.
@@ -165,28 +177,48 @@ fn kinds<'a>(
     ]
 }
 
-/// Returns the pairs of old and new items that differ only in their name.
-fn renamed<'a>(
-    before: &'a BTreeMap<String, Value>,
-    after: &'a BTreeMap<String, Value>,
-) -> Vec<(&'a String, &'a String)> {
+/// Returns the pairs of old and new items under other names: first those that are equal otherwise,
+/// then those that are alike. A description of its own under a new name is not a new tool.
+fn renamed<'a>(before: &'a Items, after: &'a Items) -> Vec<(&'a String, &'a String)> {
     let mut renamed: Vec<(&String, &String)> = Vec::new();
-    for (old, was) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
-        let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
-        let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
-        if let Some((name, _)) =
-            new.find(|(name, is)| is_free(name) && without_name(was) == without_name(is))
-        {
-            renamed.push((old, name));
+    for is_same in [is_equal, is_alike] {
+        for (old, was) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
+            if renamed.iter().any(|(known, _)| *known == old) {
+                continue;
+            }
+            let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
+            let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
+            if let Some((name, _)) = new.find(|(name, is)| is_free(name) && is_same(was, is)) {
+                renamed.push((old, name));
+            }
         }
     }
     renamed
 }
 
+fn is_equal(before: &Value, after: &Value) -> bool {
+    without_name(before) == without_name(after)
+}
+
+/// Returns whether two items have the same description, or the same parameters.
+fn is_alike(before: &Value, after: &Value) -> bool {
+    let is_same = |key: &str| {
+        let value = before.get(key).filter(|value| !is_empty(value));
+        value.is_some() && value == after.get(key)
+    };
+    let has_parameters =
+        before.pointer("/input_schema/properties").is_some_and(|properties| !is_empty(properties));
+    is_same("description") || (has_parameters && is_same("input_schema"))
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_str().is_some_and(str::is_empty) || value.as_object().is_some_and(Map::is_empty)
+}
+
 fn without_name(tool: &Value) -> Value {
     let mut tool = tool.clone();
     if let Some(tool) = tool.as_object_mut() {
-        tool.remove("name");
+        tool.shift_remove("name");
     }
     tool
 }
@@ -287,11 +319,14 @@ fn cut(text: &str) -> String {
 fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
     let mut lines = Vec::new();
     for (kind, before, after) in kinds(before, after) {
-        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        let renamed = renamed(before, after);
+        let is_renamed = |name: &String| renamed.iter().any(|(old, _)| *old == name);
+        for name in before.keys().filter(|it| !after.contains_key(*it) && !is_renamed(it)) {
             lines.push(format!("- {kind} {name}"));
         }
         for (name, item) in after {
-            match before.get(name) {
+            let renamed = renamed.iter().find(|(_, new)| *new == name);
+            match before.get(renamed.map_or(name, |(old, _)| *old)) {
                 None => lines.push(format!("+ {kind} {name}\n{}", pretty(item).trim_end())),
                 Some(old) if old != item => {
                     let unified = unified(&pretty(old), &pretty(item));
@@ -407,6 +442,46 @@ mod tests {
             assert!(short.contains(part), "{part}: {short}");
         }
         assert!(difference.full().contains("tool_149"));
+    }
+
+    #[test]
+    fn a_renamed_tool_with_other_words_is_a_change() {
+        let schema = json!({"properties": {"to": {"type": "string"}}});
+        let tool = |name: &str, description: &str, schema: &Value| json!({"name": name, "description": description, "input_schema": schema});
+        let before = json!({
+            "send": tool("send", "Sends a mail.", &schema),
+            "stop": tool("stop", "Stops.", &json!({"properties": {}})),
+        });
+        let after = json!({
+            "send_all": tool("send_all", "Sends a mail to all.", &schema),
+            "start": tool("start", "Starts.", &json!({"properties": {}})),
+        });
+        let short = difference((&[], before), (&[], after)).short();
+        for line in [
+            "~ tool send is now called send_all",
+            "tool send_all has changed:",
+            "  + description: Sends a mail to all.",
+            "+ tool start: Starts.",
+            "- tool stop",
+        ] {
+            assert!(short.contains(line), "{line}: {short}");
+        }
+    }
+
+    #[test]
+    fn imports_are_compared_without_their_versions() {
+        let imports = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let before = imports(&["wasi:io/poll@0.2.3", "wasi:random/random@0.2.3"]);
+        let after = imports(&["wasi:io/poll@0.2.6", "wasi:http/outgoing-handler@0.2.6"]);
+        let difference = difference((&["a"], json!({})), (&["a", "b"], json!({})));
+        assert_eq!(difference.gained(), ["b"]);
+        let short = difference.with_imports(&before, &after).short();
+        assert!(
+            short.starts_with(
+                "+ asks b\n+ imports wasi:http/outgoing-handler\n- imports wasi:random/random"
+            ),
+            "{short}"
+        );
     }
 
     #[test]

@@ -47,12 +47,17 @@ pub(crate) fn store(name: Option<&str>, location: &str, access: FileAccess) -> S
 
 /// Returns a flag as it is typed in a shell.
 pub(crate) fn typed((flag, value): (&str, String)) -> String {
+    format!("{flag} {}", word(&value))
+}
+
+/// Returns a string as one word of a shell. A plugin may have chosen it, and the operator may copy
+/// it into a terminal.
+pub(crate) fn word(string: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-=.:/,".contains(c);
-    if value.chars().all(is_plain) {
-        format!("{flag} {value}")
-    } else {
-        format!("{flag} '{}'", value.replace('\'', "'\\''"))
+    if !string.is_empty() && string.chars().all(is_plain) {
+        return string.to_owned();
     }
+    format!("'{}'", string.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -68,6 +73,10 @@ mod tests {
             "--allow-http 'GET https://a.example/'"
         );
         assert_eq!(flag("clock:precise").unwrap(), "--allow clock:precise");
+        assert_eq!(
+            flag("http:GET https://a.example/';id;'").unwrap(),
+            "--allow-http 'GET https://a.example/'\\'';id;'\\'''"
+        );
         assert_eq!(flag("config:key"), None);
     }
 

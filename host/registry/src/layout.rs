@@ -137,8 +137,8 @@ impl ImageLayout {
         stored_manifest(&self.blobs, digest)
     }
 
-    /// Copies the artifact with the manifest `manifest` and its signatures, as far as the layout
-    /// contains them, into `store`. The component may have at most `bytes_max` bytes.
+    /// Copies the artifact with the manifest `manifest`, without its signatures, into `store`. The
+    /// component may have at most `bytes_max` bytes.
     ///
     /// # Errors
     /// Returns an error if the layout does not contain the artifact unchanged, or the component is

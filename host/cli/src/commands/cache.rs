@@ -1,4 +1,4 @@
-//! `cofferdam cache`: the directory of compiled plugins, and fetched plugins that nobody uses.
+//! `cofferdam cache`: the directory of compiled plugins, and fetched plugins without a user.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use cofferdam::artifacts::Origin;
+use cofferdam::artifacts::{self, Origin};
 use cofferdam::config::ConfigFile;
-use cofferdam::install;
 use cofferdam::pins::{PinComparison, Pins};
 use cofferdam::registry::PluginFetcher;
+use cofferdam::{consent, install};
 use cofferdam_tool::PluginName;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use super::fetch::fetched_plugins;
 use super::{approve, replay};
 use crate::args::{Global, UpdateArgs};
 use crate::exit::Exit;
-use crate::print;
+use crate::{host, print};
 
 pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
     let config = named_config("update", args.config.as_deref())?;
@@ -129,8 +129,23 @@ async fn show(
         }
         PinComparison::Changed(difference) => difference,
     };
+    let mut difference = *difference;
+    if let Some(origin) = pins.origin(name) {
+        let info = candidate.plugin.info();
+        let engine = host::engine(global)?;
+        let before = artifacts::imports_ambient(&engine, &info.identity.name, origin).await?;
+        difference = match before {
+            Some(before) => difference.with_imports(&before, &info.imports),
+            None => difference,
+        };
+    }
     print::note(&format!("`{name}` has changed:"));
     approve::show(&difference, is_full)?;
+    for permission in difference.gained() {
+        if let Some(command) = consent::how_to_grant(name, permission, Some(&file.path)) {
+            print::note(&format!("  {command}"));
+        }
+    }
     match replay::of_changed_plugin(global, file, name, &candidate.path).await {
         Ok(Some(summary)) => print::result(&summary),
         Ok(None) => Ok(()),

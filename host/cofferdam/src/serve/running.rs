@@ -251,9 +251,9 @@ impl Grantor for RunningService {
         let config = self.options.selection.config.as_deref().and_then(Path::file_name);
         Some(match config {
             Some(config) => format!(
-                "Whoever runs the server can grant it: cofferdam grant {source} '{permission}' \
-                 --config {}",
-                config.to_string_lossy()
+                "Whoever runs the server can grant it: cofferdam grant {source} {} --config {}",
+                flags::word(&permission.to_string()),
+                flags::word(&config.to_string_lossy())
             ),
             None => match flags::permission(&permission, None) {
                 Some(flag) => {

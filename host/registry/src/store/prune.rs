@@ -1,4 +1,4 @@
-//! Removal of blobs that nobody uses.
+//! Removal of blobs without a user.
 //!
 //! A lock file refers to blobs after they were written. So a blob that was written or used a short
 //! time ago stays, even if nothing refers to it yet.
