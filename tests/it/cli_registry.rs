@@ -3,6 +3,7 @@
 
 mod copies;
 mod real;
+mod sets;
 mod signatures;
 
 use std::collections::BTreeMap;

@@ -29,6 +29,12 @@ pub(crate) fn of_plugin(
     stores: &Stores<'_>,
 ) -> crate::Result<Grants> {
     let (file, values) = (stores.file(), stores.values());
+    let offered = offered(file, plugin)?;
+    resolve_offered(offered, ValueReader::new(file, "plugins", name, values), stores)
+}
+
+/// Returns the grants of `plugin` in `file`, without the values that they name.
+pub(crate) fn offered(file: &ConfigFile, plugin: &PluginConfig) -> crate::Result<OfferedGrants> {
     let mut offered = OfferedGrants::default();
     if plugin.default_grants {
         file.config
@@ -37,7 +43,7 @@ pub(crate) fn of_plugin(
             .map_err(|(span, message)| file.error(span, message))?;
     }
     plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
-    resolve_offered(offered, ValueReader::new(file, "plugins", name, values), stores)
+    Ok(offered)
 }
 
 /// Returns the grants of `[KIND.NAME]` in `file`.

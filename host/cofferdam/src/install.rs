@@ -16,39 +16,45 @@ use crate::folder_lock::FolderLock;
 use crate::pins::Pins;
 use crate::{Error, Result, trust};
 
-/// Adds a plugin without grants to a configuration, and its current state to the lock file. Creates
-/// a configuration that does not exist, and trusts it.
+/// Plugin that is added to a configuration.
+pub struct NewPlugin<'a> {
+    /// Location as the configuration names it. A file is relative to the working directory.
+    pub location: &'a ComponentLocation,
+    /// The plugin, loaded without grants.
+    pub plugin: &'a Plugin,
+    /// Origin of a plugin that was fetched.
+    pub origin: Option<Origin>,
+}
+
+/// Adds plugins without grants to a configuration, and their current state to the lock file: all or
+/// none. Creates a configuration that does not exist, and trusts it.
 ///
 /// # Errors
 /// Returns an error if the configuration has a plugin of that name, or cannot be written.
-pub fn add(
-    config: &Path,
-    location: &ComponentLocation,
-    plugin: &Plugin,
-    origin: Option<Origin>,
-) -> Result<()> {
+pub fn add(config: &Path, plugins: Vec<NewPlugin<'_>>) -> Result<()> {
     let lock = FolderLock::take(config)?;
     let exists = config.exists();
     let mut file = match exists {
         true => ConfigEditor::open_ambient(config)?,
         false => ConfigEditor::create_ambient(config)?,
     };
-    let name = plugin.identity().name.as_str();
-    let component = match location {
-        ComponentLocation::File(path) => beside(config, path)?,
-        fetched => fetched.to_string(),
-    };
-    file.add_plugin(name, &component)?;
+    let mut pins = Pins::of_config_ambient(config)?;
+    for NewPlugin { location, plugin, origin } in plugins {
+        let component = match location {
+            ComponentLocation::File(path) => beside(config, path)?,
+            fetched => fetched.to_string(),
+        };
+        file.add_plugin(plugin.identity().name.as_str(), &component)?;
+        match origin {
+            Some(origin) => {
+                artifacts::register(config)?;
+                pins.accept_fetched(plugin, origin);
+            }
+            None => pins.accept(plugin),
+        }
+    }
     // Fails before anything is written if the result would be invalid.
     file.config()?;
-    let mut pins = Pins::of_config_ambient(config)?;
-    match origin {
-        Some(origin) => {
-            artifacts::register(config)?;
-            pins.accept_fetched(plugin, origin);
-        }
-        None => pins.accept(plugin),
-    }
     pins.save_locked(&lock)?;
     file.save()?;
     if !exists {

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod policy;
+mod set;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,12 @@ use cofferdam_registry::{
 };
 pub use cofferdam_registry::{PublicKey, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
+use url::Url;
 
 use self::credentials::LoginSource;
 pub(crate) use self::policy::{Policy, root_json};
 pub use self::policy::{predicate_type, read_public_key_ambient};
+pub use self::set::{FetchedSet, PluginSet, SetMember};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
 use crate::error::Context as _;
@@ -121,11 +124,11 @@ impl PluginFetcher {
         self
     }
 
-    /// Returns whether a person at a terminal must decide about a plugin of this origin, because no
-    /// rule about signatures is about it.
+    /// Returns whether a person at a terminal must decide about an artifact with this signer,
+    /// because no rule about signatures is about it.
     #[must_use]
-    pub fn must_ask(&self, origin: &Origin) -> bool {
-        self.policy.unsigned == UnsignedPolicy::Ask && origin.signer.is_none()
+    pub fn must_ask(&self, signer: Option<&Signer>) -> bool {
+        self.policy.unsigned == UnsignedPolicy::Ask && signer.is_none()
     }
 
     /// Resolves a location, checks the signatures of the artifact, and fetches its component into
@@ -133,46 +136,83 @@ impl PluginFetcher {
     ///
     /// # Errors
     /// Returns an error if the policy of the configuration refuses the plugin, the component cannot
-    /// be fetched, or the location is a file.
+    /// be fetched, or the location is a file or a set of plugins.
     pub async fn fetch(&self, location: &ComponentLocation) -> Result<FetchedPlugin> {
-        let source = location.to_string();
-        let progress = self.progress(&source);
-        let (origin, annotations) = match location {
+        self.fetch_with(location, self.policy.unsigned).await
+    }
+
+    /// Like [`fetch`](Self::fetch), for a location that may also be a set of plugins.
+    ///
+    /// # Errors
+    /// Those of [`fetch`](Self::fetch).
+    pub async fn fetch_any(&self, location: &ComponentLocation) -> Result<FetchedArtifact> {
+        let ComponentLocation::Registry(reference) = location else {
+            return Ok(FetchedArtifact::Plugin(Box::new(self.fetch(location).await?)));
+        };
+        let artifact = self.resolve_signed(reference, self.policy.unsigned).await?;
+        if set::is_set(&artifact.manifest) {
+            let set = self.fetch_set(reference, &artifact.manifest, artifact.signer).await?;
+            return Ok(FetchedArtifact::Set(set));
+        }
+        let plugin = self.fetch_resolved(reference, artifact).await?;
+        Ok(FetchedArtifact::Plugin(Box::new(plugin)))
+    }
+
+    /// Fetches a plugin. `unsigned` decides about one that no rule is about.
+    async fn fetch_with(
+        &self,
+        location: &ComponentLocation,
+        unsigned: UnsignedPolicy,
+    ) -> Result<FetchedPlugin> {
+        match location {
             ComponentLocation::File(path) => {
                 let path = path.display();
-                return Err(Error::invalid(format!("{path} is a file, which is not fetched")));
+                Err(Error::invalid(format!("{path} is a file, which is not fetched")))
             }
             ComponentLocation::Registry(reference) => {
-                let (origin, artifact) = self.resolve_artifact(reference).await?;
-                let pulled = self.pull(reference, &artifact, &progress).await;
-                self.operator.progress(None);
-                pulled?;
-                (origin, artifact.manifest.annotations)
+                let artifact = self.resolve_signed(reference, unsigned).await?;
+                self.fetch_resolved(reference, artifact).await
             }
-            ComponentLocation::Web(_) if self.copy.is_some() => {
-                return Err(Error::NotAccepted(format!("{source} is not in an image layout")));
-            }
-            ComponentLocation::Web(url) => {
-                self.check_unsigned(&source)?;
-                let bytes_max = self.component_bytes_max;
-                let fetched =
-                    self.client.fetch_web(url.as_str(), &self.store, bytes_max, &progress).await;
-                self.operator.progress(None);
-                let Descriptor { digest, size, .. } = fetched.map_err(unavailable)?;
-                let origin = Origin {
-                    source,
-                    version: None,
-                    manifest: None,
-                    layer: digest,
-                    size,
-                    signer: None,
-                    attested: Vec::new(),
-                };
-                (origin, BTreeMap::new())
-            }
-        };
+            ComponentLocation::Web(url) => self.fetch_web(url, unsigned).await,
+        }
+    }
+
+    async fn fetch_resolved(
+        &self,
+        reference: &Reference,
+        artifact: SignedArtifact,
+    ) -> Result<FetchedPlugin> {
+        let origin = self.origin(reference, &artifact)?;
+        let progress = self.progress(&origin.source);
+        let pulled = self.pull(reference, &artifact, &progress).await;
+        self.operator.progress(None);
+        pulled?;
         let path = self.store.path(origin.layer);
-        Ok(FetchedPlugin { origin, annotations, path })
+        Ok(FetchedPlugin { origin, annotations: artifact.manifest.annotations, path })
+    }
+
+    async fn fetch_web(&self, url: &Url, unsigned: UnsignedPolicy) -> Result<FetchedPlugin> {
+        let source = url.to_string();
+        if self.copy.is_some() {
+            return Err(Error::NotAccepted(format!("{source} is not in an image layout")));
+        }
+        check_unsigned(&source, unsigned)?;
+        let progress = self.progress(&source);
+        let bytes_max = self.component_bytes_max;
+        let fetched = self.client.fetch_web(url.as_str(), &self.store, bytes_max, &progress).await;
+        self.operator.progress(None);
+        let Descriptor { digest, size, .. } = fetched.map_err(unavailable)?;
+        let origin = Origin {
+            source,
+            version: None,
+            manifest: None,
+            layer: digest,
+            size,
+            signer: None,
+            attested: Vec::new(),
+        };
+        let path = self.store.path(digest);
+        Ok(FetchedPlugin { origin, annotations: BTreeMap::new(), path })
     }
 
     /// Resolves a location and checks the signatures of the artifact. Downloads a component only
@@ -182,12 +222,20 @@ impl PluginFetcher {
     /// Those of [`fetch`](Self::fetch).
     pub async fn resolve(&self, location: &ComponentLocation) -> Result<Origin> {
         match location {
-            ComponentLocation::Registry(reference) => Ok(self.resolve_artifact(reference).await?.0),
+            ComponentLocation::Registry(reference) => {
+                let artifact = self.resolve_signed(reference, self.policy.unsigned).await?;
+                self.origin(reference, &artifact)
+            }
             _ => Ok(self.fetch(location).await?.origin),
         }
     }
 
-    async fn resolve_artifact(&self, reference: &Reference) -> Result<(Origin, SignedArtifact)> {
+    /// Reads a manifest and checks its signatures. `unsigned` decides if no rule is about it.
+    async fn resolve_signed(
+        &self,
+        reference: &Reference,
+        unsigned: UnsignedPolicy,
+    ) -> Result<SignedArtifact> {
         let manifest = self.manifest(reference).await?;
         let (signer, signatures) = match self.policy.rule(reference) {
             Some(rule) => {
@@ -195,23 +243,33 @@ impl PluginFetcher {
                 (Some(checked.0), checked.1)
             }
             None => {
-                self.check_unsigned(&reference.to_string())?;
+                check_unsigned(&reference.to_string(), unsigned)?;
                 (None, Vec::new())
             }
         };
+        Ok(SignedArtifact { manifest, signer, signatures })
+    }
+
+    /// Returns the origin of a plugin.
+    fn origin(&self, reference: &Reference, artifact: &SignedArtifact) -> Result<Origin> {
+        let SignedArtifact { manifest, signer, .. } = artifact;
+        if set::is_set(manifest) {
+            return Err(Error::invalid(format!(
+                "{reference} is a set of plugins; add them with `cofferdam add {reference}`"
+            )));
+        }
         let component = manifest
             .component()
             .map_err(|error| Error::NotAccepted(format!("{reference}: the manifest {error}")))?;
-        let origin = Origin {
+        Ok(Origin {
             source: reference.to_string(),
             version: Some(reference.version().to_string()),
             manifest: Some(manifest.digest),
             layer: component.digest,
             size: component.size,
-            signer,
+            signer: signer.clone(),
             attested: self.attested(reference),
-        };
-        Ok((origin, SignedArtifact { manifest, signatures }))
+        })
     }
 
     async fn manifest(&self, reference: &Reference) -> Result<Manifest> {
@@ -228,7 +286,7 @@ impl PluginFetcher {
         artifact: &SignedArtifact,
         progress: Progress<'_>,
     ) -> Result<()> {
-        let SignedArtifact { manifest, signatures } = artifact;
+        let SignedArtifact { manifest, signatures, .. } = artifact;
         let (store, bytes_max) = (&self.store, self.component_bytes_max);
         match &self.copy {
             Some(copy) => copy
@@ -276,17 +334,6 @@ impl PluginFetcher {
         self.client.signatures(reference, manifest).await.map_err(|error| {
             Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
         })
-    }
-
-    /// Returns an error if plugins that no rule is about are refused.
-    fn check_unsigned(&self, source: &str) -> Result<()> {
-        if self.policy.unsigned != UnsignedPolicy::Refuse {
-            return Ok(());
-        }
-        Err(Error::NotAccepted(format!(
-            "no rule of [[registry.trust]] says who must have signed {source}; add one with the \
-             key of its author, or accept the plugin without: --allow-unsigned"
-        )))
     }
 
     /// Signs the artifact that `reference` names now. Returns the digest of its manifest.
@@ -432,7 +479,8 @@ impl PluginFetcher {
             signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
             signatures.retain(|it| rule.accepts(digest, it, &self.root));
         }
-        self.pull(&pinned, &SignedArtifact { manifest, signatures }, progress).await
+        let artifact = SignedArtifact { manifest, signer: origin.signer.clone(), signatures };
+        self.pull(&pinned, &artifact, progress).await
     }
 
     /// Pushes a component with its exports and imports under the tag of `reference`, signed if
@@ -474,9 +522,20 @@ impl PluginFetcher {
     }
 }
 
+/// Plugin or set of plugins that was fetched.
+#[derive(Debug)]
+pub enum FetchedArtifact {
+    /// Plugin.
+    Plugin(Box<FetchedPlugin>),
+    /// Set of plugins, which are not fetched yet.
+    Set(FetchedSet),
+}
+
 /// Artifact whose signatures are checked.
 struct SignedArtifact {
     manifest: Manifest,
+    /// Signer whom the rule about it trusts.
+    signer: Option<Signer>,
     /// Signatures that the rule about it accepts.
     signatures: Vec<SignatureBundle>,
 }
@@ -515,6 +574,17 @@ fn authorities(path: &Path) -> Result<Vec<Vec<u8>>> {
     let bytes = cofferdam_files::read_named_ambient(path, AUTHORITIES_BYTES_MAX);
     let bytes = bytes.with_context(unreadable)?;
     certificates_from_pem(&bytes).with_context(unreadable)
+}
+
+/// Returns an error if `unsigned` refuses a plugin that no rule is about.
+fn check_unsigned(source: &str, unsigned: UnsignedPolicy) -> Result<()> {
+    if unsigned != UnsignedPolicy::Refuse {
+        return Ok(());
+    }
+    Err(Error::NotAccepted(format!(
+        "no rule of [[registry.trust]] says who must have signed {source}; add one with the key of \
+         its author, or accept the plugin without: --allow-unsigned"
+    )))
 }
 
 /// Returns an error for the operator about an artifact of an image layout.

@@ -49,8 +49,8 @@ mod trust;
 
 #[cfg(feature = "client")]
 pub use self::client::{
-    InvalidCertificates, Progress, PulledArtifact, RegistryClient, RegistryClientError,
-    RegistryMirror, RegistrySettings, certificates_from_pem,
+    DocumentArtifact, InvalidCertificates, Progress, PulledArtifact, RegistryClient,
+    RegistryClientError, RegistryMirror, RegistrySettings, certificates_from_pem,
 };
 #[cfg(feature = "client")]
 pub use self::credentials::{

@@ -89,7 +89,7 @@ pub(crate) struct Index {
     pub manifests: Vec<Descriptor>,
 }
 
-/// Artifact that is stored beside another one, such as a signature.
+/// Artifact of one layer. A signature is one, which refers to the artifact that it is about.
 #[derive(Debug, Clone)]
 #[cfg(feature = "client")]
 pub(crate) struct ReferrerArtifact {
@@ -359,11 +359,11 @@ impl ReferrerArtifact {
     /// Content of the configuration.
     pub(crate) const CONFIG: &'static [u8] = b"{}";
 
-    /// Creates the artifact of one layer that refers to `subject`.
+    /// Creates the artifact of one layer, which refers to `subject` if there is one.
     pub(crate) fn new(
         artifact_type: &str,
         layer: &[u8],
-        subject: Descriptor,
+        subject: Option<Descriptor>,
         annotations: BTreeMap<String, String>,
     ) -> Self {
         let manifest = WireManifest {
@@ -372,7 +372,7 @@ impl ReferrerArtifact {
             artifact_type: Some(artifact_type),
             config: Descriptor::of(EMPTY_TYPE, Self::CONFIG),
             layers: [Descriptor::of(artifact_type, layer)],
-            subject: Some(subject),
+            subject,
             annotations: &annotations,
         };
         let manifest = serde_json::json!(manifest).to_string().into_bytes();

@@ -224,7 +224,7 @@ impl SignatureBundle {
             (PREDICATE.to_owned(), self.unverified_type().unwrap_or_default()),
         ]);
         let subject = Descriptor::of(MANIFEST_TYPE, &signed.bytes);
-        ReferrerArtifact::new(BUNDLE_TYPE, &self.0, subject, annotations)
+        ReferrerArtifact::new(BUNDLE_TYPE, &self.0, Some(subject), annotations)
     }
 
     /// Returns the type of the statement, which is not verified.

@@ -40,12 +40,16 @@ Examples:
   cofferdam update --check --json";
 
 pub(super) const PUBLISH_EXAMPLES: &str = "\
+A configuration file is published as a set: its plugins with their locked digests, and nothing else.
+`cofferdam add` adds them all.
+
 Credentials are those of [registry.logins] in the configuration, or of `docker login` and `podman
 login`.
 
 Examples:
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --key acme.key
-  cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv";
+  cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv
+  cofferdam publish tools.toml oci://ghcr.io/acme/tools:1.0 --key acme.key";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 The directory is an image layout of OCI, with the signatures of the plugins. Take it to the other
@@ -171,7 +175,7 @@ pub(crate) struct TransferArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
-    /// Component file
+    /// Component file, or the configuration file of a set of plugins (.toml)
     pub(crate) component: PathBuf,
     /// Repository and tag: oci://HOST/REPOSITORY:TAG
     pub(crate) reference: Reference,

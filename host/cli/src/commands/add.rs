@@ -1,18 +1,22 @@
 //! `cofferdam add` and `cofferdam remove`: plugins of a configuration.
 
+mod set;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use cofferdam::artifacts::Origin;
 use cofferdam::config::{ComponentLocation, ConfigFile};
-use cofferdam::registry::{FetchedPlugin, PluginFetcher};
+use cofferdam::install::{self, NewPlugin};
+use cofferdam::registry::{FetchedArtifact, FetchedPlugin, PluginFetcher};
 use cofferdam::signature::signature;
-use cofferdam::{install, json, pins, trust};
-use cofferdam_engine::Plugin;
+use cofferdam::{json, pins, trust};
+use cofferdam_engine::{Engine, Plugin};
 use cofferdam_tool::{PluginName, ToolSource as _};
 use serde_json::json;
 
+use self::set::SetTarget;
 use super::list::first_sentence;
 use crate::args::{AddArgs, Global, RemoveArgs};
 use crate::exit::{ConsentError, Exit, UsageError};
@@ -39,13 +43,13 @@ pub(super) struct Candidate {
 pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit> {
     let config = config_to_edit(args.config.as_deref())?;
     let file = config.exists().then(|| ConfigFile::read_ambient(&config)).transpose()?;
-    let name = plugin_name(args)?;
-    if file.as_ref().is_some_and(|file| file.config.plugins.contains_key(name.as_str())) {
-        return Err(UsageError(format!(
-            "{} has a plugin `{name}`; give the new one another name: --name NAME",
-            config.display()
-        ))
-        .into());
+    let engine = host::engine(global)?;
+    // Before a download that would be in vain. A set has no name of its own.
+    if let Ok(name) = plugin_name(args) {
+        let known = file.as_ref().and_then(|file| file.config.plugins.get(name.as_str()));
+        if known.is_some_and(|plugin| *plugin.component.get_ref() == args.location) {
+            return Err(taken(&config, &name).into());
+        }
     }
     let mut must_ask = false;
     let candidate = match &args.location {
@@ -53,23 +57,37 @@ pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit>
             let path = path.display();
             return Err(UsageError(format!("{path} is a file, which --from cannot contain")).into());
         }
-        ComponentLocation::File(path) => Candidate::of_file(global, path, name.clone()).await?,
+        ComponentLocation::File(path) => {
+            Candidate::of_file(&engine, path, plugin_name(args)?).await?
+        }
         location => {
             let fetcher = fetcher(file.as_ref(), args.allow_unsigned, args.from.as_deref())?;
-            let fetched = fetcher.fetch(location).await?;
-            must_ask = fetcher.must_ask(&fetched.origin);
-            Candidate::of_fetched(global, fetched, name.clone()).await?
+            let fetched = match fetcher.fetch_any(location).await? {
+                FetchedArtifact::Plugin(fetched) => *fetched,
+                FetchedArtifact::Set(set) => {
+                    let target = SetTarget { args, config: &config, file: file.as_ref() };
+                    return set::add(&engine, &fetcher, &set, target).await;
+                }
+            };
+            must_ask = fetcher.must_ask(fetched.origin.signer.as_ref());
+            Candidate::of_fetched(&engine, fetched, plugin_name(args)?).await?
         }
     };
+    let name = candidate.plugin.identity().name.clone();
+    let shown = config.display();
+    if file.as_ref().is_some_and(|file| file.config.plugins.contains_key(name.as_str())) {
+        return Err(taken(&config, &name).into());
+    }
     if args.json {
         print::result(&candidate.json().to_string())?;
     } else {
         print::report(&candidate.report())?;
     }
-    let shown = config.display();
     confirm(&format!("Add `{name}` to {shown}, without permissions?"), args.yes, must_ask)?;
-    install::add(&config, &args.location, &candidate.plugin, candidate.origin)?;
-    let asks = !candidate.plugin.granted().missing.is_empty();
+    let Candidate { plugin, origin, .. } = candidate;
+    let location = &args.location;
+    install::add(&config, vec![NewPlugin { location, plugin: &plugin, origin }])?;
+    let asks = !plugin.granted().missing.is_empty();
     print::note(&format!("`{name}` is added to {shown}"));
     if asks {
         print::note(&format!(
@@ -125,20 +143,19 @@ pub(super) fn confirm(question: &str, is_agreed: bool, must_ask: bool) -> Result
 
 impl Candidate {
     /// Loads a component file without grants.
-    async fn of_file(global: &Global, path: &Path, name: PluginName) -> anyhow::Result<Self> {
-        let engine = host::engine(global)?;
-        let plugin = host::load_without_grants(&engine, name, path.to_owned()).await?;
+    async fn of_file(engine: &Engine, path: &Path, name: PluginName) -> anyhow::Result<Self> {
+        let plugin = host::load_without_grants(engine, name, path.to_owned()).await?;
         let (path, annotations) = (path.to_owned(), BTreeMap::new());
         Ok(Self { plugin, origin: None, path, annotations })
     }
 
     /// Loads a fetched component without grants.
     pub(super) async fn of_fetched(
-        global: &Global,
+        engine: &Engine,
         fetched: FetchedPlugin,
         name: PluginName,
     ) -> anyhow::Result<Self> {
-        let plugin = fetched.load(&host::engine(global)?, name, &host::operator()).await?;
+        let plugin = fetched.load(engine, name, &host::operator()).await?;
         let FetchedPlugin { origin, path, annotations, .. } = fetched;
         Ok(Self { plugin, origin: Some(origin), path, annotations })
     }
@@ -199,6 +216,14 @@ impl Candidate {
 pub(super) fn signer(origin: &Origin) -> String {
     let signer = origin.signer.as_ref();
     signer.map_or_else(|| "none that a rule requires".to_owned(), ToString::to_string)
+}
+
+/// Returns the error for a name that another plugin of the configuration has.
+fn taken(config: &Path, name: &PluginName) -> UsageError {
+    let config = config.display();
+    UsageError(format!(
+        "{config} has a plugin `{name}`; give the new one another name: --name NAME"
+    ))
 }
 
 fn plugin_name(args: &AddArgs) -> Result<PluginName, UsageError> {

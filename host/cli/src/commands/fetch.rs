@@ -14,6 +14,7 @@ pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exi
     let config = named_config("fetch", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
     let fetcher = fetcher(Some(&file), args.allow_unsigned, None)?;
+    let engine = host::engine(global)?;
     let mut count = 0_usize;
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let location = plugin.component.get_ref();
@@ -33,9 +34,9 @@ pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exi
             .into());
         }
         let fetched = fetcher.fetch(location).await?;
-        let must_ask = fetcher.must_ask(&fetched.origin);
+        let must_ask = fetcher.must_ask(fetched.origin.signer.as_ref());
         let candidate =
-            Candidate::of_fetched(global, fetched, PluginName::new(name.as_str())?).await?;
+            Candidate::of_fetched(&engine, fetched, PluginName::new(name.as_str())?).await?;
         print::report(&candidate.report())?;
         confirm(&format!("Accept `{name}` like this?"), args.yes, must_ask)?;
         if let Some(origin) = candidate.origin {

@@ -24,6 +24,7 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
     if args.check {
         return check(&file, &fetcher, &args.plugins, args.json).await;
     }
+    let engine = host::engine(global)?;
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let pins = Pins::of_config_ambient(config)?;
         let fetched = fetcher.fetch(plugin.component.get_ref()).await?;
@@ -31,9 +32,9 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
             print::note(&format!("`{name}` is unchanged"));
             continue;
         }
-        let must_ask = fetcher.must_ask(&fetched.origin);
+        let must_ask = fetcher.must_ask(fetched.origin.signer.as_ref());
         let candidate =
-            Candidate::of_fetched(global, fetched, PluginName::new(name.as_str())?).await?;
+            Candidate::of_fetched(&engine, fetched, PluginName::new(name.as_str())?).await?;
         show(global, &file, name, &pins, &candidate, args.full).await?;
         confirm(&format!("Update `{name}`?"), args.yes, must_ask)?;
         if let Some(origin) = candidate.origin {
