@@ -49,6 +49,8 @@ mod payload;
 mod ratio;
 #[cfg(feature = "calls")]
 mod records;
+#[cfg(feature = "calls")]
+mod registry;
 mod samples;
 mod search;
 #[cfg(feature = "calls")]
@@ -120,6 +122,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     start::NAME,
     #[cfg(feature = "calls")]
+    registry::NAME,
+    #[cfg(feature = "calls")]
     agent_loop::NAME,
     #[cfg(feature = "calls")]
     decode::NAME,
@@ -185,6 +189,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         mcp::NAME => mcp::measure(effort).await,
         #[cfg(feature = "calls")]
         start::NAME => start::measure(effort).await,
+        #[cfg(feature = "calls")]
+        registry::NAME => registry::measure(effort).await,
         #[cfg(feature = "calls")]
         agent_loop::NAME => agent_loop::measure(effort).await,
         #[cfg(feature = "calls")]

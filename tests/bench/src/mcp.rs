@@ -213,7 +213,8 @@ pub(crate) fn list() -> anyhow::Result<Command> {
     cofferdam("list", &root().join("target/test-cache"))
 }
 
-fn cofferdam(name: &str, cache: &Path) -> anyhow::Result<Command> {
+/// Returns a command of the program beside this one.
+pub(crate) fn cofferdam(name: &str, cache: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?.with_file_name("cofferdam"));
     command.arg(name).arg("--cache-dir").arg(cache);
     Ok(command)

@@ -30,7 +30,7 @@ const FEW: usize = 20;
 const QUICK: [usize; 2] = [4, 8];
 
 #[derive(Clone, Copy)]
-enum First {
+pub(crate) enum First {
     Call,
     List,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     for (plugins, goal) in [(some, None), (many, Some(Goal::AtMost(3.0)))] {
         let several = configuration(folder.path(), plugins)?;
         for file in [&several, &one] {
-            warm_up(effort, file)?;
+            warm_up(effort, file, None)?;
         }
         for first in [First::Call, First::List] {
             let ratio = Ratio::new(format!(
@@ -66,7 +66,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         }
     }
     let few = configuration(folder.path(), FEW)?;
-    warm_up(effort, &few)?;
+    warm_up(effort, &few, None)?;
     let ratio =
         Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
     let ours = async || time(with(serve()?, &few), First::List, FEW);
@@ -81,7 +81,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 }
 
 /// Writes a configuration file with `plugins` plugins.
-fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
+pub(crate) fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
     let table =
         |(number, file): (usize, PathBuf)| format!("[plugins.p{number}]\ncomponent = {file:?}\n");
     let tables: String = copies(plugins, None)?.into_iter().enumerate().map(table).collect();
@@ -90,7 +90,7 @@ fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn with(mut command: Command, configuration: &Path) -> Command {
+pub(crate) fn with(mut command: Command, configuration: &Path) -> Command {
     command.arg("--config").arg(configuration);
     command
 }
@@ -98,13 +98,19 @@ fn with(mut command: Command, configuration: &Path) -> Command {
 /// Makes starts until they are all alike. The first start compiles. New files, including those that
 /// it writes, are trusted only after some time without change; so the second start records their
 /// state, and the third is like all later ones. A server answers before every plugin is loaded, so
-/// these starts run `cofferdam list`.
-fn warm_up(effort: Effort, configuration: &Path) -> anyhow::Result<()> {
+/// these starts run `cofferdam list`, with this home directory if there is one.
+pub(crate) fn warm_up(
+    effort: Effort,
+    configuration: &Path,
+    home: Option<&Path>,
+) -> anyhow::Result<()> {
     for round in 0..=effort.warming() {
         if round > 0 {
             std::thread::sleep(STANDING);
         }
-        let status = with(list()?, configuration).stdout(Stdio::null()).status()?;
+        let mut command = with(list()?, configuration);
+        command.envs(home.map(|home| ("HOME", home)));
+        let status = command.stdout(Stdio::null()).status()?;
         ensure!(status.success(), "`cofferdam list` ended with {status}");
     }
     Ok(())
@@ -116,7 +122,7 @@ fn cold(configuration: &Path, plugins: usize) -> anyhow::Result<Duration> {
     time(with(serve_with_cache(&folder.path().join("cache"))?, configuration), First::Call, plugins)
 }
 
-fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Duration> {
+pub(crate) fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Duration> {
     // If two plugins have the same tools, the names of the plugins precede theirs.
     let tool = if plugins > 2 { "p0_echo" } else { "echo" };
     let question = match first {
