@@ -1,6 +1,7 @@
 //! The binary and plugins from registries: add, fetch, update, remove, publish, and what a registry
 //! or a killed process can do to them.
 
+mod clients;
 mod copies;
 mod real;
 mod sets;

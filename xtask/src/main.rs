@@ -18,6 +18,7 @@ mod models;
 mod packages;
 mod picture;
 mod projects;
+mod registry;
 mod run;
 mod s3;
 mod sdks;
@@ -69,6 +70,9 @@ enum Command {
     },
     /// Publish the sample tools in a registry
     Gallery(gallery::Options),
+    /// Install third-party clients of registries into target/registry and run the tests of
+    /// registries with them
+    Registry,
     /// Install the official MCP clients and conformance suite into target/mcp and run them against
     /// this server
     Mcp {
@@ -116,6 +120,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Gallery(options) => gallery::run(&options),
+        Command::Registry => guests::build().and_then(|()| build()).and_then(|()| registry::run()),
         Command::Mcp { part } => {
             guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))
         }
@@ -151,7 +156,7 @@ fn test() -> anyhow::Result<()> {
         let (name, value) = server.variable();
         tests = tests.env(name, &value);
     }
-    if let Some((name, value)) = models::for_tests()? {
+    for (name, value) in [models::for_tests()?, registry::for_tests()?].into_iter().flatten() {
         tests = tests.env(name, &value);
     }
     tests.run(&root())?;

@@ -4,7 +4,7 @@
 //! On other machines, `cargo xtask models` installs them, and `cargo xtask test` uses them if they
 //! are installed.
 
-use crate::packages::{Installed, Packages, text};
+use crate::packages::Packages;
 use crate::run::{command, has_python, is_ci, root, section};
 
 /// Packages to install.
@@ -26,7 +26,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         );
         return Ok(());
     }
-    let (name, value) = variable(&PACKAGES.install()?)?;
+    let (name, value) = PACKAGES.install()?.variable(FOLDER)?;
     section("models: third-party clients and servers");
     command("cargo", &["test", "--workspace", "--test", "providers"]).env(name, &value).run(&root())
 }
@@ -34,19 +34,5 @@ pub(crate) fn run() -> anyhow::Result<()> {
 /// Returns the environment variable for a run of all tests, or `None` if the packages are not
 /// installed. In CI, installs them.
 pub(crate) fn for_tests() -> anyhow::Result<Option<(&'static str, String)>> {
-    if is_ci() {
-        return variable(&PACKAGES.install()?).map(Some);
-    }
-    let installed = PACKAGES.installed()?;
-    if installed.is_none() {
-        section(
-            "the tests of model clients with servers of others are skipped: not installed (`cargo \
-             xtask models` does that)",
-        );
-    }
-    installed.map(|installed| variable(&installed)).transpose()
-}
-
-fn variable(installed: &Installed) -> anyhow::Result<(&'static str, String)> {
-    Ok((FOLDER, text(&installed.folder)?.to_owned()))
+    PACKAGES.for_tests(FOLDER, "models")
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::guests::copy_if_changed;
-use crate::run::{command, root, section};
+use crate::run::{command, is_ci, root, section};
 
 /// A set of packages, and the folder to install it into.
 pub(crate) struct Packages {
@@ -70,6 +70,26 @@ impl Packages {
         Ok(Installed { folder, node })
     }
 
+    /// Returns the environment variable that names the folder for a run of all tests, or `None` if
+    /// the packages are not installed. In CI, installs them.
+    pub(crate) fn for_tests(
+        &self,
+        variable: &'static str,
+        command: &str,
+    ) -> anyhow::Result<Option<(&'static str, String)>> {
+        if is_ci() {
+            return self.install()?.variable(variable).map(Some);
+        }
+        let installed = self.installed()?;
+        if installed.is_none() {
+            section(&format!(
+                "the tests with {} are skipped: not installed (`cargo xtask {command}` does that)",
+                self.what
+            ));
+        }
+        installed.map(|installed| installed.variable(variable)).transpose()
+    }
+
     /// Returns the contents of all files that determine what is installed.
     fn wanted(&self) -> anyhow::Result<String> {
         let files = self.node.into_iter().chain([self.python]);
@@ -84,6 +104,11 @@ impl Packages {
 impl Installed {
     pub(crate) fn python(&self) -> PathBuf {
         self.folder.join("venv/bin/python")
+    }
+
+    /// Returns the environment variable that names the folder.
+    pub(crate) fn variable(&self, name: &'static str) -> anyhow::Result<(&'static str, String)> {
+        Ok((name, text(&self.folder)?.to_owned()))
     }
 
     /// Returns the path of a file in a Node package.
