@@ -1,6 +1,7 @@
 //! Client for registries by the OCI distribution specification.
 
 mod auth;
+mod catalog;
 mod document;
 mod pull;
 mod push;
@@ -18,6 +19,7 @@ use reqwest::header::{
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 
+pub use self::catalog::CatalogSearch;
 pub use self::document::DocumentArtifact;
 pub use self::pull::{Progress, PulledArtifact};
 pub use self::transport::{InvalidCertificates, RegistryClientError, certificates_from_pem};

@@ -22,6 +22,8 @@
 //! ```
 
 #[cfg(feature = "client")]
+mod catalog;
+#[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "client")]
 mod credentials;
@@ -37,6 +39,8 @@ mod layout;
 mod manifest;
 mod reference;
 #[cfg(feature = "client")]
+mod server_json;
+#[cfg(feature = "client")]
 mod signature;
 mod signer;
 mod store;
@@ -48,8 +52,12 @@ mod tests;
 mod trust;
 
 #[cfg(feature = "client")]
+pub use self::catalog::{
+    CATALOG_BYTES_MAX, CatalogError, CatalogPage, ListedPackage, ListedServer, ServerStatus,
+};
+#[cfg(feature = "client")]
 pub use self::client::{
-    DocumentArtifact, InvalidCertificates, Progress, PulledArtifact, RegistryClient,
+    CatalogSearch, DocumentArtifact, InvalidCertificates, Progress, PulledArtifact, RegistryClient,
     RegistryClientError, RegistryMirror, RegistrySettings, certificates_from_pem,
 };
 #[cfg(feature = "client")]
@@ -68,6 +76,10 @@ pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
 pub use self::layout::{ImageLayout, LayoutError};
 pub use self::manifest::{Descriptor, MANIFEST_BYTES_MAX, Manifest, ManifestError, WasmArtifact};
 pub use self::reference::{InvalidReference, Reference, Version};
+#[cfg(feature = "client")]
+pub use self::server_json::{
+    BundlePackage, InvalidServer, InvalidServerName, ServerJson, ServerName,
+};
 #[cfg(feature = "client")]
 pub use self::signature::{SignatureBundle, SignatureError};
 pub use self::signer::Signer;

@@ -23,6 +23,8 @@ pub(crate) const WASM_LAYER_TYPE: &str = "application/wasm";
 pub const MANIFEST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Maximum number of manifests of an index, and of layers of a manifest.
 const DESCRIPTORS_MAX: usize = 1_000;
+/// Annotation by which the MCP registry proves that an artifact belongs to a server.
+pub(crate) const SERVER_NAME: &str = "io.modelcontextprotocol.server.name";
 /// Architecture of WebAssembly artifacts.
 const ARCHITECTURE: &str = "wasm";
 /// Time of creation of every artifact that is made here, so that equal contents have equal digests.
@@ -292,6 +294,15 @@ struct WasmConfig<'a> {
     os: &'a str,
     layer_digests: [Digest; 1],
     component: WasmConfigComponent<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ImageConfig<'a>>,
+}
+
+/// Properties that images have in their configuration.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ImageConfig<'a> {
+    labels: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Serialize)]
@@ -328,12 +339,17 @@ impl WasmArtifact {
         annotations: &BTreeMap<String, String>,
     ) -> Result<Self, serde_json::Error> {
         let layer = Descriptor::of(WASM_LAYER_TYPE, &component);
+        // The MCP registry reads labels of images and no annotations.
+        let server = annotations
+            .get(SERVER_NAME)
+            .map(|name| ImageConfig { labels: BTreeMap::from([(SERVER_NAME, name.as_str())]) });
         let config = serde_json::to_vec(&WasmConfig {
             created: CREATED,
             architecture: ARCHITECTURE,
             os: "wasip2",
             layer_digests: [layer.digest],
             component: WasmConfigComponent { exports, imports },
+            config: server,
         })?;
         let manifest = serde_json::to_vec(&WireManifest {
             schema_version: 2,
@@ -411,6 +427,20 @@ mod tests {
         assert_eq!(manifest.component().unwrap().digest, Digest::of(b"\0asm"));
         assert_eq!(manifest.config.digest, Digest::of(&artifact.config));
         assert_eq!(manifest.annotations, annotations);
+    }
+
+    #[test]
+    fn the_name_of_a_server_is_a_label_as_well() {
+        let config = |annotations: &BTreeMap<String, String>| -> serde_json::Value {
+            let component = Bytes::from_static(b"\0asm");
+            let artifact = WasmArtifact::new(component, &[], &[], annotations).unwrap();
+            serde_json::from_slice(&artifact.config).unwrap()
+        };
+        assert_eq!(config(&BTreeMap::new()).get("config"), None);
+        let name = (SERVER_NAME.to_owned(), "io.github.acme/csv".to_owned());
+        let with_name = config(&BTreeMap::from([name]));
+        let expected = serde_json::json!({"Labels": {SERVER_NAME: "io.github.acme/csv"}});
+        assert_eq!(with_name.get("config"), Some(&expected));
     }
 
     #[test]

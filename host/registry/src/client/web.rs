@@ -1,13 +1,42 @@
-//! Components at addresses on the web, such as files of a release.
+//! Components and documents at addresses on the web, such as files of a release.
 
-use reqwest::{StatusCode, Url};
+use std::time::Duration;
 
-use super::transport::{next_piece, send};
+use reqwest::{Response, StatusCode, Url};
+
+use super::transport::{is_loopback, next_piece, read_body, send};
 use super::{Progress, REDIRECTS_MAX, RegistryClient, failed, location};
 use crate::error::RegistryErrorKind;
 use crate::{ArtifactStore, Descriptor, RegistryError};
 
+/// Maximum time to read a document.
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
 impl RegistryClient {
+    /// Reads the document at an `https` address, or at an `http` address of this machine. It may
+    /// have at most `bytes_max` bytes. Sends no credentials.
+    ///
+    /// # Errors
+    /// Returns an error if the address is invalid or cannot be reached, or the document is too
+    /// large.
+    pub async fn read_web(&self, address: &str, bytes_max: u64) -> Result<Vec<u8>, RegistryError> {
+        let read = async {
+            let url = Url::parse(address).ok();
+            let is_plain = |url: &Url| url.scheme() == "http" && is_loopback(url);
+            let url = url.filter(|url| url.scheme() == "https" || is_plain(url));
+            let url = url.ok_or_else(|| {
+                RegistryErrorKind::Malformed(format!("`{address}` is not an https address"))
+            })?;
+            read_body(self.get_web(url).await?, bytes_max).await
+        };
+        let read = tokio::time::timeout(DOCUMENT_TIMEOUT, read).await;
+        let read = read.unwrap_or_else(|_| {
+            let limit = DOCUMENT_TIMEOUT.as_secs();
+            Err(RegistryErrorKind::Connection(format!("the document takes longer than {limit} s")))
+        });
+        read.map_err(|kind| at_address(kind, address, "reading"))
+    }
+
     /// Downloads the component at an `https` address into `store`. It may have at most `bytes_max`
     /// bytes. Sends no credentials.
     ///
@@ -22,12 +51,7 @@ impl RegistryClient {
         progress: Progress<'_>,
     ) -> Result<Descriptor, RegistryError> {
         let fetched = self.download_web(address, store, bytes_max, progress).await;
-        fetched.map_err(|kind| {
-            let url = Url::parse(address).ok();
-            let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
-            let path = url.as_ref().map(Url::path).unwrap_or_default();
-            kind.at(host, &format!("downloading {path}"))
-        })
+        fetched.map_err(|kind| at_address(kind, address, "downloading"))
     }
 
     async fn download_web(
@@ -41,23 +65,7 @@ impl RegistryClient {
         let origin = origin.ok_or_else(|| {
             RegistryErrorKind::Malformed(format!("`{address}` is not an https address"))
         })?;
-        let (mut url, mut redirects) = (origin.clone(), 0);
-        let mut response = loop {
-            let client = self.transport.client_for(&origin, &url)?;
-            let response = send(client.get(url.clone())).await?;
-            if !response.status().is_redirection() {
-                break response;
-            }
-            redirects += 1;
-            if redirects > REDIRECTS_MAX {
-                let message = format!("more than {REDIRECTS_MAX} redirects");
-                return Err(RegistryErrorKind::Malformed(message));
-            }
-            url = location(&response, &url)?;
-        };
-        if response.status() != StatusCode::OK {
-            return Err(failed(response, true, "").await);
-        }
+        let mut response = self.get_web(origin).await?;
         let length = response.content_length();
         if let Some(size) = length.filter(|length| *length > bytes_max) {
             return Err(RegistryErrorKind::ComponentSize { size, bytes_max });
@@ -73,4 +81,34 @@ impl RegistryClient {
         let (digest, size) = writer.finish()?;
         Ok(Descriptor::component(digest, size))
     }
+
+    /// Requests an address, follows its redirects, and returns the response if it is a success.
+    async fn get_web(&self, origin: Url) -> Result<Response, RegistryErrorKind> {
+        let (mut url, mut redirects) = (origin.clone(), 0);
+        let response = loop {
+            let client = self.transport.client_for(&origin, &url)?;
+            let response = send(client.get(url.clone())).await?;
+            if !response.status().is_redirection() {
+                break response;
+            }
+            redirects += 1;
+            if redirects > REDIRECTS_MAX {
+                let message = format!("more than {REDIRECTS_MAX} redirects");
+                return Err(RegistryErrorKind::Malformed(message));
+            }
+            url = location(&response, &url)?;
+        };
+        if response.status() != StatusCode::OK {
+            return Err(failed(response, true, "").await);
+        }
+        Ok(response)
+    }
+}
+
+/// Adds the host, the step and the path of an address to an error.
+pub(super) fn at_address(kind: RegistryErrorKind, address: &str, step: &str) -> RegistryError {
+    let url = Url::parse(address).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
+    let path = url.as_ref().map(Url::path).unwrap_or_default();
+    kind.at(host, &format!("{step} {path}"))
 }

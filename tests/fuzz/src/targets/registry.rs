@@ -1,5 +1,5 @@
-//! Any bytes from a registry or an author of rules: manifests, indexes, signatures, references and
-//! patterns are refused or read as they were written.
+//! Any bytes from a registry or an author of rules: manifests, indexes, signatures, catalogs,
+//! references and patterns are refused or read as they were written.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use cofferdam_registry::testing::is_document;
 use cofferdam_registry::{
-    Digest, IdentityPattern, PublicKey, Reference, ReferencePattern, SignatureBundle, SigningKey,
-    SigstoreRoot, TrustRule, TrustedIdentity,
+    CatalogPage, Digest, IdentityPattern, PublicKey, Reference, ReferencePattern, ServerName,
+    SignatureBundle, SigningKey, SigstoreRoot, TrustRule, TrustedIdentity,
 };
 
 /// Address of the issuer of the seeds.
@@ -17,6 +17,7 @@ const ISSUER: &str = "https://token.actions.githubusercontent.com";
 /// Reads the input as each of them.
 pub(crate) fn check(bytes: &[u8]) {
     let _ = is_document(bytes);
+    let _ = CatalogPage::from_index(bytes);
     signature(bytes);
     let _ = PublicKey::from_pem(bytes);
     let _ = SigningKey::from_pem(bytes);
@@ -25,6 +26,7 @@ pub(crate) fn check(bytes: &[u8]) {
     round_trip::<Reference>(one);
     round_trip::<ReferencePattern>(one);
     round_trip::<IdentityPattern>(one);
+    round_trip::<ServerName>(one);
     if let (Ok(pattern), Ok(reference)) =
         (one.parse::<ReferencePattern>(), other.parse::<Reference>())
         && pattern.matches(&reference)
