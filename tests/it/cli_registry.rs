@@ -1,9 +1,10 @@
-//! The binary and plugins from registries: add, fetch, update, remove, publish, and what a registry
-//! or a killed process can do to them.
+//! The binary and plugins from registries: search, add, fetch, update, remove, publish, and what a
+//! registry or a killed process can do to them.
 
 mod clients;
 mod copies;
 mod real;
+mod search;
 mod sets;
 mod signatures;
 

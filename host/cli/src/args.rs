@@ -26,8 +26,8 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
 pub(crate) use self::registry::{
-    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SignArgs, TransferArgs, UpdateArgs,
-    VerifyArgs,
+    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SearchArgs, SignArgs, TransferArgs,
+    UpdateArgs, VerifyArgs,
 };
 pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
@@ -151,6 +151,9 @@ Examples:
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Search for plugins in MCP registries and index files
+    #[command(after_help = registry::SEARCH_EXAMPLES)]
+    Search(SearchArgs),
     /// Add a plugin from a registry, the web or a file to a configuration
     #[command(after_help = registry::ADD_EXAMPLES)]
     Add(AddArgs),

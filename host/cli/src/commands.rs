@@ -26,6 +26,7 @@ mod new;
 mod play;
 mod publish;
 mod replay;
+mod search;
 mod serve;
 mod sign;
 mod skills;
@@ -56,6 +57,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
+        Command::Search(args) => search::run(&args).await,
         Command::Add(args) => add::run(global, &args).await,
         Command::Remove(args) => add::remove(&args),
         Command::Fetch(args) => fetch::run(global, &args).await,

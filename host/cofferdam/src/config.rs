@@ -17,6 +17,8 @@ mod labels;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 mod models;
 #[cfg(feature = "registry")]
+mod plugin_index;
+#[cfg(feature = "registry")]
 mod registry;
 mod secrets;
 #[cfg(feature = "mcp")]
@@ -53,6 +55,8 @@ pub use self::grants::{GrantsTable, OfferedGrants, SpannedMessage, ValueSource};
 pub use self::labels::LabelsTable;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub(crate) use self::models::{ModelTable, Provider};
+#[cfg(feature = "registry")]
+pub use self::plugin_index::{InvalidIndex, PluginIndex};
 #[cfg(feature = "registry")]
 pub use self::registry::UnsignedPolicy;
 #[cfg(feature = "registry")]

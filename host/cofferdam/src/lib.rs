@@ -317,6 +317,8 @@ pub mod install;
 pub mod json;
 #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
 mod label_policy;
+#[cfg(feature = "registry")]
+pub mod listing;
 pub mod loading;
 #[cfg(feature = "mcp")]
 pub mod mcp_clients;

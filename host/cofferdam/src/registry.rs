@@ -2,6 +2,7 @@
 
 mod credentials;
 mod policy;
+mod search;
 mod set;
 
 use std::collections::BTreeMap;
@@ -15,13 +16,14 @@ use cofferdam_registry::{
     Progress, Reference, RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot,
     TrustRule, WasmArtifact, certificates_from_pem,
 };
-pub use cofferdam_registry::{PublicKey, SigningKey};
+pub use cofferdam_registry::{ListedServer, PublicKey, ServerStatus, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
 use url::Url;
 
 use self::credentials::LoginSource;
 pub(crate) use self::policy::{Policy, root_json};
 pub use self::policy::{predicate_type, read_public_key_ambient};
+pub use self::search::{PUBLIC_INDEX, PluginSearch, SearchReport};
 pub use self::set::{FetchedSet, PluginSet, SetMember};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
@@ -74,23 +76,10 @@ impl PluginFetcher {
     /// # Errors
     /// Returns an error if a file of the settings cannot be read, or a setting is invalid.
     pub fn new_ambient(config: Option<&ConfigFile>, operator: &Operator) -> Result<Self> {
-        let mut settings = RegistrySettings {
+        let settings = RegistrySettings {
             credentials: Some(Arc::new(LoginSource::new(config)?)),
-            ..RegistrySettings::default()
+            ..settings(config)?
         };
-        if let Some(file) = config {
-            let table = &file.config.registry;
-            settings.trusted_hosts.clone_from(&table.trusted_hosts);
-            settings.proxy.clone_from(&table.proxy);
-            for mirror in &table.mirrors {
-                settings.mirrors.push(policy::mirror(file, mirror)?);
-            }
-            for path in &table.authorities {
-                let read = authorities(&file.resolve(path.get_ref()));
-                let read = read.map_err(|error| file.error(path.span(), format!("{error:#}")))?;
-                settings.authorities.extend(read);
-            }
-        }
         if let Some(file) = config {
             artifacts::register(&file.path)?;
         }
@@ -555,6 +544,25 @@ impl FetchedPlugin {
         let digest = self.origin.layer;
         loading::load_fetched(engine, self.path.clone(), digest, options, operator).await
     }
+}
+
+/// Returns the settings of a configuration, without credentials.
+fn settings(config: Option<&ConfigFile>) -> Result<RegistrySettings> {
+    let mut settings = RegistrySettings::default();
+    if let Some(file) = config {
+        let table = &file.config.registry;
+        settings.trusted_hosts.clone_from(&table.trusted_hosts);
+        settings.proxy.clone_from(&table.proxy);
+        for mirror in &table.mirrors {
+            settings.mirrors.push(policy::mirror(file, mirror)?);
+        }
+        for path in &table.authorities {
+            let read = authorities(&file.resolve(path.get_ref()));
+            let read = read.map_err(|error| file.error(path.span(), format!("{error:#}")))?;
+            settings.authorities.extend(read);
+        }
+    }
+    Ok(settings)
 }
 
 /// Reads the private key in a file that only its owner can read.

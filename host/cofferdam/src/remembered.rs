@@ -249,7 +249,8 @@ fn found(named: &str, file: &GrantsFile) -> crate::Result<String> {
     }
 }
 
-fn digest_of(path: &Path) -> io::Result<String> {
+/// Returns the digest of a file: `sha256:` and hexadecimal digits.
+pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
     let (mut file, mut digest) = (cofferdam_files::open_named_ambient(path)?, Sha256::new());
     let mut piece = [0; 8192];
     loop {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use cofferdam::Reference;
-use cofferdam::config::ComponentLocation;
+use cofferdam::config::{ComponentLocation, PluginIndex};
+use cofferdam::listing::{ListingOptions, ServerName};
 
 pub(super) const ADD_EXAMPLES: &str = "\
 The plugin gets no permission; `cofferdam grant` grants some. Its digest is written to the .lock
@@ -19,6 +20,16 @@ Examples:
   cofferdam add https://example.com/releases/csv.wasm --name tables --allow-unsigned
   cofferdam add dist/csv.wasm --config tools.toml
   cofferdam add oci://ghcr.io/acme/csv:1.2.0 --from plugins --config tools.toml";
+
+pub(super) const SEARCH_EXAMPLES: &str = "\
+Without --index, the indexes of [registry] in the configuration are searched, or else the public MCP
+registry, https://registry.modelcontextprotocol.io. Registries find servers by name; index files are
+searched by name, title and description.
+
+Examples:
+  cofferdam search csv
+  cofferdam search csv --index https://registry.acme.example --index plugins.json
+  cofferdam search github --all --json";
 
 pub(super) const REMOVE_EXAMPLES: &str = "\
 Examples:
@@ -49,7 +60,9 @@ login`.
 Examples:
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --key acme.key
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv
-  cofferdam publish tools.toml oci://ghcr.io/acme/tools:1.0 --key acme.key";
+  cofferdam publish tools.toml oci://ghcr.io/acme/tools:1.0 --key acme.key
+  cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --server-name io.github.acme/csv \\
+    --description 'Reads CSV files'";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 The directory is an image layout of OCI, with the signatures of the plugins. Take it to the other
@@ -105,6 +118,27 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     pub(crate) allow_unsigned: bool,
     /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Part of a name
+    pub(crate) term: String,
+    /// Address of an MCP registry, or an index file; repeatable
+    #[arg(long = "index", value_name = "URL|FILE")]
+    pub(crate) indexes: Vec<PluginIndex>,
+    /// List servers that are not plugins as well, and those that are deprecated or deleted
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Maximum number of results
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// Configuration file with indexes and settings of registries
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -195,12 +229,45 @@ pub(crate) struct PublishArgs {
     /// repeatable
     #[arg(long, value_name = "TYPE=FILE", requires = "key")]
     pub(crate) attest: Vec<String>,
+    #[command(flatten)]
+    pub(crate) listing: ListingArgs,
     /// Configuration file with settings of registries
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl PublishArgs {
+    /// Returns the parts of the listing in the MCP registry, if there is to be one.
+    pub(crate) fn listing(&self) -> Option<ListingOptions> {
+        let ListingArgs { server_name, server_json, bundle, bundle_url } = &self.listing;
+        Some(ListingOptions {
+            name: server_name.clone()?,
+            description: self.description.clone(),
+            source: self.source.clone(),
+            bundle: bundle.clone().zip(bundle_url.clone()),
+            path: server_json.clone().unwrap_or_else(|| PathBuf::from("server.json")),
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListingArgs {
+    /// Name in the MCP registry, such as io.github.acme/csv; adds it to the plugin and writes a
+    /// server.json
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<ServerName>,
+    /// File to write instead of server.json
+    #[arg(long, value_name = "FILE", requires = "server_name")]
+    pub(crate) server_json: Option<PathBuf>,
+    /// Bundle of the plugin, made by `cofferdam mcp bundle`, to list as well
+    #[arg(long, value_name = "FILE", requires = "server_name", requires = "bundle_url")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Address where the bundle will be
+    #[arg(long, value_name = "URL", requires = "bundle")]
+    pub(crate) bundle_url: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -256,4 +323,16 @@ pub(crate) struct VerifyArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam::registry::PUBLIC_INDEX;
+
+    use super::*;
+
+    #[test]
+    fn the_help_names_the_registry_that_is_searched() {
+        assert!(SEARCH_EXAMPLES.contains(PUBLIC_INDEX));
+    }
 }

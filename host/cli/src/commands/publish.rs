@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use cofferdam::config::ConfigFile;
+use cofferdam::listing::PluginListing;
 use cofferdam::registry::{PluginFetcher, PluginSet, SigningRequest};
 use cofferdam::{Digest, json};
 use cofferdam_engine::Component;
@@ -58,11 +59,20 @@ async fn publish_plugin(
     host::load_without_grants(&engine, name.clone(), args.component.clone()).await?;
     let bytes = super::embed::read_component(&args.component)?;
     let screened = engine.screened(&Component::from_bytes(bytes.clone()), &name).await?;
-    let annotations = annotations(args, name.as_str(), tag);
+    let listing = args.listing();
+    let listing = listing.map(|options| PluginListing::new_ambient(&args.reference, options));
+    let listing = listing.transpose()?;
+    let mut annotations = annotations(args, name.as_str(), tag);
+    annotations.extend(listing.as_ref().map(PluginListing::annotation));
     let (exports, imports) = (&screened.exports, &screened.info.imports);
     let published =
         fetcher.publish(&args.reference, bytes, exports, imports, &annotations, signing);
     let manifest = published.await?;
+    if let Some(listing) = &listing {
+        let path = listing.write(manifest)?;
+        print::note(&format!("{} is written", path.display()));
+        listing.notes().iter().for_each(|note| print::note(&format!("note: {note}")));
+    }
     Ok((manifest, json!({"component": screened.info.identity.digest})))
 }
 
@@ -73,6 +83,11 @@ async fn publish_set(
     fetcher: &PluginFetcher,
     signing: Option<SigningRequest>,
 ) -> anyhow::Result<(Digest, Value)> {
+    if args.listing.server_name.is_some() {
+        let message = "a set of plugins cannot be listed as a server: publish it without \
+                       --server-name";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let set = PluginSet::of_config_ambient(&ConfigFile::read_ambient(&args.component)?)?;
     let name = args.component.file_stem().and_then(OsStr::to_str).unwrap_or_default();
     let annotations = annotations(args, name, tag);

@@ -66,6 +66,7 @@ pub(crate) fn find_config(cli: &mut Cli) -> anyhow::Result<()> {
         Command::Serve(args) => of_plugins(&mut args.plugins),
         Command::Args(args) if args.tool.is_some() => of_plugins(&mut args.plugins),
         Command::Workflow(WorkflowCommand::Run(args)) => of_plugins(&mut args.plugins),
+        Command::Search(args) => Some(&mut args.config),
         Command::Add(args) => Some(&mut args.config),
         Command::Remove(args) => Some(&mut args.config),
         Command::Fetch(args) => Some(&mut args.config),

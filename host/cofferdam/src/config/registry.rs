@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::PluginIndex;
+
 /// `[registry]`
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -26,6 +28,8 @@ pub(crate) struct RegistryTable {
     pub(crate) trusted_root: Option<Spanned<PathBuf>>,
     /// Rules about signatures.
     pub(crate) trust: Vec<TrustTable>,
+    /// Indexes that are searched for plugins, instead of the public MCP registry.
+    pub(crate) indexes: Vec<PluginIndex>,
     /// Logins by registry.
     pub(crate) logins: BTreeMap<String, LoginTable>,
 }
