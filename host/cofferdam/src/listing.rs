@@ -41,8 +41,8 @@ pub struct PluginListing {
 }
 
 impl PluginListing {
-    /// Checks the listing of a plugin that will be published under the tag of `reference`. Reads the
-    /// bundle, and the file that will be replaced.
+    /// Checks the listing of a plugin that will be published under the tag of `reference`. Reads
+    /// the bundle, and the file that will be replaced.
     ///
     /// # Errors
     /// Returns an error if the registry does not accept such a listing, if the bundle cannot be

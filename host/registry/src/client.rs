@@ -164,15 +164,13 @@ impl RegistryClient {
                 continue;
             }
             let is_read = request.method == Method::GET || request.method == Method::HEAD;
-            if !(response.status().is_redirection() && is_read) {
+            if !is_read {
                 return Ok(response);
             }
-            redirects += 1;
-            if redirects > REDIRECTS_MAX {
-                let message = format!("more than {REDIRECTS_MAX} redirects");
-                return Err(RegistryErrorKind::Malformed(message));
+            match redirect(&response, &url, &mut redirects)? {
+                Some(target) => url = target,
+                None => return Ok(response),
             }
-            url = location(&response, &url)?;
         }
     }
 
@@ -337,6 +335,24 @@ impl<'a> ApiRequest<'a> {
         };
         format!("repository:{}:{access}", self.reference.repository())
     }
+}
+
+/// Returns the address that a response redirects to from `url`. `count` is the number of redirects
+/// so far.
+fn redirect(
+    response: &Response,
+    url: &Url,
+    count: &mut usize,
+) -> Result<Option<Url>, RegistryErrorKind> {
+    if !response.status().is_redirection() {
+        return Ok(None);
+    }
+    if *count >= REDIRECTS_MAX {
+        let message = format!("more than {REDIRECTS_MAX} redirects");
+        return Err(RegistryErrorKind::Malformed(message));
+    }
+    *count += 1;
+    location(response, url).map(Some)
 }
 
 /// Returns the address that a response refers to.

@@ -1,5 +1,5 @@
-//! Plugins from OCI registries: references, a client for registries, and a store of artifacts on
-//! disk.
+//! Plugins from OCI registries: references, a client for registries, a store of artifacts on disk,
+//! and advisories about them.
 //!
 //! A registry is not trusted. The client checks every digest, limits every response, and sends
 //! credentials only where they belong. The store contains a blob whole and unchanged, or not at
@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod advisory;
 #[cfg(feature = "client")]
 mod catalog;
 #[cfg(feature = "client")]
@@ -51,6 +52,9 @@ mod tests;
 #[cfg(feature = "client")]
 mod trust;
 
+pub use self::advisory::{
+    ADVISORIES_BYTES_MAX, Advisory, AdvisoryError, AdvisoryMatch, AdvisorySet, ArtifactIdentity,
+};
 #[cfg(feature = "client")]
 pub use self::catalog::{
     CATALOG_BYTES_MAX, CatalogError, CatalogPage, ListedPackage, ListedServer, ServerStatus,

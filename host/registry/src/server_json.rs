@@ -269,8 +269,8 @@ fn forge(address: &str) -> Option<&'static str> {
     (is_part(owner) && is_part(repository)).then_some(name)
 }
 
-/// Returns whether the registry takes a tag for a range: two or three parts that are numbers or `x`,
-/// and an `x` anywhere.
+/// Returns whether the registry takes a tag for a range: two or three parts that are numbers or
+/// `x`, and an `x` anywhere.
 fn is_range(tag: &str) -> bool {
     let (version, suffix) = tag.split_once('-').unwrap_or((tag, "0"));
     let parts: Vec<_> = version.split('.').collect();

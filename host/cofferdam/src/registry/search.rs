@@ -37,8 +37,8 @@ pub struct SearchReport {
 }
 
 impl PluginSearch {
-    /// Creates a search in the indexes that are named, or else those of `config`, or else the public
-    /// MCP registry.
+    /// Creates a search in the indexes that are named, or else those of `config`, or else the
+    /// public MCP registry.
     ///
     /// # Errors
     /// Returns an error if a setting of the configuration is invalid.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::{Response, StatusCode, Url};
 
 use super::transport::{is_loopback, next_piece, read_body, send};
-use super::{Progress, REDIRECTS_MAX, RegistryClient, failed, location};
+use super::{Progress, RegistryClient, failed, redirect};
 use crate::error::RegistryErrorKind;
 use crate::{ArtifactStore, Descriptor, RegistryError};
 
@@ -85,23 +85,15 @@ impl RegistryClient {
     /// Requests an address, follows its redirects, and returns the response if it is a success.
     async fn get_web(&self, origin: Url) -> Result<Response, RegistryErrorKind> {
         let (mut url, mut redirects) = (origin.clone(), 0);
-        let response = loop {
+        loop {
             let client = self.transport.client_for(&origin, &url)?;
             let response = send(client.get(url.clone())).await?;
-            if !response.status().is_redirection() {
-                break response;
+            match redirect(&response, &url, &mut redirects)? {
+                Some(target) => url = target,
+                None if response.status() == StatusCode::OK => return Ok(response),
+                None => return Err(failed(response, true, "").await),
             }
-            redirects += 1;
-            if redirects > REDIRECTS_MAX {
-                let message = format!("more than {REDIRECTS_MAX} redirects");
-                return Err(RegistryErrorKind::Malformed(message));
-            }
-            url = location(&response, &url)?;
-        };
-        if response.status() != StatusCode::OK {
-            return Err(failed(response, true, "").await);
         }
-        Ok(response)
     }
 }
 
@@ -111,4 +103,53 @@ pub(super) fn at_address(kind: RegistryErrorKind, address: &str, step: &str) -> 
     let host = url.as_ref().and_then(Url::host_str).unwrap_or(address);
     let path = url.as_ref().map(Url::path).unwrap_or_default();
     kind.at(host, &format!("{step} {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RegistrySettings;
+    use crate::testing::{Reply, TestRegistry};
+
+    async fn read(server: &TestRegistry, path: &str) -> Result<Vec<u8>, RegistryErrorKind> {
+        let client = RegistryClient::new(RegistrySettings::default()).unwrap();
+        let address = format!("http://{}{path}", server.host());
+        client.read_web(&address, 10).await.map_err(|error| *error.kind)
+    }
+
+    #[tokio::test]
+    async fn a_document_is_read_up_to_its_limit_and_redirects_are_counted() {
+        let server = TestRegistry::start().await.unwrap();
+        server.intercept(|request| {
+            let to = |target: &str| Reply::new(302, "").with_header("location", target);
+            Some(match request.path.as_str() {
+                "/moved" => to("/short"),
+                "/circle" => to("/circle"),
+                "/away" => to("http://169.254.169.254/short"),
+                "/short" => Reply::new(200, "0123456789"),
+                "/long" => Reply::new(200, "0123456789x"),
+                "/endless" => Reply::endless(),
+                _ => Reply::new(404, ""),
+            })
+        });
+        assert_eq!(read(&server, "/moved").await.unwrap(), b"0123456789");
+        for (path, expected) in [
+            ("/circle", "invalid response: more than 3 redirects"),
+            ("/away", "the registry refers to http://169.254.169.254, which is not encrypted"),
+            ("/long", "the response is larger than 10 bytes"),
+            ("/endless", "the response is larger than 10 bytes"),
+            ("/gone", "not found (HTTP 404)"),
+        ] {
+            assert_eq!(read(&server, path).await.unwrap_err().to_string(), expected, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_encrypted_addresses_are_read() {
+        let client = RegistryClient::new(RegistrySettings::default()).unwrap();
+        for address in ["http://192.0.2.1/osv.json", "file:///etc/passwd", "osv.json"] {
+            let error = client.read_web(address, 10).await.unwrap_err().to_string();
+            assert!(error.ends_with("is not an https address"), "{error}");
+        }
+    }
 }

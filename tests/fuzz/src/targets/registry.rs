@@ -1,5 +1,5 @@
 //! Any bytes from a registry or an author of rules: manifests, indexes, signatures, catalogs,
-//! references and patterns are refused or read as they were written.
+//! advisories, references and patterns are refused or read as they were written.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use cofferdam_registry::testing::is_document;
 use cofferdam_registry::{
-    CatalogPage, Digest, IdentityPattern, PublicKey, Reference, ReferencePattern, ServerName,
-    SignatureBundle, SigningKey, SigstoreRoot, TrustRule, TrustedIdentity,
+    AdvisorySet, CatalogPage, Digest, IdentityPattern, PublicKey, Reference, ReferencePattern,
+    ServerName, SignatureBundle, SigningKey, SigstoreRoot, TrustRule, TrustedIdentity,
 };
 
 /// Address of the issuer of the seeds.
@@ -18,6 +18,7 @@ const ISSUER: &str = "https://token.actions.githubusercontent.com";
 pub(crate) fn check(bytes: &[u8]) {
     let _ = is_document(bytes);
     let _ = CatalogPage::from_index(bytes);
+    let _ = AdvisorySet::default().add(bytes);
     signature(bytes);
     let _ = PublicKey::from_pem(bytes);
     let _ = SigningKey::from_pem(bytes);
