@@ -1,6 +1,7 @@
-//! The binary and plugins from registries: search, add, fetch, update, remove, publish, and what a
-//! registry or a killed process can do to them.
+//! The binary and plugins from registries: search, add, fetch, update, remove, publish, audit, and
+//! what a registry or a killed process can do to them.
 
+mod advisories;
 mod clients;
 mod copies;
 mod real;

@@ -32,7 +32,7 @@
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
-//! | `cli_registry` | the binary and plugins from registries: add, fetch, update, publish, attacks, kills |
+//! | `cli_registry` | the binary and plugins from registries: add, fetch, update, publish, audit, attacks, kills |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
 //! | `transcripts` | commands with all their output, in a pipe and in a terminal |

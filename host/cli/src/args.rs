@@ -26,8 +26,8 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
 pub(crate) use self::registry::{
-    AddArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SearchArgs, SignArgs, TransferArgs,
-    UpdateArgs, VerifyArgs,
+    AddArgs, AuditArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SearchArgs, SignArgs,
+    TransferArgs, UpdateArgs, VerifyArgs,
 };
 pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
@@ -43,7 +43,8 @@ Exit codes:
   2    usage error: invalid flag, unknown tool, invalid arguments, invalid configuration
   3    the call failed: trap, limit, denied permission, invalid result, exhausted budget
   4    something is unavailable: a plugin that does not load or has changed, a server, a model,
-       an approval, an invalid skill, a waiting workflow, or advice with `check --strict`
+       an approval, an invalid skill, a waiting workflow, an advisory (`audit`), or advice with
+       `check --strict`
   5    internal error of the host
   130  interrupted";
 
@@ -166,6 +167,9 @@ Examples:
     /// Show how plugins have changed at their source, and accept the changes
     #[command(after_help = registry::UPDATE_EXAMPLES)]
     Update(UpdateArgs),
+    /// List the plugins of a configuration that a security advisory affects
+    #[command(after_help = registry::AUDIT_EXAMPLES)]
+    Audit(AuditArgs),
     /// Copy the plugins of a configuration into a directory, for a machine without a network
     #[command(after_help = registry::EXPORT_EXAMPLES)]
     Export(TransferArgs),

@@ -3,6 +3,7 @@
 mod add;
 mod approve;
 mod args;
+mod audit;
 mod build;
 mod cache;
 mod call;
@@ -62,6 +63,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Remove(args) => add::remove(&args),
         Command::Fetch(args) => fetch::run(global, &args).await,
         Command::Update(args) => update::run(global, &args).await,
+        Command::Audit(args) => audit::run(&args).await,
         Command::Export(args) => fetch::export(&args),
         Command::Import(args) => fetch::import(&args).await,
         Command::Publish(args) => publish::run(global, &args).await,

@@ -18,8 +18,8 @@ pub(crate) enum Exit {
     /// The call ended in an error: a trap, a limit, a denied permission or an invalid result.
     ToolError = 3,
     /// Something is unavailable: a plugin cannot be loaded or has changed without consent, a server
-    /// or the service behind a file store cannot be reached, a call was not approved, or there is
-    /// advice with `check --strict`.
+    /// or the service behind a file store cannot be reached, a call was not approved, an advisory
+    /// affects a plugin (`audit`), or there is advice with `check --strict`.
     Plugin = 4,
     /// The host failed, for example because it cannot write a file.
     Internal = 5,

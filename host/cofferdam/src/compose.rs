@@ -254,9 +254,11 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     Ok(specs)
 }
 
-/// Returns an error if the configuration names a component that does not exist. Commands that call
-/// tools do not use this: they leave such a plugin out.
+/// Returns an error if the configuration names a component that does not exist, or advisories that
+/// cannot be read. Commands that call tools do not use this: they leave such a plugin out.
 pub fn check_components(file: &ConfigFile) -> crate::Result<()> {
+    #[cfg(feature = "registry")]
+    crate::advisories::AdvisorySources::of(Some(file)).read_ambient()?;
     let locator = Locator::new(file)?;
     for (name, plugin) in &file.config.plugins {
         let located = locator.locate(name, plugin.component.get_ref());

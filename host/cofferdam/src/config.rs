@@ -60,7 +60,7 @@ pub use self::plugin_index::{InvalidIndex, PluginIndex};
 #[cfg(feature = "registry")]
 pub use self::registry::UnsignedPolicy;
 #[cfg(feature = "registry")]
-pub(crate) use self::registry::{MirrorTable, RegistryTable, TrustTable};
+pub(crate) use self::registry::{AdvisoryLocation, MirrorTable, RegistryTable, TrustTable};
 pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
 #[cfg(feature = "mcp")]
 pub use self::serve::{OAuthTable, ServeTable};

@@ -93,6 +93,8 @@ impl Host {
         let records = records.filter(|_| purpose != Purpose::List);
         let call_log = records.map(|planned| planned.open(&specs, operator)).transpose()?.flatten();
         let config = config.as_ref();
+        #[cfg(feature = "registry")]
+        crate::advisories::note(config, operator);
         #[cfg(feature = "mcp")]
         let servers = servers::selected(selection, config, operator)?;
         let has_servers = config.is_some_and(servers::are_named);

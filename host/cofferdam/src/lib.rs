@@ -259,7 +259,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
 //! | `labels` | `labels` | information-flow labels: untrusted results cannot steer an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
-//! | `registry` | `registry` | plugins from OCI registries and from the web |
+//! | `registry` | `registry`, `advisories` | plugins from OCI registries and from the web |
 //! | `macros` | | the attribute `#[cofferdam::tool]` |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
 //!
@@ -285,6 +285,8 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
     )
 )]
 
+#[cfg(feature = "registry")]
+pub mod advisories;
 #[cfg(feature = "agent")]
 mod agent_context;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]

@@ -13,6 +13,8 @@ use crate::error::Context as _;
 use cofferdam_engine::Plugin;
 #[cfg(feature = "mcp")]
 use cofferdam_mcp::client::{IgnoredStatements, Statements};
+#[cfg(feature = "registry")]
+use cofferdam_registry::Digest;
 use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
@@ -190,6 +192,12 @@ impl Pins {
     #[must_use]
     pub fn origin(&self, plugin: &str) -> Option<&Origin> {
         self.file.plugins.get(plugin)?.origin.as_ref()
+    }
+
+    #[cfg(feature = "registry")]
+    /// Returns the digest of the accepted component of a plugin.
+    pub(crate) fn component(&self, plugin: &str) -> Option<Digest> {
+        self.file.plugins.get(plugin)?.component.parse().ok()
     }
 
     #[cfg(feature = "mcp")]

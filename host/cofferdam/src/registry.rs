@@ -1,20 +1,22 @@
 //! Fetches plugins from registries and from the web into the artifact store.
 
+mod advisories;
 mod credentials;
+mod locked;
 mod policy;
 mod search;
 mod set;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_registry::{
-    ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, MANIFEST_BYTES_MAX, Manifest,
-    Progress, Reference, RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot,
-    TrustRule, WasmArtifact, certificates_from_pem,
+    ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, Manifest, Progress, Reference,
+    RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot, TrustRule,
+    WasmArtifact, certificates_from_pem,
 };
 pub use cofferdam_registry::{ListedServer, PublicKey, ServerStatus, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
@@ -25,6 +27,7 @@ pub(crate) use self::policy::{Policy, root_json};
 pub use self::policy::{predicate_type, read_public_key_ambient};
 pub use self::search::{PUBLIC_INDEX, PluginSearch, SearchReport};
 pub use self::set::{FetchedSet, PluginSet, SetMember};
+use crate::advisories::{Advisories, AdvisorySources};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
 use crate::error::Context as _;
@@ -44,6 +47,9 @@ pub struct PluginFetcher {
     policy: Policy,
     /// Root that identities are verified with.
     root: SigstoreRoot,
+    sources: AdvisorySources,
+    /// Advisories, once they are needed.
+    advisories: OnceLock<Advisories>,
     operator: Operator,
     component_bytes_max: u64,
 }
@@ -67,6 +73,8 @@ pub struct FetchedPlugin {
     pub annotations: BTreeMap<String, String>,
     /// Component in the artifact store.
     pub path: PathBuf,
+    /// Advisory that affects the plugin, as the reason why it is not loaded.
+    objection: Option<String>,
 }
 
 impl PluginFetcher {
@@ -89,6 +97,8 @@ impl PluginFetcher {
             store: artifacts::store()?,
             policy: Policy::read_ambient(config)?,
             root: policy::read_root(config)?,
+            sources: AdvisorySources::of(config),
+            advisories: OnceLock::new(),
             operator: operator.clone(),
             component_bytes_max: ScreenLimits::default().component_bytes_max,
         })
@@ -121,7 +131,7 @@ impl PluginFetcher {
     }
 
     /// Resolves a location, checks the signatures of the artifact, and fetches its component into
-    /// the store.
+    /// the store. One that an advisory affects cannot be loaded.
     ///
     /// # Errors
     /// Returns an error if the policy of the configuration refuses the plugin, the component cannot
@@ -177,7 +187,10 @@ impl PluginFetcher {
         self.operator.progress(None);
         pulled?;
         let path = self.store.path(origin.layer);
-        Ok(FetchedPlugin { origin, annotations: artifact.manifest.annotations, path })
+        let location = ComponentLocation::Registry(reference.clone());
+        let objection = self.advisories()?.objection(&location, &origin);
+        let annotations = artifact.manifest.annotations;
+        Ok(FetchedPlugin { origin, annotations, path, objection })
     }
 
     async fn fetch_web(&self, url: &Url, unsigned: UnsignedPolicy) -> Result<FetchedPlugin> {
@@ -201,7 +214,8 @@ impl PluginFetcher {
             attested: Vec::new(),
         };
         let path = self.store.path(digest);
-        Ok(FetchedPlugin { origin, annotations: BTreeMap::new(), path })
+        let objection = self.advisories()?.objection(&ComponentLocation::Web(url.clone()), &origin);
+        Ok(FetchedPlugin { origin, annotations: BTreeMap::new(), path, objection })
     }
 
     /// Resolves a location and checks the signatures of the artifact. Downloads a component only
@@ -378,100 +392,6 @@ impl PluginFetcher {
         Ok((manifest, signer))
     }
 
-    /// Fetches the component that the lock file pins, unless it is in the store. Returns whether it
-    /// was fetched. Resolves nothing: other bytes are an error.
-    ///
-    /// # Errors
-    /// Returns an error if the component cannot be fetched, or is another one.
-    pub async fn fetch_locked(
-        &self,
-        location: &ComponentLocation,
-        origin: &Origin,
-    ) -> Result<bool> {
-        if let Some(objection) = self.policy.objection(location, origin) {
-            return Err(Error::NotAccepted(objection));
-        }
-        if self.is_stored(origin) {
-            return Ok(false);
-        }
-        let progress = self.progress(&origin.source);
-        match location {
-            ComponentLocation::File(_) => return Ok(false),
-            ComponentLocation::Registry(reference) => {
-                let pulled = self.pull_locked(reference, origin, &progress).await;
-                self.operator.progress(None);
-                pulled?;
-            }
-            ComponentLocation::Web(_) if self.copy.is_some() => self.copy_component(origin)?,
-            ComponentLocation::Web(url) => {
-                let bytes_max = origin.size;
-                let fetched =
-                    self.client.fetch_web(url.as_str(), &self.store, bytes_max, &progress).await;
-                self.operator.progress(None);
-                let found = fetched.map_err(unavailable)?.digest;
-                if found != origin.layer {
-                    let (source, expected) = (&origin.source, origin.layer);
-                    return Err(Error::NotAccepted(format!(
-                        "{source} has the digest {found}; the lock file has {expected}"
-                    )));
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns whether the component of a plugin is in the store, with its manifest.
-    fn is_stored(&self, origin: &Origin) -> bool {
-        let is_whole =
-            |digest, bytes_max| matches!(self.store.read(digest, bytes_max), Ok(Some(_)));
-        is_whole(origin.layer, origin.size)
-            && origin.manifest.is_none_or(|digest| is_whole(digest, MANIFEST_BYTES_MAX))
-    }
-
-    /// Copies a component that is no artifact of a registry from the image layout.
-    fn copy_component(&self, origin: &Origin) -> Result<()> {
-        let blobs = self.copy.as_ref().map(ImageLayout::blobs);
-        let component = blobs.map(|blobs| blobs.read(origin.layer, origin.size)).transpose();
-        let component = component.with_context(|| format!("{} cannot be used", origin.layer))?;
-        let component = component.flatten().ok_or_else(|| {
-            Error::NotAccepted(format!(
-                "the layout does not contain {}: {}",
-                origin.source, origin.layer
-            ))
-        })?;
-        let stored = self.store.insert(&component);
-        stored.map(drop).context("the artifact store cannot be written")
-    }
-
-    async fn pull_locked(
-        &self,
-        reference: &Reference,
-        origin: &Origin,
-        progress: Progress<'_>,
-    ) -> Result<()> {
-        let Some(digest) = origin.manifest else {
-            let layer = Descriptor::component(origin.layer, origin.size);
-            let pulled = self.client.pull_blob(reference, &layer, &self.store, progress).await;
-            return pulled.map_err(unavailable);
-        };
-        let pinned = reference.with_digest(digest);
-        let manifest = self.manifest(&pinned).await?;
-        let layer = manifest.component().map(|component| component.digest);
-        if layer != Ok(origin.layer) {
-            return Err(Error::NotAccepted(format!(
-                "the lock file has another component for {reference} than its manifest {digest}"
-            )));
-        }
-        let mut signatures = Vec::new();
-        if let Some(rule) = self.policy.rule(reference) {
-            // The lock file says who signed the plugin. Signatures are stored for copies.
-            signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
-            signatures.retain(|it| rule.accepts(digest, it, &self.root));
-        }
-        let artifact = SignedArtifact { manifest, signer: origin.signer.clone(), signatures };
-        self.pull(&pinned, &artifact, progress).await
-    }
-
     /// Pushes a component with its exports and imports under the tag of `reference`, signed if
     /// there is a key. Returns the digest of the manifest. The tag is written last, so that it
     /// never names an artifact without its signature.
@@ -533,13 +453,16 @@ impl FetchedPlugin {
     /// Loads the component without grants, to show what it declares and asks for.
     ///
     /// # Errors
-    /// Returns an error if the component is not a plugin.
+    /// Returns an error if an advisory affects the plugin, or the component is not a plugin.
     pub async fn load(
         &self,
         engine: &Engine,
         name: PluginName,
         operator: &Operator,
     ) -> Result<Plugin> {
+        if let Some(objection) = &self.objection {
+            return Err(Error::NotAccepted(objection.clone()));
+        }
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
         let digest = self.origin.layer;
         loading::load_fetched(engine, self.path.clone(), digest, options, operator).await

@@ -23,8 +23,8 @@ use crate::{Digest, Reference};
 const ADVISORY_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum size of the documents of an [`AdvisorySet`] together, in bytes.
 pub const ADVISORIES_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Maximum number of advisories in a set. Reached before [`ADVISORIES_BYTES_MAX`] only by advisories
-/// of less than 700 bytes.
+/// Maximum number of advisories in a set. Only advisories of less than 700 bytes reach it before
+/// [`ADVISORIES_BYTES_MAX`].
 const ADVISORIES_MAX: usize = 100_000;
 /// Maximum length of an id or an alias in bytes.
 const ID_BYTES_MAX: usize = 128;

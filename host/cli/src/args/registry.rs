@@ -50,6 +50,15 @@ Examples:
   cofferdam update csv --full
   cofferdam update --check --json";
 
+pub(super) const AUDIT_EXAMPLES: &str = "\
+Advisories come from `advisories` of [registry] in the configuration. Exits with code 4 if one
+affects a plugin and is not in `ignored-advisories`.
+
+Examples:
+  cofferdam audit
+  cofferdam audit --config tools.toml --json
+  cofferdam audit --offline";
+
 pub(super) const PUBLISH_EXAMPLES: &str = "\
 A configuration file is published as a set: its plugins with their locked digests, and nothing else.
 `cofferdam add` adds them all.
@@ -194,6 +203,19 @@ pub(crate) struct UpdateArgs {
     pub(crate) allow_unsigned: bool,
     /// Print a JSON array
     #[arg(long, requires = "check")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Use the copies of advisories on this machine, and no network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Print a JSON array
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

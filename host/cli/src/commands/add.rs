@@ -61,7 +61,8 @@ pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit>
             Candidate::of_file(&engine, path, plugin_name(args)?).await?
         }
         location => {
-            let fetcher = fetcher(file.as_ref(), args.allow_unsigned, args.from.as_deref())?;
+            let mut fetcher = fetcher(file.as_ref(), args.allow_unsigned, args.from.as_deref())?;
+            fetcher.refresh_advisories().await?;
             let fetched = match fetcher.fetch_any(location).await? {
                 FetchedArtifact::Plugin(fetched) => *fetched,
                 FetchedArtifact::Set(set) => {

@@ -71,6 +71,7 @@ pub(crate) fn find_config(cli: &mut Cli) -> anyhow::Result<()> {
         Command::Remove(args) => Some(&mut args.config),
         Command::Fetch(args) => Some(&mut args.config),
         Command::Update(args) => Some(&mut args.config),
+        Command::Audit(args) => Some(&mut args.config),
         Command::Export(args) | Command::Import(args) => Some(&mut args.config),
         Command::Publish(args) => Some(&mut args.config),
         Command::Sign(args) => Some(&mut args.config),

@@ -20,10 +20,11 @@ use crate::{host, print};
 pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
     let config = named_config("update", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
-    let fetcher = fetcher(Some(&file), args.allow_unsigned, args.from.as_deref())?;
+    let mut fetcher = fetcher(Some(&file), args.allow_unsigned, args.from.as_deref())?;
     if args.check {
         return check(&file, &fetcher, &args.plugins, args.json).await;
     }
+    fetcher.refresh_advisories().await?;
     let engine = host::engine(global)?;
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let pins = Pins::of_config_ambient(config)?;

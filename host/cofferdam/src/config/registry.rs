@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
+use url::Url;
 
-use super::PluginIndex;
+use super::{ComponentLocation, PluginIndex};
 
 /// `[registry]`
 #[derive(Debug, Default, Deserialize)]
@@ -30,8 +31,34 @@ pub(crate) struct RegistryTable {
     pub(crate) trust: Vec<TrustTable>,
     /// Indexes that are searched for plugins, instead of the public MCP registry.
     pub(crate) indexes: Vec<PluginIndex>,
+    /// Sources of security advisories.
+    pub(crate) advisories: Vec<AdvisoryLocation>,
+    /// Ids and aliases of advisories that the operator has judged.
+    pub(crate) ignored_advisories: Vec<String>,
     /// Logins by registry.
     pub(crate) logins: BTreeMap<String, LoginTable>,
+}
+
+/// Location of security advisories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AdvisoryLocation {
+    /// File, or directory of files.
+    Path(PathBuf),
+    /// Document at an `https` address.
+    Web(Url),
+}
+
+impl<'de> Deserialize<'de> for AdvisoryLocation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let string = String::deserialize(deserializer)?;
+        match string.parse() {
+            Ok(ComponentLocation::File(path)) => Ok(Self::Path(path)),
+            Ok(ComponentLocation::Web(address)) => Ok(Self::Web(address)),
+            Ok(ComponentLocation::Registry(_)) | Err(_) => Err(serde::de::Error::custom(format!(
+                "`{string}` has no advisories: expected a file, a directory or an https address"
+            ))),
+        }
+    }
 }
 
 /// Decision about plugins of registries and of the web that no rule about signatures is about.

@@ -116,6 +116,8 @@ impl ServedState {
             None => None,
         };
         let HostPlan { config, mut specs, files, records, .. } = plan;
+        #[cfg(feature = "registry")]
+        crate::advisories::note(config.as_ref(), operator);
         let call_log = match (before, records) {
             (Some(before), _) => before.call_log.clone(),
             (None, Some(planned)) => planned.open(&specs, operator)?,
