@@ -13,12 +13,14 @@
 mod build;
 mod component;
 mod create;
+mod dependencies;
 mod error;
 mod language;
 mod languages;
 mod packed;
 mod project;
 mod read;
+mod sections;
 mod steps;
 mod strip;
 mod watch;

@@ -1,54 +1,24 @@
 //! Removes sections from a component that are not needed to run it.
 
 use wasm_encoder::{RawSection, Section};
-use wasmparser::BinaryReader;
 
-/// Length of the magic number, the version and the layer.
-const HEADER_BYTES: usize = 8;
-/// First bytes of components and core modules.
-const MAGIC: [u8; 4] = *b"\0asm";
-const CUSTOM: u8 = 0;
-/// Ids of sections of a component that contain nested binaries. In a core module, the same ids mean
-/// types and tables.
-const CORE_MODULE: u8 = 1;
-const COMPONENT: u8 = 4;
-/// Maximum depth of nested components that is stripped. Toolchains nest less deeply.
-const DEPTH_MAX: u32 = 16;
+use crate::sections::{BinaryLayer, CUSTOM, DEPTH_MAX, HEADER_BYTES, custom_name, sections};
 
 /// Returns a component without its debugging sections and, unless `keep_names`, without function
 /// names. Returns `None` if the bytes are not a component.
 pub(crate) fn strip(component: &[u8], keep_names: bool) -> Option<Vec<u8>> {
-    (layer(component)? == BinaryLayer::Component).then_some(())?;
+    (BinaryLayer::of(component)? == BinaryLayer::Component).then_some(())?;
     stripped(component, keep_names, 0)
 }
 
-#[derive(PartialEq, Eq)]
-enum BinaryLayer {
-    Component,
-    Core,
-}
-
-fn layer(bytes: &[u8]) -> Option<BinaryLayer> {
-    let (magic, rest) = bytes.split_first_chunk::<4>()?;
-    match (*magic == MAGIC, rest) {
-        (true, [_, _, 0, 0, ..]) => Some(BinaryLayer::Core),
-        (true, [_, _, 1, 0, ..]) => Some(BinaryLayer::Component),
-        _ => None,
-    }
-}
-
 fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
-    let is_component = layer(bytes)? == BinaryLayer::Component;
+    let layer = BinaryLayer::of(bytes)?;
     let mut out = Vec::with_capacity(bytes.len());
     out.extend_from_slice(bytes.get(..HEADER_BYTES)?);
-    let mut reader = BinaryReader::new(bytes.get(HEADER_BYTES..)?, HEADER_BYTES);
-    while !reader.eof() {
-        let id = reader.read_u8().ok()?;
-        let length = usize::try_from(reader.read_var_u32().ok()?).ok()?;
-        let section = reader.read_bytes(length).ok()?;
+    for (id, section) in sections(bytes)? {
         match id {
             CUSTOM if is_for_debugging(section, keep_names) => {}
-            CORE_MODULE | COMPONENT if is_component && depth < DEPTH_MAX => {
+            id if layer.nests_in(id) && depth < DEPTH_MAX => {
                 let data = stripped(section, keep_names, depth + 1)?;
                 RawSection { id, data: &data }.append_to(&mut out);
             }
@@ -59,9 +29,10 @@ fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
 }
 
 /// Returns whether a custom section is only for debugging, by its name. Sections that the host
-/// reads (`cofferdam:manifest`, `package-docs`) and the list of tools that made the component stay.
+/// reads (`cofferdam:manifest`, `package-docs`), the dependency data (`.dep-v0`) and the list of
+/// tools that made the component stay.
 fn is_for_debugging(section: &[u8], keep_names: bool) -> bool {
-    let name = BinaryReader::new(section, 0).read_string().unwrap_or_default();
+    let name = custom_name(section);
     match name {
         "name" | "component-name" => !keep_names,
         "sourceMappingURL" | "external_debug_info" | "linking" => true,
@@ -97,7 +68,10 @@ mod tests {
 
     #[test]
     fn names_and_debugging_sections_go_at_every_depth_and_the_rest_stays() {
-        let kept = [custom("cofferdam:manifest", b"x"), custom("producers", b"y")];
+        let kept = [
+            custom("cofferdam:manifest", b"x"),
+            [custom("producers", b"y"), custom(".dep-v0", b"z")].concat(),
+        ];
         let gone = [custom("name", b"n"), custom(".debug_info", b"d"), custom("linking", b"l")];
         let with = |more: &[Vec<u8>]| {
             let inner = module(&[&kept[..], more].concat());

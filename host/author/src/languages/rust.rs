@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::{BuildError, MissingTool, Project, Steps};
+use crate::dependencies::{self, DependencyError};
+use crate::{BuildError, MissingTool, Project, Steps, sections};
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -21,13 +22,40 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     let built = steps
         .run(&format!("cargo build --release --target {TARGET}"), &mut cargo)
         .map_err(without_messages)?;
-    let component = component(&built.stdout).ok_or_else(|| {
+    let (package, path) = component(&built.stdout).ok_or_else(|| {
         let advice =
             "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under \
              `[lib]`";
         BuildError::Project(advice.to_owned())
     })?;
-    fs::read(&component).map_err(|error| BuildError::read(&component, error))
+    let mut component = fs::read(&path).map_err(|error| BuildError::read(&path, error))?;
+    // `cargo auditable` has added them.
+    if !sections::has_custom(&component, dependencies::SECTION) {
+        match dependency_data(project, &package) {
+            Ok(data) => sections::append_custom(&mut component, dependencies::SECTION, &data),
+            Err(error) => {
+                steps.note(&format!("note: the component has no dependency data: {error}"))
+            }
+        }
+    }
+    Ok(component)
+}
+
+/// Returns the names and versions of the packages that `package` is built of, for its component.
+fn dependency_data(project: &Project, package: &str) -> Result<Vec<u8>, DependencyError> {
+    let mut cargo = Command::new("cargo");
+    // The build has written the lock file, which must stay as it is.
+    cargo
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET])
+        .current_dir(project.directory())
+        .stdin(Stdio::null());
+    let output = cargo.output().map_err(|error| DependencyError::Cargo(error.to_string()))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let line = message.lines().find(|line| line.starts_with("error"));
+        return Err(DependencyError::Cargo(line.unwrap_or("it failed").to_owned()));
+    }
+    dependencies::dependency_data(&output.stdout, package)
 }
 
 /// Removes cargo's JSON messages from the output of a failure, so that users see only readable
@@ -48,17 +76,23 @@ fn without_messages(error: BuildError) -> BuildError {
 struct Message {
     reason: String,
     #[serde(default)]
+    package_id: String,
+    #[serde(default)]
     filenames: Vec<PathBuf>,
 }
 
-/// Returns the last artifact that is a component. Cargo reports dependencies first.
-fn component(messages: &str) -> Option<PathBuf> {
+/// Returns the last artifact that is a component, with the id of its package. Cargo reports
+/// dependencies first.
+fn component(messages: &str) -> Option<(String, PathBuf)> {
+    let is_component = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "wasm");
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Message>(line).ok())
         .filter(|message| message.reason == "compiler-artifact")
-        .flat_map(|message| message.filenames)
-        .rfind(|path| path.extension().is_some_and(|ending| ending == "wasm"))
+        .filter_map(|Message { package_id, filenames, .. }| {
+            Some((package_id, filenames.into_iter().rfind(is_component)?))
+        })
+        .next_back()
 }
 
 fn check_toolchain(project: &Project) -> Result<(), BuildError> {
