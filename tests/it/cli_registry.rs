@@ -8,6 +8,7 @@ mod real;
 mod search;
 mod sets;
 mod signatures;
+mod statements;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,10 @@ mod advisories;
 mod credentials;
 mod locked;
 mod policy;
+mod publish;
 mod search;
 mod set;
+mod statements;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,20 +15,25 @@ use std::sync::{Arc, OnceLock};
 
 use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
+pub use cofferdam_registry::{
+    ArtifactStatement, GithubWorkflow, ListedServer, ProvenanceFacts, PublicKey, ServerStatus,
+    SigningKey, SourceCommit, StatementSummary,
+};
 use cofferdam_registry::{
     ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, Manifest, Progress, Reference,
     RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot, TrustRule,
-    WasmArtifact, certificates_from_pem,
+    certificates_from_pem,
 };
-pub use cofferdam_registry::{ListedServer, PublicKey, ServerStatus, SigningKey};
 use cofferdam_tool::{Limits, PluginName};
 use url::Url;
 
 use self::credentials::LoginSource;
 pub(crate) use self::policy::{Policy, root_json};
 pub use self::policy::{predicate_type, read_public_key_ambient};
+pub use self::publish::{Publication, SigningRequest, VerifiedArtifact};
 pub use self::search::{PUBLIC_INDEX, PluginSearch, SearchReport};
 pub use self::set::{FetchedSet, PluginSet, SetMember};
+pub use self::statements::{find_readme_ambient, read_readme_ambient, source_commit_ambient};
 use crate::advisories::{Advisories, AdvisorySources};
 use crate::artifacts::{self, Origin};
 use crate::config::{ComponentLocation, ConfigFile, SecretSource, UnsignedPolicy};
@@ -52,15 +59,6 @@ pub struct PluginFetcher {
     advisories: OnceLock<Advisories>,
     operator: Operator,
     component_bytes_max: u64,
-}
-
-/// Key and statements to sign an artifact with.
-pub struct SigningRequest {
-    /// Key.
-    pub key: SigningKey,
-    /// Statements about the artifact that are signed as well: their types, such as
-    /// `https://cyclonedx.org/bom`, and what they state.
-    pub statements: Vec<(String, serde_json::Value)>,
 }
 
 /// Component that was fetched. Nothing of it has been compiled or run.
@@ -242,8 +240,11 @@ impl PluginFetcher {
         let manifest = self.manifest(reference).await?;
         let (signer, signatures) = match self.policy.rule(reference) {
             Some(rule) => {
-                let checked = self.check_signatures(reference, manifest.digest, rule).await?;
-                (Some(checked.0), checked.1)
+                let digest = manifest.digest;
+                let mut signatures = self.signatures(reference, digest).await?;
+                let signer = self.check_signatures(reference, digest, &signatures, rule)?;
+                signatures.retain(|it| rule.accepts(digest, it, &self.root));
+                (Some(signer), signatures)
             }
             None => {
                 check_unsigned(&reference.to_string(), unsigned)?;
@@ -311,21 +312,19 @@ impl PluginFetcher {
         self.policy.rule(reference).map(|rule| rule.attested.clone()).unwrap_or_default()
     }
 
-    /// Returns the signer of an artifact whom a rule trusts, and the signatures that it accepts.
-    async fn check_signatures(
+    /// Returns the signer of an artifact whom a rule trusts.
+    fn check_signatures(
         &self,
         reference: &Reference,
         manifest: Digest,
+        signatures: &[SignatureBundle],
         rule: &TrustRule,
-    ) -> Result<(Signer, Vec<SignatureBundle>)> {
-        let mut signatures = self.signatures(reference, manifest).await?;
-        let checked = rule.check(manifest, &signatures, &self.root);
-        let signer =
-            checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))?;
-        signatures.retain(|it| rule.accepts(manifest, it, &self.root));
-        Ok((signer, signatures))
+    ) -> Result<Signer> {
+        let checked = rule.check(manifest, signatures, &self.root);
+        checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))
     }
 
+    /// Returns the signatures of an artifact, which are not verified.
     async fn signatures(
         &self,
         reference: &Reference,
@@ -337,84 +336,6 @@ impl PluginFetcher {
         self.client.signatures(reference, manifest).await.map_err(|error| {
             Error::NotAccepted(format!("it is not known who signed {reference}: {error}"))
         })
-    }
-
-    /// Signs the artifact that `reference` names now. Returns the digest of its manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the registry cannot be reached, or has no such artifact.
-    pub async fn sign(&self, reference: &Reference, request: SigningRequest) -> Result<Digest> {
-        let SigningRequest { key, statements } = request;
-        let manifest = self.client.manifest(reference).await.map_err(unavailable)?;
-        let digest = manifest.digest;
-        let attested = statements
-            .into_iter()
-            .map(|(kind, statement)| SignatureBundle::attest(digest, &kind, statement, &key));
-        // The signature is last: who sees it sees the statements as well.
-        let bundles = attested.chain([SignatureBundle::sign(digest, &key)]);
-        for bundle in bundles.collect::<std::result::Result<Vec<_>, _>>().context("no signature")? {
-            let pushed = self.client.push_signature(reference, &manifest, &bundle).await;
-            pushed.map_err(unavailable)?;
-        }
-        Ok(digest)
-    }
-
-    /// Checks who has signed the artifact that `reference` names now: one of `keys`, an identity
-    /// with its issuer, or else who a rule of the configuration requires. Returns the digest of its
-    /// manifest and the signer.
-    ///
-    /// # Errors
-    /// Returns an error if it is not signed like that, if that is not known, or if there are
-    /// neither keys nor a rule.
-    pub async fn verify(
-        &self,
-        reference: &Reference,
-        keys: Vec<PublicKey>,
-        identity: Option<(&str, &str)>,
-    ) -> Result<(Digest, Signer)> {
-        let identity =
-            identity.map(|(identity, issuer)| policy::trusted_identity(identity, Some(issuer)));
-        let identities: Vec<_> = identity.transpose()?.into_iter().collect();
-        let is_named = !keys.is_empty() || !identities.is_empty();
-        let named = is_named.then(|| -> Result<_> {
-            let from = reference.name().parse().context("the reference has no pattern")?;
-            Ok(TrustRule { from, keys, identities, attested: Vec::new() })
-        });
-        let named = named.transpose()?;
-        let rule = named.as_ref().or_else(|| self.policy.rule(reference)).ok_or_else(|| {
-            Error::invalid(format!(
-                "no rule of [[registry.trust]] says who must have signed {reference}; name the \
-                 key: --key FILE, or --identity and --issuer"
-            ))
-        })?;
-        let manifest = self.manifest(reference).await?.digest;
-        let (signer, _) = self.check_signatures(reference, manifest, rule).await?;
-        Ok((manifest, signer))
-    }
-
-    /// Pushes a component with its exports and imports under the tag of `reference`, signed if
-    /// there is a key. Returns the digest of the manifest. The tag is written last, so that it
-    /// never names an artifact without its signature.
-    ///
-    /// # Errors
-    /// Returns an error if the registry cannot be reached or rejects the artifact.
-    pub async fn publish(
-        &self,
-        reference: &Reference,
-        component: Vec<u8>,
-        exports: &[String],
-        imports: &[String],
-        annotations: &BTreeMap<String, String>,
-        signing: Option<SigningRequest>,
-    ) -> Result<Digest> {
-        let artifact = WasmArtifact::new(component.into(), exports, imports, annotations)
-            .context("the manifest cannot be written")?;
-        if let Some(request) = signing {
-            let pinned = reference.with_digest(artifact.digest());
-            self.client.push(&pinned, &artifact).await.map_err(unavailable)?;
-            self.sign(&pinned, request).await?;
-        }
-        self.client.push(reference, &artifact).await.map_err(unavailable)
     }
 
     /// Returns an observer that shows the operator the progress of a download.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Reference;
-use crate::signature::shown;
+use crate::statement::shown;
 
 /// Maximum size of a page or of an index file in bytes.
 pub const CATALOG_BYTES_MAX: u64 = 4 * 1024 * 1024;

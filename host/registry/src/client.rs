@@ -5,6 +5,8 @@ mod catalog;
 mod document;
 mod pull;
 mod push;
+mod readme;
+mod referrers;
 mod signatures;
 mod transport;
 mod web;
@@ -22,6 +24,7 @@ use serde::Deserialize;
 pub use self::catalog::CatalogSearch;
 pub use self::document::DocumentArtifact;
 pub use self::pull::{Progress, PulledArtifact};
+pub use self::readme::README_BYTES_MAX;
 pub use self::transport::{InvalidCertificates, RegistryClientError, certificates_from_pem};
 
 use self::auth::{Authorization, Challenge};

@@ -38,12 +38,18 @@ mod keys;
 mod layout;
 #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "the client reads indexes"))]
 mod manifest;
+#[cfg(feature = "client")]
+mod provenance;
 mod reference;
+#[cfg(feature = "client")]
+mod sbom;
 #[cfg(feature = "client")]
 mod server_json;
 #[cfg(feature = "client")]
 mod signature;
 mod signer;
+#[cfg(feature = "client")]
+mod statement;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -61,8 +67,9 @@ pub use self::catalog::{
 };
 #[cfg(feature = "client")]
 pub use self::client::{
-    CatalogSearch, DocumentArtifact, InvalidCertificates, Progress, PulledArtifact, RegistryClient,
-    RegistryClientError, RegistryMirror, RegistrySettings, certificates_from_pem,
+    CatalogSearch, DocumentArtifact, InvalidCertificates, Progress, PulledArtifact,
+    README_BYTES_MAX, RegistryClient, RegistryClientError, RegistryMirror, RegistrySettings,
+    certificates_from_pem,
 };
 #[cfg(feature = "client")]
 pub use self::credentials::{
@@ -79,7 +86,11 @@ pub use self::keyless::{
 pub use self::keys::{KEY_BYTES_MAX, KeyError, PublicKey, SigningKey};
 pub use self::layout::{ImageLayout, LayoutError};
 pub use self::manifest::{Descriptor, MANIFEST_BYTES_MAX, Manifest, ManifestError, WasmArtifact};
+#[cfg(feature = "client")]
+pub use self::provenance::{GithubWorkflow, ProvenanceFacts, SourceCommit};
 pub use self::reference::{InvalidReference, Reference, Version};
+#[cfg(feature = "client")]
+pub use self::sbom::{SbomError, sbom};
 #[cfg(feature = "client")]
 pub use self::server_json::{
     BundlePackage, InvalidServer, InvalidServerName, ServerJson, ServerName,
@@ -87,6 +98,8 @@ pub use self::server_json::{
 #[cfg(feature = "client")]
 pub use self::signature::{SignatureBundle, SignatureError};
 pub use self::signer::Signer;
+#[cfg(feature = "client")]
+pub use self::statement::{ArtifactStatement, CYCLONEDX, PROVENANCE, StatementSummary};
 pub use self::store::{ArtifactStore, BlobWriter, StoreError, StorePruning};
 #[cfg(feature = "client")]
 pub use self::trust::{

@@ -6,8 +6,6 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
-#[cfg(feature = "client")]
-use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE};
 
 /// Media type of a manifest.
 pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -25,6 +23,9 @@ pub const MANIFEST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const DESCRIPTORS_MAX: usize = 1_000;
 /// Annotation by which the MCP registry proves that an artifact belongs to a server.
 pub(crate) const SERVER_NAME: &str = "io.modelcontextprotocol.server.name";
+/// Annotation of a layer with the name of its file.
+#[cfg(feature = "client")]
+const TITLE: &str = "org.opencontainers.image.title";
 /// Architecture of WebAssembly artifacts.
 const ARCHITECTURE: &str = "wasm";
 /// Time of creation of every artifact that is made here, so that equal contents have equal digests.
@@ -99,6 +100,22 @@ pub(crate) struct ReferrerArtifact {
     pub manifest: Vec<u8>,
     /// Entry of the artifact in an index.
     pub entry: Descriptor,
+}
+
+/// Content of an artifact that is stored beside another one.
+#[derive(Debug, Clone)]
+#[cfg(feature = "client")]
+pub(crate) struct ReferrerContent<'a> {
+    /// Type of the artifact and media type of its layer.
+    pub media_type: &'a str,
+    /// Content of the layer.
+    pub bytes: &'a [u8],
+    /// Properties of the artifact.
+    pub annotations: BTreeMap<String, String>,
+    /// Name of the file that the layer is.
+    pub title: Option<&'a str>,
+    /// True if another artifact may have at most one of this type.
+    pub is_only: bool,
 }
 
 /// Error of a manifest that cannot be used.
@@ -264,13 +281,17 @@ impl Manifest {
 
 #[cfg(feature = "client")]
 impl Manifest {
-    /// Returns the layer that is a signature of the artifact with the manifest `signed`, if this
-    /// is the manifest of one.
-    pub(crate) fn signature_of(&self, signed: Digest) -> Option<&Descriptor> {
-        let is_its = self.subject.as_ref().is_some_and(|subject| subject.digest == signed);
+    /// Returns the layer of an artifact that refers to `subject`, if this is the manifest of one
+    /// with a single layer of this media type, which has at most `bytes_max` bytes.
+    pub(crate) fn referrer_layer(
+        &self,
+        subject: Digest,
+        (media_type, bytes_max): (&str, u64),
+    ) -> Option<&Descriptor> {
+        let is_its = self.subject.as_ref().is_some_and(|it| it.digest == subject);
         let [layer] = self.layers.as_slice() else { return None };
-        let is_bundle = layer.media_type == BUNDLE_TYPE && layer.size <= BUNDLE_BYTES_MAX;
-        (is_its && is_bundle).then_some(layer)
+        let is_expected = layer.media_type == media_type && layer.size <= bytes_max;
+        (is_its && is_expected).then_some(layer)
     }
 }
 
@@ -376,25 +397,25 @@ impl ReferrerArtifact {
     pub(crate) const CONFIG: &'static [u8] = b"{}";
 
     /// Creates the artifact of one layer, which refers to `subject` if there is one.
-    pub(crate) fn new(
-        artifact_type: &str,
-        layer: &[u8],
-        subject: Option<Descriptor>,
-        annotations: BTreeMap<String, String>,
-    ) -> Self {
+    pub(crate) fn new(content: &ReferrerContent<'_>, subject: Option<Descriptor>) -> Self {
+        let ReferrerContent { media_type, bytes, annotations, title, .. } = content;
+        let mut layer = Descriptor::of(media_type, bytes);
+        layer.annotations.extend(title.map(|title| (TITLE.to_owned(), title.to_owned())));
         let manifest = WireManifest {
             schema_version: 2,
             media_type: MANIFEST_TYPE,
-            artifact_type: Some(artifact_type),
+            artifact_type: Some(media_type),
             config: Descriptor::of(EMPTY_TYPE, Self::CONFIG),
-            layers: [Descriptor::of(artifact_type, layer)],
+            layers: [layer],
             subject,
-            annotations: &annotations,
+            annotations,
         };
         let manifest = serde_json::json!(manifest).to_string().into_bytes();
-        let artifact_type = Some(artifact_type.to_owned());
-        let entry =
-            Descriptor { artifact_type, annotations, ..Descriptor::of(MANIFEST_TYPE, &manifest) };
+        let entry = Descriptor {
+            artifact_type: Some((*media_type).to_owned()),
+            annotations: annotations.clone(),
+            ..Descriptor::of(MANIFEST_TYPE, &manifest)
+        };
         Self { manifest, entry }
     }
 }

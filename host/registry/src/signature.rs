@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyless::SigstoreRoot;
 use crate::keys::{KeyError, PublicKey, SigningKey};
-use crate::manifest::{MANIFEST_TYPE, ReferrerArtifact};
-use crate::{Descriptor, Digest, Manifest, Signer};
+use crate::manifest::ReferrerContent;
+use crate::statement::{ArtifactStatement, shown};
+use crate::{Digest, Signer};
 
 /// Media type of a bundle.
 pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -21,8 +22,6 @@ pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+j
 const STATEMENT_MEDIA_TYPE: &str = "application/vnd.in-toto+json";
 /// Type of a statement.
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// Type of the statement that an artifact is signed.
-pub(crate) const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Annotations of the artifact of a signature, by the specification of cosign.
 const CONTENT: (&str, &str) = ("dev.sigstore.bundle.content", "dsse-envelope");
 const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
@@ -125,18 +124,16 @@ impl SignatureBundle {
     /// # Errors
     /// Returns an error if the system has no randomness.
     pub fn sign(manifest: Digest, key: &SigningKey) -> Result<Self, KeyError> {
-        Self::attest(manifest, SIGNED, serde_json::json!({}), key)
+        Self::attest(manifest, &ArtifactStatement::signature(), key)
     }
 
-    /// Signs a statement about the artifact with the manifest `manifest`: its type, such as
-    /// `https://slsa.dev/provenance/v1`, and what it states.
+    /// Signs a statement about the artifact with the manifest `manifest`.
     ///
     /// # Errors
     /// Returns an error if the system has no randomness.
     pub fn attest(
         manifest: Digest,
-        predicate_type: &str,
-        predicate: serde_json::Value,
+        statement: &ArtifactStatement,
         key: &SigningKey,
     ) -> Result<Self, KeyError> {
         let subject =
@@ -144,8 +141,8 @@ impl SignatureBundle {
         let statement = Statement {
             kind: STATEMENT_TYPE.to_owned(),
             subject: vec![subject],
-            predicate_type: predicate_type.to_owned(),
-            predicate,
+            predicate_type: statement.predicate_type.clone(),
+            predicate: statement.predicate.clone(),
         };
         let payload = serde_json::json!(statement).to_string();
         let signature = key.sign(&signed_bytes(STATEMENT_MEDIA_TYPE, payload.as_bytes()))?;
@@ -178,7 +175,7 @@ impl SignatureBundle {
     }
 
     /// Checks that one of `keys` has signed a statement about the artifact with the manifest
-    /// `manifest`. Returns that key and the type of the statement.
+    /// `manifest`. Returns that key and the statement.
     ///
     /// # Errors
     /// Returns the reason why it does not show that.
@@ -186,7 +183,7 @@ impl SignatureBundle {
         &self,
         manifest: Digest,
         keys: &'a [PublicKey],
-    ) -> Result<(&'a PublicKey, String), SignatureError> {
+    ) -> Result<(&'a PublicKey, ArtifactStatement), SignatureError> {
         let malformed = |reason: String| SignatureError::Malformed(reason);
         let bundle: BundleDocument =
             serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
@@ -214,17 +211,22 @@ impl SignatureBundle {
             let hint = bundle.verification_material.public_key.map(|key| shown(&key.hint));
             return Err(SignatureError::Key(hint));
         };
-        Ok((signer, statement_type(&payload, manifest)?))
+        Ok((signer, signed_statement(&payload, manifest)?))
     }
 
-    /// Returns the artifact of this signature, which refers to the signed manifest.
-    pub(crate) fn artifact(&self, signed: &Manifest) -> ReferrerArtifact {
+    /// Returns the content of the artifact of this signature.
+    pub(crate) fn content(&self) -> ReferrerContent<'_> {
         let annotations = BTreeMap::from([
             (CONTENT.0.to_owned(), CONTENT.1.to_owned()),
             (PREDICATE.to_owned(), self.unverified_type().unwrap_or_default()),
         ]);
-        let subject = Descriptor::of(MANIFEST_TYPE, &signed.bytes);
-        ReferrerArtifact::new(BUNDLE_TYPE, &self.0, Some(subject), annotations)
+        ReferrerContent {
+            media_type: BUNDLE_TYPE,
+            bytes: &self.0,
+            annotations,
+            title: None,
+            is_only: false,
+        }
     }
 
     /// Returns the type of the statement, which is not verified.
@@ -243,7 +245,7 @@ impl SignatureBundle {
 
     /// Checks that someone with an identity that `root` certifies has signed a statement about the
     /// artifact with the manifest `manifest`. Returns that identity, which the caller authorizes,
-    /// and the type of the statement.
+    /// and the statement.
     ///
     /// # Errors
     /// Returns the reason why it does not show that.
@@ -251,7 +253,7 @@ impl SignatureBundle {
         &self,
         manifest: Digest,
         root: &SigstoreRoot,
-    ) -> Result<(Signer, String), SignatureError> {
+    ) -> Result<(Signer, ArtifactStatement), SignatureError> {
         let malformed = |reason: String| SignatureError::Malformed(reason);
         let signer = root.verify(&self.0, manifest);
         let signer = signer.map_err(|reason| SignatureError::Unverified(shown(&reason)))?;
@@ -259,13 +261,13 @@ impl SignatureBundle {
             serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
         let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes());
         let payload = payload.map_err(|error| malformed(error.to_string()))?;
-        Ok((signer, statement_type(&payload, manifest)?))
+        Ok((signer, signed_statement(&payload, manifest)?))
     }
 }
 
 /// Checks that a statement whose signature is verified is about the artifact with the manifest
-/// `manifest`. Returns its type.
-fn statement_type(payload: &[u8], manifest: Digest) -> Result<String, SignatureError> {
+/// `manifest`. Returns it.
+fn signed_statement(payload: &[u8], manifest: Digest) -> Result<ArtifactStatement, SignatureError> {
     let statement: Statement = serde_json::from_slice(payload)
         .map_err(|error| SignatureError::Malformed(error.to_string()))?;
     if statement.kind != STATEMENT_TYPE {
@@ -274,10 +276,11 @@ fn statement_type(payload: &[u8], manifest: Digest) -> Result<String, SignatureE
     }
     let hex = manifest.hex();
     let is_named = |subject: &StatementSubject| subject.digest.get("sha256") == Some(&hex);
-    match statement.subject.iter().any(is_named) {
-        true => Ok(statement.predicate_type),
-        false => Err(SignatureError::Subject),
+    if !statement.subject.iter().any(is_named) {
+        return Err(SignatureError::Subject);
     }
+    let Statement { predicate_type, predicate, .. } = statement;
+    Ok(ArtifactStatement { predicate_type, predicate })
 }
 
 /// Returns the bytes that an envelope signs: the pre-authentication encoding of DSSE.
@@ -292,16 +295,12 @@ fn hint(key: &PublicKey) -> String {
     BASE64.encode(key.id().as_bytes())
 }
 
-/// Returns the beginning of a string that a third party wrote, for messages.
-pub(crate) fn shown(string: &str) -> String {
-    string.chars().filter(|c| !c.is_control()).take(200).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::statement::PROVENANCE;
 
     fn key() -> (SigningKey, PublicKey) {
         let (key, _) = SigningKey::generate().unwrap();
@@ -315,7 +314,7 @@ mod tests {
         let (manifest, foreign) = (Digest::of(b"manifest"), Digest::of(b"foreign"));
         let bundle = SignatureBundle::sign(manifest, &key).unwrap();
         let keys = [other.clone(), public.clone()];
-        assert_eq!(bundle.verify(manifest, &keys), Ok((&public, SIGNED.to_owned())));
+        assert_eq!(bundle.verify(manifest, &keys), Ok((&public, ArtifactStatement::signature())));
         assert_eq!(bundle.verify(foreign, &keys), Err(SignatureError::Subject));
         let refused = bundle.verify(manifest, std::slice::from_ref(&other));
         assert_eq!(refused, Err(SignatureError::Key(Some(hint(&public)))));
@@ -347,13 +346,14 @@ mod tests {
             assert!(matches!(refused, Err(SignatureError::Malformed(_))), "{pointer}: {refused:?}");
         }
         // A statement of another type by the same key: provenance is not a signature.
-        let provenance = "https://slsa.dev/provenance/v1";
-        let other =
-            SignatureBundle::attest(manifest, provenance, serde_json::json!({"x": 1}), &key);
-        let other = other.unwrap();
+        let provenance = ArtifactStatement {
+            predicate_type: PROVENANCE.to_owned(),
+            predicate: serde_json::json!({"x": 1}),
+        };
+        let other = SignatureBundle::attest(manifest, &provenance, &key).unwrap();
         let verified = other.verify(manifest, std::slice::from_ref(&public));
-        assert_eq!(verified, Ok((&public, provenance.to_owned())));
-        assert_eq!(other.unverified_type().as_deref(), Some(provenance));
+        assert_eq!(verified, Ok((&public, provenance)));
+        assert_eq!(other.unverified_type().as_deref(), Some(PROVENANCE));
     }
 
     proptest! {

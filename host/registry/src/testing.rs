@@ -345,8 +345,9 @@ impl State {
             let mut entry = serde_json::json!(Descriptor::of(MANIFEST_TYPE, blob));
             if let Some(entry) = entry.as_object_mut() {
                 for name in ["artifactType", "annotations"] {
-                    let value = json.get(name).cloned().unwrap_or_default();
-                    entry.insert(name.to_owned(), value);
+                    if let Some(value) = json.get(name) {
+                        entry.insert(name.to_owned(), value.clone());
+                    }
                 }
             }
             entry

@@ -314,6 +314,62 @@ async fn signatures_are_listed_with_and_without_the_referrers_api() {
 }
 
 #[tokio::test]
+async fn a_readme_refers_to_its_plugin_with_and_without_the_referrers_api() {
+    for lists_referrers in [true, false] {
+        let fixture = Fixture::new().await;
+        if lists_referrers {
+            fixture.registry.list_referrers();
+        }
+        let client = RegistryClient::new(RegistrySettings::default()).unwrap();
+        let reference = fixture.reference();
+        let manifest = client.manifest(&reference).await.unwrap();
+        let readme = async || client.readme(&reference, manifest.digest).await.unwrap();
+        assert_eq!(readme().await, None);
+        client.push_readme(&reference, &manifest, "# CSV\n").await.unwrap();
+        client.push_readme(&reference, &manifest, "# CSV\n").await.unwrap();
+        let (signature, digest) = signed(&fixture).await;
+        assert_eq!(readme().await.as_deref(), Some("# CSV\n"));
+        assert_eq!(signatures(&fixture).await.unwrap(), [signature], "a README is no signature");
+        if lists_referrers {
+            continue;
+        }
+        // The index has the newest one only, and the manifest of the plugin is as it was.
+        client.push_readme(&reference, &manifest, "# New\n").await.unwrap();
+        assert_eq!(readme().await.as_deref(), Some("# New\n"));
+        client.push_readme(&reference, &manifest, "# CSV\n").await.unwrap();
+        assert_eq!(readme().await.as_deref(), Some("# CSV\n"));
+        assert_eq!(client.manifest(&reference).await.unwrap().digest, digest);
+        let large = "x".repeat(1024 * 1024 + 1);
+        let error = client.push_readme(&reference, &manifest, &large).await.unwrap_err();
+        assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_readme_that_is_no_text_or_of_another_plugin_is_passed_over() {
+    let fixture = Fixture::new().await;
+    let client = RegistryClient::new(RegistrySettings::default()).unwrap();
+    let manifest = client.manifest(&fixture.reference()).await.unwrap();
+    client.push_readme(&fixture.reference(), &manifest, "text").await.unwrap();
+    let other = Digest::of(b"another manifest");
+    assert_eq!(client.readme(&fixture.reference(), other).await.unwrap(), None);
+    let readme = async || client.readme(&fixture.reference(), manifest.digest).await;
+    fixture.answer("/manifests/sha256-", Reply::new(503, ""));
+    let error = readme().await.unwrap_err();
+    assert!(error.step.starts_with("reading the README of acme/csv@"), "{error}");
+    let content = Digest::of(b"text");
+    fixture.registry.intercept(move |request| {
+        request.path.ends_with(&content.to_string()).then(|| Reply::new(200, "texts"))
+    });
+    let error = readme().await.unwrap_err();
+    assert!(matches!(*error.kind, RegistryErrorKind::TooLarge(4)), "{error}");
+    fixture.registry.intercept(move |request| {
+        request.path.ends_with(&content.to_string()).then(|| Reply::new(404, ""))
+    });
+    assert_eq!(readme().await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_registry_that_fails_is_not_a_registry_without_signatures() {
     for (part, reply) in [
         ("/referrers/", Reply::new(500, "")),

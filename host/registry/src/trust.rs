@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use crate::keyless::{IdentityPattern, SigstoreRoot};
 use crate::keys::PublicKey;
-use crate::signature::{SIGNED, SignatureBundle, SignatureError, shown};
+use crate::signature::{SignatureBundle, SignatureError};
+use crate::statement::{ArtifactStatement, SIGNED, shown};
 use crate::{Digest, Reference, Signer};
 
 /// Artifacts that a rule is about: `HOST/REPOSITORY`, or `HOST/…/*` for everything below.
@@ -76,6 +77,9 @@ pub enum TrustError {
         found: Vec<SignatureError>,
     },
 }
+
+/// Signer of a statement and the statement, or the reason why it does not count.
+type CheckResult = Result<(Signer, ArtifactStatement), SignatureError>;
 
 fn none(signatures: usize) -> String {
     match signatures {
@@ -181,7 +185,7 @@ impl TrustRule {
         let mut trusted = None;
         for required in self.required() {
             let is_required =
-                |it: &&Result<_, _>| matches!(it, Ok((_, stated)) if stated == required);
+                |it: &&CheckResult| matches!(it, Ok((_, it)) if it.predicate_type == required);
             let Some(Ok((signer, _))) = checked.iter().find(is_required) else {
                 return Err(self.refusal(required, checked));
             };
@@ -202,6 +206,21 @@ impl TrustRule {
         self.check_one(manifest, signature, root).is_ok()
     }
 
+    /// Returns the statements about the artifact with the manifest `manifest` that `signer`, whom
+    /// this rule trusts, has signed. That it is signed is not one of them.
+    #[must_use]
+    pub fn statements(
+        &self,
+        manifest: Digest,
+        signatures: &[SignatureBundle],
+        root: &SigstoreRoot,
+        signer: &Signer,
+    ) -> Vec<ArtifactStatement> {
+        let checked = signatures.iter().filter_map(|it| self.check_one(manifest, it, root).ok());
+        let by_signer = checked.filter(|(it, _)| it == signer).map(|(_, statement)| statement);
+        by_signer.filter(|statement| !statement.is_signature()).collect()
+    }
+
     /// Returns the types of the statements that must have been signed.
     fn required(&self) -> Vec<&str> {
         match self.attested.as_slice() {
@@ -210,11 +229,7 @@ impl TrustRule {
         }
     }
 
-    fn refusal(
-        &self,
-        required: &str,
-        checked: Vec<Result<(Signer, String), SignatureError>>,
-    ) -> TrustError {
+    fn refusal(&self, required: &str, checked: Vec<CheckResult>) -> TrustError {
         let rule = self.from.to_string();
         let mut expected = self.expected();
         if required != SIGNED {
@@ -223,8 +238,8 @@ impl TrustRule {
         if checked.is_empty() {
             return TrustError::Unsigned { rule, expected };
         }
-        let reason = |it: Result<(Signer, String), SignatureError>| match it {
-            Ok((_, stated)) => SignatureError::Statement(shown(&stated)),
+        let reason = |it: CheckResult| match it {
+            Ok((_, stated)) => SignatureError::Statement(shown(&stated.predicate_type)),
             Err(error) => error,
         };
         TrustError::Signed { rule, expected, found: checked.into_iter().map(reason).collect() }
@@ -235,7 +250,7 @@ impl TrustRule {
         manifest: Digest,
         signature: &SignatureBundle,
         root: &SigstoreRoot,
-    ) -> Result<(Signer, String), SignatureError> {
+    ) -> CheckResult {
         if !signature.is_keyless() {
             let (key, stated) = signature.verify(manifest, &self.keys)?;
             return Ok((Signer::Key { key: key.id() }, stated));
@@ -334,7 +349,20 @@ mod tests {
         assert!(matches!(unsigned, TrustError::Unsigned { .. }), "{unsigned}");
         let both = [by_org.as_slice(), &[SignatureBundle::sign(manifest, &team).unwrap()]].concat();
         let signer = Signer::Key { key: team.public_key().unwrap().id() };
-        assert_eq!(rule.check(manifest, &both, &root), Ok(signer));
+        assert_eq!(rule.check(manifest, &both, &root).as_ref(), Ok(&signer));
+
+        // Statements of others do not count.
+        let statement = |n: u32| ArtifactStatement {
+            predicate_type: "https://acme.example/reviewed".to_owned(),
+            predicate: serde_json::json!({"n": n}),
+        };
+        let attested = [
+            SignatureBundle::attest(manifest, &statement(1), &org).unwrap(),
+            SignatureBundle::attest(manifest, &statement(2), &team).unwrap(),
+            SignatureBundle::attest(Digest::of(b"other"), &statement(3), &team).unwrap(),
+        ];
+        let all = [&both[..], &attested].concat();
+        assert_eq!(rule.statements(manifest, &all, &root, &signer), [statement(2)]);
     }
 
     /// Returns a file of `tests/signatures`, which other programs have written.
@@ -410,7 +438,8 @@ mod tests {
         let root = SigstoreRoot::from_json(SigstoreRoot::EMBEDDED_JSON).unwrap();
         let (signer, stated) = bundle.verify_keyless(digest, &root).unwrap();
         assert!(signer.to_string().starts_with("`https://github.com/prefix-dev/"), "{signer}");
-        assert!(stated.starts_with("https://schemas.conda.org/"), "{stated}");
+        let kind = stated.predicate_type;
+        assert!(kind.starts_with("https://schemas.conda.org/"), "{kind}");
         let other = bundle.verify_keyless(Digest::of(b"other"), &root).unwrap_err();
         assert!(matches!(other, SignatureError::Unverified(_)), "{other}");
     }

@@ -97,7 +97,7 @@ fn a_set_pins_the_bytes_and_the_rules_hold_for_its_plugins() {
     );
     std::fs::write(strict.path("tools.toml"), rule).unwrap();
     let refused = strict.refused(4, &add);
-    assert!(refused.contains("its signature is not by the key"), "{refused}");
+    assert!(refused.contains("none of its 2 signatures is by the key"), "{refused}");
     assert!(!strict.text("tools.toml").contains("[plugins"));
     // Without a rule about the set, nobody vouches for it.
     let nobody = Folder::new();

@@ -66,6 +66,9 @@ A configuration file is published as a set: its plugins with their locked digest
 Credentials are those of [registry.logins] in the configuration, or of `docker login` and `podman
 login`.
 
+With --key, it also signs what the component is built of, if the component contains that, and the
+commit that it was published from.
+
 Examples:
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --key acme.key
   cofferdam publish dist/csv.wasm oci://ghcr.io/acme/csv:1.2.0 --license MIT --source https://github.com/acme/csv
@@ -103,6 +106,8 @@ signed it.
 Examples:
   cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
   cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --config tools.toml --json
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub --statement cyclonedx > bom.json
+  cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub --readme
   cofferdam verify oci://ghcr.io/acme/csv:1.2.0 --issuer https://token.actions.githubusercontent.com \\
     --identity 'https://github.com/acme/csv/.github/workflows/release.yml@refs/tags/*'";
 
@@ -251,6 +256,15 @@ pub(crate) struct PublishArgs {
     /// repeatable
     #[arg(long, value_name = "TYPE=FILE", requires = "key")]
     pub(crate) attest: Vec<String>,
+    /// Sign no statements but those of --attest
+    #[arg(long)]
+    pub(crate) no_statements: bool,
+    /// README to publish beside the component [default: README.md in its directory, or above dist]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_readme")]
+    pub(crate) readme: Option<PathBuf>,
+    /// Publish no README
+    #[arg(long)]
+    pub(crate) no_readme: bool,
     #[command(flatten)]
     pub(crate) listing: ListingArgs,
     /// Configuration file with settings of registries
@@ -339,6 +353,13 @@ pub(crate) struct VerifyArgs {
     /// Address of the service where that identity logged in
     #[arg(long, value_name = "URL", requires = "identity")]
     pub(crate) issuer: Option<String>,
+    /// Print the statement of this type that the signer has signed: provenance, cyclonedx, spdx or
+    /// an address
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["readme", "json"])]
+    pub(crate) statement: Option<String>,
+    /// Print the README, which is not signed
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) readme: bool,
     /// Configuration file with rules about signatures and settings of registries
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,

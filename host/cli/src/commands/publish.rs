@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use cofferdam::config::ConfigFile;
 use cofferdam::listing::PluginListing;
-use cofferdam::registry::{PluginFetcher, PluginSet, SigningRequest};
+use cofferdam::registry::{
+    GithubWorkflow, PluginFetcher, PluginSet, ProvenanceFacts, Publication, SigningRequest,
+    find_readme_ambient, read_readme_ambient, source_commit_ambient,
+};
 use cofferdam::{Digest, json};
 use cofferdam_engine::Component;
 use serde_json::{Value, json};
@@ -64,16 +68,33 @@ async fn publish_plugin(
     let listing = listing.transpose()?;
     let mut annotations = annotations(args, name.as_str(), tag);
     annotations.extend(listing.as_ref().map(PluginListing::annotation));
-    let (exports, imports) = (&screened.exports, &screened.info.imports);
-    let published =
-        fetcher.publish(&args.reference, bytes, exports, imports, &annotations, signing);
-    let manifest = published.await?;
+    let readme = readme(args);
+    let mut publication = Publication {
+        component: bytes,
+        exports: screened.exports,
+        imports: screened.info.imports,
+        annotations,
+        readme: readme.as_deref().map(read_readme_ambient).transpose()?,
+        signing,
+    };
+    if args.key.is_some() && !args.no_statements {
+        publication.add_statements(&provenance_facts(args))?;
+    }
+    let statements = publication.statement_types();
+    let manifest = fetcher.publish(&args.reference, publication).await?;
+    if let Some(readme) = readme {
+        print::note(&format!("{} is published as its README", readme.display()));
+    }
+    if !statements.is_empty() {
+        print::note(&format!("signed statements: {}", statements.join(", ")));
+    }
     if let Some(listing) = &listing {
         let path = listing.write(manifest)?;
         print::note(&format!("{} is written", path.display()));
         listing.notes().iter().for_each(|note| print::note(&format!("note: {note}")));
     }
-    Ok((manifest, json!({"component": screened.info.identity.digest})))
+    let component = &screened.info.identity.digest;
+    Ok((manifest, json!({"component": component, "statements": statements})))
 }
 
 /// Publishes the plugins of a configuration as a set.
@@ -83,9 +104,9 @@ async fn publish_set(
     fetcher: &PluginFetcher,
     signing: Option<SigningRequest>,
 ) -> anyhow::Result<(Digest, Value)> {
-    if args.listing.server_name.is_some() {
-        let message = "a set of plugins cannot be listed as a server: publish it without \
-                       --server-name";
+    if args.listing.server_name.is_some() || args.readme.is_some() {
+        let message = "a set of plugins has no listing and no README: publish it without \
+                       --server-name and --readme";
         return Err(UsageError(message.to_owned()).into());
     }
     let set = PluginSet::of_config_ambient(&ConfigFile::read_ambient(&args.component)?)?;
@@ -111,4 +132,34 @@ fn annotations(args: &PublishArgs, title: &str, tag: &str) -> BTreeMap<String, S
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Returns the README to publish.
+fn readme(args: &PublishArgs) -> Option<PathBuf> {
+    if args.no_readme {
+        return None;
+    }
+    args.readme.clone().or_else(|| find_readme_ambient(&args.component))
+}
+
+/// Returns where the sources of the component are, and what publishes it.
+fn provenance_facts(args: &PublishArgs) -> ProvenanceFacts {
+    ProvenanceFacts {
+        repository: args.source.clone(),
+        commit: source_commit_ambient(&args.component),
+        workflow: github_workflow(),
+    }
+}
+
+/// Returns the workflow of GitHub Actions that this program runs in.
+fn github_workflow() -> Option<GithubWorkflow> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    variable("GITHUB_ACTIONS").filter(|value| value == "true")?;
+    Some(GithubWorkflow {
+        server: variable("GITHUB_SERVER_URL")?,
+        repository: variable("GITHUB_REPOSITORY")?,
+        workflow: variable("GITHUB_WORKFLOW_REF")?,
+        git_ref: variable("GITHUB_REF"),
+        runner: variable("RUNNER_ENVIRONMENT"),
+    })
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use cofferdam::config::ConfigFile;
 use cofferdam::registry::{
-    PluginFetcher, SigningKey, SigningRequest, predicate_type, read_public_key_ambient,
-    read_signing_key_ambient,
+    ArtifactStatement, PluginFetcher, SigningKey, SigningRequest, StatementSummary,
+    VerifiedArtifact, predicate_type, read_public_key_ambient, read_signing_key_ambient,
 };
 use serde_json::json;
 
@@ -71,9 +71,9 @@ pub(super) fn signing_request(key: &Path, attest: &[String]) -> anyhow::Result<S
         })?;
         let content = cofferdam_files::read_named_ambient(Path::new(path), STATEMENT_BYTES_MAX)
             .with_context(|| format!("{path} cannot be read"))?;
-        let statement = serde_json::from_slice(&content)
+        let predicate = serde_json::from_slice(&content)
             .map_err(|error| UsageError(format!("{path} is not JSON: {error}")))?;
-        Ok((predicate_type(kind)?, statement))
+        Ok(ArtifactStatement { predicate_type: predicate_type(kind)?, predicate })
     };
     let statements = attest.iter().map(read).collect::<anyhow::Result<_>>()?;
     Ok(SigningRequest { key: read_signing_key_ambient(key)?, statements })
@@ -83,15 +83,49 @@ pub(crate) async fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
     let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let keys = args.keys.iter().map(|path| read_public_key_ambient(path));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    let statement = args.statement.as_deref().map(predicate_type).transpose()?;
     let fetcher = PluginFetcher::new_ambient(config.as_ref(), &host::operator())?;
     let identity = args.identity.as_deref().zip(args.issuer.as_deref());
-    let (manifest, signer) = fetcher.verify(&args.reference, keys, identity).await?;
-    let pinned = args.reference.with_digest(manifest);
+    let verified = fetcher.verify(&args.reference, keys, identity).await?;
+    let pinned = args.reference.with_digest(verified.manifest);
+    if let Some(kind) = statement {
+        for predicate in verified.predicates(&kind)? {
+            print::result(&predicate.to_string())?;
+        }
+        return Ok(Exit::Ok);
+    }
+    if args.readme {
+        let readme = fetcher.readme(&args.reference, verified.manifest).await?;
+        print::result(readme.strip_suffix('\n').unwrap_or(&readme))?;
+        return Ok(Exit::Ok);
+    }
+    let VerifiedArtifact { manifest, signer, statements } = verified;
+    let statements: Vec<_> = statements.iter().map(ArtifactStatement::summary).collect();
     if args.json {
-        let report = json!({"reference": pinned, "manifest": manifest, "signer": signer});
+        let report = json!({
+            "reference": pinned,
+            "manifest": manifest,
+            "signer": signer,
+            "statements": statements,
+        });
         print::result(&report.to_string())?;
     } else {
-        print::result(&format!("{pinned}\nsigned by {signer}"))?;
+        let statements: String = statements.iter().map(line).collect();
+        print::result(&format!("{pinned}\nsigned by {signer}{statements}"))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Returns the line of a statement, after a line feed.
+fn line(statement: &StatementSummary) -> String {
+    let StatementSummary { predicate_type, components, builder, commit, is_dirty, .. } = statement;
+    let changes = if *is_dirty { " with changes" } else { "" };
+    let facts = [
+        components.map(|count| print::counted(count, "component")),
+        builder.as_ref().map(|builder| format!("by {builder}")),
+        commit.as_ref().map(|commit| format!("from commit {commit}{changes}")),
+    ];
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
+    format!("\nstates {predicate_type}{facts}")
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use cofferdam_registry::{
-    KEY_BYTES_MAX, PublicKey, ROOT_BYTES_MAX, Reference, RegistryMirror, SigstoreRoot, TrustPolicy,
-    TrustRule, TrustedIdentity,
+    CYCLONEDX, KEY_BYTES_MAX, PROVENANCE, PublicKey, ROOT_BYTES_MAX, Reference, RegistryMirror,
+    SigstoreRoot, TrustPolicy, TrustRule, TrustedIdentity,
 };
 
 use toml::Spanned;
@@ -17,11 +17,8 @@ use crate::error::Context as _;
 use crate::{Error, Result};
 
 /// Short names of types of statements.
-const STATEMENTS: [(&str, &str); 3] = [
-    ("provenance", "https://slsa.dev/provenance/v1"),
-    ("cyclonedx", "https://cyclonedx.org/bom"),
-    ("spdx", "https://spdx.dev/Document"),
-];
+const STATEMENTS: [(&str, &str); 3] =
+    [("provenance", PROVENANCE), ("cyclonedx", CYCLONEDX), ("spdx", "https://spdx.dev/Document")];
 
 /// Rules about signatures, and what happens to a plugin that no rule is about.
 pub(crate) struct Policy {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{RegistryClient, at};
 use crate::error::RegistryErrorKind;
-use crate::manifest::{MANIFEST_TYPE, ReferrerArtifact};
+use crate::manifest::{MANIFEST_TYPE, ReferrerArtifact, ReferrerContent};
 use crate::{ArtifactStore, Digest, Manifest, Reference, RegistryError};
 
 /// Artifact of one document before it is pushed. Equal documents have equal digests.
@@ -21,8 +21,10 @@ impl DocumentArtifact {
     /// document.
     #[must_use]
     pub fn new(kind: &str, content: Vec<u8>, annotations: BTreeMap<String, String>) -> Self {
-        let artifact = ReferrerArtifact::new(kind, &content, None, annotations);
-        Self { artifact, content: content.into() }
+        let bytes = &content;
+        let layer =
+            ReferrerContent { media_type: kind, bytes, annotations, title: None, is_only: false };
+        Self { artifact: ReferrerArtifact::new(&layer, None), content: content.into() }
     }
 
     /// Returns the digest of the manifest.

@@ -6,8 +6,10 @@ use tempfile::NamedTempFile;
 
 use super::{ArtifactStore, INCOMPLETE, REFERRERS, StoreError};
 use crate::layout::{ImageLayout, LayoutError};
-use crate::manifest::{Document, Index, MANIFEST_BYTES_MAX, Manifest, ReferrerArtifact};
-use crate::signature::BUNDLE_BYTES_MAX;
+use crate::manifest::{
+    Document, Index, MANIFEST_BYTES_MAX, MANIFEST_TYPE, Manifest, ReferrerArtifact,
+};
+use crate::signature::{BUNDLE_BYTES_MAX, BUNDLE_TYPE};
 use crate::{Descriptor, Digest, SignatureBundle};
 
 impl ArtifactStore {
@@ -21,9 +23,10 @@ impl ArtifactStore {
         manifest: &Manifest,
         signatures: &[SignatureBundle],
     ) -> Result<(), StoreError> {
+        let subject = Descriptor::of(MANIFEST_TYPE, &manifest.bytes);
         let mut index = Index::default();
         for signature in signatures {
-            let artifact = signature.artifact(manifest);
+            let artifact = ReferrerArtifact::new(&signature.content(), Some(subject.clone()));
             for blob in [ReferrerArtifact::CONFIG, signature.as_bytes(), &artifact.manifest] {
                 self.insert(blob)?;
             }
@@ -47,7 +50,8 @@ impl ArtifactStore {
         for entry in listed {
             let Some(found) = self.read(entry.digest, MANIFEST_BYTES_MAX)? else { continue };
             let Document::Manifest(found) = Document::parse(found.into())? else { continue };
-            let Some(layer) = found.signature_of(manifest) else { continue };
+            let expected = (BUNDLE_TYPE, BUNDLE_BYTES_MAX);
+            let Some(layer) = found.referrer_layer(manifest, expected) else { continue };
             let bundle = self.read(layer.digest, BUNDLE_BYTES_MAX)?;
             bundles.extend(bundle.map(SignatureBundle::from_bytes));
         }

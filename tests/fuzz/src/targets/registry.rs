@@ -1,5 +1,5 @@
 //! Any bytes from a registry or an author of rules: manifests, indexes, signatures, catalogs,
-//! advisories, references and patterns are refused or read as they were written.
+//! advisories, dependency data, references and patterns are refused or read as they were written.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use cofferdam_registry::testing::is_document;
 use cofferdam_registry::{
     AdvisorySet, CatalogPage, Digest, IdentityPattern, PublicKey, Reference, ReferencePattern,
-    ServerName, SignatureBundle, SigningKey, SigstoreRoot, TrustRule, TrustedIdentity,
+    ServerName, SignatureBundle, SigningKey, SigstoreRoot, TrustRule, TrustedIdentity, sbom,
 };
 
 /// Address of the issuer of the seeds.
@@ -19,6 +19,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let _ = is_document(bytes);
     let _ = CatalogPage::from_index(bytes);
     let _ = AdvisorySet::default().add(bytes);
+    let _ = sbom(bytes, "csv", "1.0");
     signature(bytes);
     let _ = PublicKey::from_pem(bytes);
     let _ = SigningKey::from_pem(bytes);
