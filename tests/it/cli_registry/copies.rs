@@ -98,7 +98,11 @@ fn a_copy_contains_signatures_and_the_rules_hold_for_it() {
     std::fs::write(other.path("cofferdam.toml"), rule("evil.pub")).unwrap();
     let refused = ran(&other, &add);
     assert_eq!(refused.code, 4, "{}", refused.stdout);
-    assert!(refused.stderr.contains("none of its 2 signatures is by the key"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("none of its 2 signatures is by the key"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(other.stored(), Vec::<String>::new());
     std::fs::write(other.path("cofferdam.toml"), rule("acme.pub")).unwrap();
     let added = done(&other, &add);
