@@ -47,7 +47,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     };
     let root = SigstoreRoot::from_json(&fixture("root.json")?)?;
     rows.push(signature(effort, "by a key", || {
-        Ok(rule.check(manifest, &[bundle.clone()], &root)?)
+        Ok(rule.check(manifest, std::slice::from_ref(&bundle), &root)?)
     })?);
     let identity = TrustedIdentity {
         identity: "https://github.com/acme/tools/.github/workflows/release.yml@refs/tags/*"
@@ -57,7 +57,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let rule = TrustRule { keys: Vec::new(), identities: vec![identity], ..rule };
     let bundle = SignatureBundle::from_bytes(fixture("signed.json")?);
     let manifest = Digest::of(&fixture("manifest.json")?);
-    let check = || Ok(rule.check(manifest, &[bundle.clone()], &root)?);
+    let check = || Ok(rule.check(manifest, std::slice::from_ref(&bundle), &root)?);
     rows.push(signature(effort, "by an identity", check)?);
     Ok(rows)
 }
