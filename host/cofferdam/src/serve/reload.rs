@@ -53,15 +53,7 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
         } else {
             running.reload(&changed).await
         };
-        match reloaded {
-            // The lock file was written but no plugin waited for it, or the component is the one
-            // that is loaded already.
-            Ok(what) if what.is_empty() => {}
-            Ok(what) => running.operator.note(&format!("reloaded: {what}")),
-            Err(error) => running
-                .operator
-                .note(&format!("not reloaded, what was there before stays: {error:#}")),
-        }
+        running.note_reload(reloaded);
     }
 }
 

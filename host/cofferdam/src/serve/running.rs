@@ -120,12 +120,22 @@ impl RunningService {
         let changed = offering.changed_of(&started);
         drop(offering);
         // Not fatal: the component may be half written, and is watched from here on.
-        if !changed.is_empty()
-            && let Err(error) = self.reload(&changed).await
-        {
-            self.operator.note(&format!("not reloaded, what was there before stays: {error:#}"));
+        if !changed.is_empty() {
+            self.note_reload(self.reload(&changed).await);
         }
         Ok(())
+    }
+
+    /// Notes the result of reloading. Nothing is reloaded if the component is the one that is
+    /// loaded already, or if the lock file was written and no plugin waited for it.
+    pub(super) fn note_reload(&self, reloaded: crate::Result<String>) {
+        match reloaded {
+            Ok(what) if what.is_empty() => {}
+            Ok(what) => self.operator.note(&format!("reloaded: {what}")),
+            Err(error) => {
+                self.operator.note(&format!("not reloaded, what was there before stays: {error:#}"))
+            }
+        }
     }
 
     /// Publishes the current offer to clients.
