@@ -69,6 +69,9 @@ pub struct FetchedPlugin {
     /// Annotations of the artifact, such as `org.opencontainers.image.version`. A third party
     /// wrote them.
     pub annotations: BTreeMap<String, String>,
+    /// Statements about the artifact that its trusted signer has signed, such as what it is built
+    /// of.
+    pub statements: Vec<StatementSummary>,
     /// Component in the artifact store.
     pub path: PathBuf,
     /// Advisory that affects the plugin, as the reason why it is not loaded.
@@ -188,7 +191,8 @@ impl PluginFetcher {
         let location = ComponentLocation::Registry(reference.clone());
         let objection = self.advisories()?.objection(&location, &origin);
         let annotations = artifact.manifest.annotations;
-        Ok(FetchedPlugin { origin, annotations, path, objection })
+        let statements = artifact.statements;
+        Ok(FetchedPlugin { origin, annotations, statements, path, objection })
     }
 
     async fn fetch_web(&self, url: &Url, unsigned: UnsignedPolicy) -> Result<FetchedPlugin> {
@@ -213,7 +217,8 @@ impl PluginFetcher {
         };
         let path = self.store.path(digest);
         let objection = self.advisories()?.objection(&ComponentLocation::Web(url.clone()), &origin);
-        Ok(FetchedPlugin { origin, annotations: BTreeMap::new(), path, objection })
+        let (annotations, statements) = (BTreeMap::new(), Vec::new());
+        Ok(FetchedPlugin { origin, annotations, statements, path, objection })
     }
 
     /// Resolves a location and checks the signatures of the artifact. Downloads a component only
@@ -238,20 +243,19 @@ impl PluginFetcher {
         unsigned: UnsignedPolicy,
     ) -> Result<SignedArtifact> {
         let manifest = self.manifest(reference).await?;
-        let (signer, signatures) = match self.policy.rule(reference) {
-            Some(rule) => {
-                let digest = manifest.digest;
-                let mut signatures = self.signatures(reference, digest).await?;
-                let signer = self.check_signatures(reference, digest, &signatures, rule)?;
-                signatures.retain(|it| rule.accepts(digest, it, &self.root));
-                (Some(signer), signatures)
-            }
-            None => {
-                check_unsigned(&reference.to_string(), unsigned)?;
-                (None, Vec::new())
-            }
+        let mut artifact = SignedArtifact::unsigned(manifest);
+        let Some(rule) = self.policy.rule(reference) else {
+            check_unsigned(&reference.to_string(), unsigned)?;
+            return Ok(artifact);
         };
-        Ok(SignedArtifact { manifest, signer, signatures })
+        let digest = artifact.manifest.digest;
+        let mut signatures = self.signatures(reference, digest).await?;
+        let signer = self.check_signatures(reference, digest, &signatures, rule)?;
+        let stated = rule.statements(digest, &signatures, &self.root, &signer);
+        artifact.statements = stated.iter().map(ArtifactStatement::summary).collect();
+        signatures.retain(|it| rule.accepts(digest, it, &self.root));
+        (artifact.signer, artifact.signatures) = (Some(signer), signatures);
+        Ok(artifact)
     }
 
     /// Returns the origin of a plugin.
@@ -368,6 +372,15 @@ struct SignedArtifact {
     signer: Option<Signer>,
     /// Signatures that the rule about it accepts.
     signatures: Vec<SignatureBundle>,
+    /// Statements of the signer.
+    statements: Vec<StatementSummary>,
+}
+
+impl SignedArtifact {
+    /// Creates an artifact without signatures.
+    fn unsigned(manifest: Manifest) -> Self {
+        Self { manifest, signer: None, signatures: Vec::new(), statements: Vec::new() }
+    }
 }
 
 impl FetchedPlugin {

@@ -101,7 +101,7 @@ fn what_a_plugin_is_built_of_is_signed_shown_and_required() {
 
         std::fs::write(folder.path("tools.toml"), rule(&registry)).unwrap();
         let added = folder.done(&["add", &reference, "--yes", "--config", "tools.toml"]);
-        assert!(added.contains(&format!("attested   {CYCLONEDX}")), "{added}");
+        assert!(added.contains(&format!("states     {CYCLONEDX}: ")), "{added}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use cofferdam::artifacts::Origin;
 use cofferdam::config::{ComponentLocation, ConfigFile};
 use cofferdam::install::{self, NewPlugin};
-use cofferdam::registry::{FetchedArtifact, FetchedPlugin, PluginFetcher};
+use cofferdam::registry::{FetchedArtifact, FetchedPlugin, PluginFetcher, StatementSummary};
 use cofferdam::signature::signature;
 use cofferdam::{json, pins, trust};
 use cofferdam_engine::{Engine, Plugin};
@@ -18,6 +18,7 @@ use serde_json::json;
 
 use self::set::SetTarget;
 use super::list::first_sentence;
+use super::sign;
 use crate::args::{AddArgs, Global, RemoveArgs};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, host, print};
@@ -38,6 +39,8 @@ pub(super) struct Candidate {
     /// Component file.
     pub(super) path: PathBuf,
     annotations: BTreeMap<String, String>,
+    /// Statements of the signer.
+    statements: Vec<StatementSummary>,
 }
 
 pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit> {
@@ -147,7 +150,7 @@ impl Candidate {
     async fn of_file(engine: &Engine, path: &Path, name: PluginName) -> anyhow::Result<Self> {
         let plugin = host::load_without_grants(engine, name, path.to_owned()).await?;
         let (path, annotations) = (path.to_owned(), BTreeMap::new());
-        Ok(Self { plugin, origin: None, path, annotations })
+        Ok(Self { plugin, origin: None, path, annotations, statements: Vec::new() })
     }
 
     /// Loads a fetched component without grants.
@@ -157,8 +160,8 @@ impl Candidate {
         name: PluginName,
     ) -> anyhow::Result<Self> {
         let plugin = fetched.load(engine, name, &host::operator()).await?;
-        let FetchedPlugin { origin, path, annotations, .. } = fetched;
-        Ok(Self { plugin, origin: Some(origin), path, annotations })
+        let FetchedPlugin { origin, path, annotations, statements, .. } = fetched;
+        Ok(Self { plugin, origin: Some(origin), path, annotations, statements })
     }
 
     /// Returns what the plugin is and what it asks for.
@@ -172,8 +175,8 @@ impl Candidate {
                 let _ = writeln!(text, "manifest   {manifest}");
             }
             let _ = writeln!(text, "signer     {}", signer(origin));
-            for statement in &origin.attested {
-                let _ = writeln!(text, "attested   {statement}");
+            for statement in &self.statements {
+                let _ = writeln!(text, "states     {}", sign::shown(statement));
             }
         }
         let _ = writeln!(text, "component  {}", info.identity.digest);
@@ -206,6 +209,7 @@ impl Candidate {
         let more = json!({
             "origin": self.origin,
             "annotations": self.annotations,
+            "statements": self.statements,
             "asks": pins::permission_strings(self.plugin.requested()),
             "tools": tools,
         });

@@ -110,14 +110,15 @@ pub(crate) async fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
         });
         print::result(&report.to_string())?;
     } else {
+        let line = |statement| format!("\nstates {}", shown(statement));
         let statements: String = statements.iter().map(line).collect();
         print::result(&format!("{pinned}\nsigned by {signer}{statements}"))?;
     }
     Ok(Exit::Ok)
 }
 
-/// Returns the line of a statement, after a line feed.
-fn line(statement: &StatementSummary) -> String {
+/// Returns the type of a statement and what is known of its content.
+pub(super) fn shown(statement: &StatementSummary) -> String {
     let StatementSummary { predicate_type, components, builder, commit, is_dirty, .. } = statement;
     let changes = if *is_dirty { " with changes" } else { "" };
     let facts = [
@@ -127,5 +128,5 @@ fn line(statement: &StatementSummary) -> String {
     ];
     let facts: Vec<_> = facts.into_iter().flatten().collect();
     let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
-    format!("\nstates {predicate_type}{facts}")
+    format!("{predicate_type}{facts}")
 }

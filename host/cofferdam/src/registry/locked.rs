@@ -93,13 +93,12 @@ impl PluginFetcher {
                 "the lock file has another component for {reference} than its manifest {digest}"
             )));
         }
-        let mut signatures = Vec::new();
+        let mut artifact = SignedArtifact::unsigned(manifest);
         if let Some(rule) = self.policy.rule(reference) {
             // The lock file says who signed the plugin. Signatures are stored for copies.
-            signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
-            signatures.retain(|it| rule.accepts(digest, it, &self.root));
+            artifact.signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
+            artifact.signatures.retain(|it| rule.accepts(digest, it, &self.root));
         }
-        let artifact = SignedArtifact { manifest, signer: origin.signer.clone(), signatures };
         self.pull(&pinned, &artifact, progress).await
     }
 }
