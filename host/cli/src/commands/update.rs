@@ -7,6 +7,7 @@ use cofferdam::config::ConfigFile;
 use cofferdam::pins::{PinComparison, Pins};
 use cofferdam::registry::PluginFetcher;
 use cofferdam::{consent, install};
+use cofferdam_engine::Engine;
 use cofferdam_tool::PluginName;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
         let must_ask = fetcher.must_ask(fetched.origin.signer.as_ref());
         let candidate =
             Candidate::of_fetched(&engine, fetched, PluginName::new(name.as_str())?).await?;
-        show(global, &file, name, &pins, &candidate, args.full).await?;
+        show(global, &engine, &file, &pins, &candidate, args.full).await?;
         confirm(&format!("Update `{name}`?"), args.yes, must_ask)?;
         if let Some(origin) = candidate.origin {
             install::update(config, &candidate.plugin, origin)?;
@@ -116,12 +117,14 @@ fn show_origins(name: &str, before: Option<&Origin>, after: Option<&Origin>) {
 /// calls.
 async fn show(
     global: &Global,
+    engine: &Engine,
     file: &ConfigFile,
-    name: &str,
     pins: &Pins,
     candidate: &Candidate,
     is_full: bool,
 ) -> anyhow::Result<()> {
+    let info = candidate.plugin.info();
+    let name = info.identity.name.as_str();
     show_origins(name, pins.origin(name), candidate.origin.as_ref());
     let difference = match pins.compare(&candidate.plugin) {
         PinComparison::New => return print::report(&candidate.report()),
@@ -133,9 +136,7 @@ async fn show(
     };
     let mut difference = *difference;
     if let Some(origin) = pins.origin(name) {
-        let info = candidate.plugin.info();
-        let engine = host::engine(global)?;
-        let before = artifacts::imports_ambient(&engine, &info.identity.name, origin).await?;
+        let before = artifacts::imports_ambient(engine, &info.identity.name, origin).await?;
         difference = match before {
             Some(before) => difference.with_imports(&before, &info.imports),
             None => difference,
