@@ -22,7 +22,7 @@ pub use cofferdam_registry::{
 use cofferdam_registry::{
     ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, Manifest, Progress, Reference,
     RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot, TrustRule,
-    certificates_from_pem,
+    TrustedSignatures, certificates_from_pem,
 };
 use cofferdam_tool::{Limits, PluginName};
 use url::Url;
@@ -249,12 +249,9 @@ impl PluginFetcher {
             return Ok(artifact);
         };
         let digest = artifact.manifest.digest;
-        let mut signatures = self.signatures(reference, digest).await?;
-        let signer = self.check_signatures(reference, digest, &signatures, rule)?;
-        let stated = rule.statements(digest, &signatures, &self.root, &signer);
-        artifact.statements = stated.iter().map(ArtifactStatement::summary).collect();
-        signatures.retain(|it| rule.accepts(digest, it, &self.root));
-        (artifact.signer, artifact.signatures) = (Some(signer), signatures);
+        let trusted = self.check_signatures(reference, digest, rule).await?;
+        artifact.statements = trusted.statements.iter().map(ArtifactStatement::summary).collect();
+        (artifact.signer, artifact.signatures) = (Some(trusted.signer), trusted.accepted);
         Ok(artifact)
     }
 
@@ -316,15 +313,15 @@ impl PluginFetcher {
         self.policy.rule(reference).map(|rule| rule.attested.clone()).unwrap_or_default()
     }
 
-    /// Returns the signer of an artifact whom a rule trusts.
-    fn check_signatures(
+    /// Returns the signatures of an artifact that a rule trusts.
+    async fn check_signatures(
         &self,
         reference: &Reference,
         manifest: Digest,
-        signatures: &[SignatureBundle],
         rule: &TrustRule,
-    ) -> Result<Signer> {
-        let checked = rule.check(manifest, signatures, &self.root);
+    ) -> Result<TrustedSignatures> {
+        let signatures = self.signatures(reference, manifest).await?;
+        let checked = rule.check(manifest, &signatures, &self.root);
         checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))
     }
 

@@ -104,4 +104,5 @@ pub use self::store::{ArtifactStore, BlobWriter, StoreError, StorePruning};
 #[cfg(feature = "client")]
 pub use self::trust::{
     InvalidPattern, ReferencePattern, TrustError, TrustPolicy, TrustRule, TrustedIdentity,
+    TrustedSignatures,
 };

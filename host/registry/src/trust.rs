@@ -78,6 +78,18 @@ pub enum TrustError {
     },
 }
 
+/// Signatures of an artifact that satisfy a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrustedSignatures {
+    /// Signer whom the rule trusts.
+    pub signer: Signer,
+    /// Statements about the artifact that this signer has signed. That it is signed is not one of
+    /// them.
+    pub statements: Vec<ArtifactStatement>,
+    /// Signatures by anyone whom the rule trusts.
+    pub accepted: Vec<SignatureBundle>,
+}
+
 /// Signer of a statement and the statement, or the reason why it does not count.
 type CheckResult = Result<(Signer, ArtifactStatement), SignatureError>;
 
@@ -170,7 +182,7 @@ impl TrustRule {
     }
 
     /// Checks that someone whom this rule trusts has signed the artifact with the manifest
-    /// `manifest`. Identities are verified with `root`. Returns the signer.
+    /// `manifest`. Identities are verified with `root`. Verifies each signature once.
     ///
     /// # Errors
     /// Returns the rule, and what was found instead.
@@ -179,7 +191,7 @@ impl TrustRule {
         manifest: Digest,
         signatures: &[SignatureBundle],
         root: &SigstoreRoot,
-    ) -> Result<Signer, TrustError> {
+    ) -> Result<TrustedSignatures, TrustError> {
         let checked: Vec<_> =
             signatures.iter().map(|it| self.check_one(manifest, it, root)).collect();
         let mut trusted = None;
@@ -191,7 +203,13 @@ impl TrustRule {
             };
             trusted.get_or_insert_with(|| signer.clone());
         }
-        trusted.ok_or_else(|| self.refusal(SIGNED, checked))
+        let Some(signer) = trusted else { return Err(self.refusal(SIGNED, checked)) };
+        let accepted = signatures.iter().zip(&checked).filter(|(_, checked)| checked.is_ok());
+        let accepted = accepted.map(|(signature, _)| signature.clone()).collect();
+        let by_signer = checked.into_iter().flatten().filter(|(by, _)| *by == signer);
+        let stated = by_signer.map(|(_, statement)| statement);
+        let statements = stated.filter(|statement| !statement.is_signature()).collect();
+        Ok(TrustedSignatures { signer, statements, accepted })
     }
 
     /// Returns whether someone whom this rule trusts has made `signature` about the artifact with
@@ -204,21 +222,6 @@ impl TrustRule {
         root: &SigstoreRoot,
     ) -> bool {
         self.check_one(manifest, signature, root).is_ok()
-    }
-
-    /// Returns the statements about the artifact with the manifest `manifest` that `signer`, whom
-    /// this rule trusts, has signed. That it is signed is not one of them.
-    #[must_use]
-    pub fn statements(
-        &self,
-        manifest: Digest,
-        signatures: &[SignatureBundle],
-        root: &SigstoreRoot,
-        signer: &Signer,
-    ) -> Vec<ArtifactStatement> {
-        let checked = signatures.iter().filter_map(|it| self.check_one(manifest, it, root).ok());
-        let by_signer = checked.filter(|(it, _)| it == signer).map(|(_, statement)| statement);
-        by_signer.filter(|statement| !statement.is_signature()).collect()
     }
 
     /// Returns the types of the statements that must have been signed.
@@ -349,7 +352,7 @@ mod tests {
         assert!(matches!(unsigned, TrustError::Unsigned { .. }), "{unsigned}");
         let both = [by_org.as_slice(), &[SignatureBundle::sign(manifest, &team).unwrap()]].concat();
         let signer = Signer::Key { key: team.public_key().unwrap().id() };
-        assert_eq!(rule.check(manifest, &both, &root).as_ref(), Ok(&signer));
+        assert_eq!(rule.check(manifest, &both, &root).map(|it| it.signer), Ok(signer));
 
         // Statements of others do not count.
         let statement = |n: u32| ArtifactStatement {
@@ -362,7 +365,7 @@ mod tests {
             SignatureBundle::attest(Digest::of(b"other"), &statement(3), &team).unwrap(),
         ];
         let all = [&both[..], &attested].concat();
-        assert_eq!(rule.statements(manifest, &all, &root, &signer), [statement(2)]);
+        assert_eq!(rule.check(manifest, &all, &root).unwrap().statements, [statement(2)]);
     }
 
     /// Returns a file of `tests/signatures`, which other programs have written.
@@ -388,7 +391,7 @@ mod tests {
             attested: Vec::new(),
         };
         let any_tag = rule(&format!("{workflow}*"), issuer);
-        let signer = any_tag.check(manifest, &[bundle("signed.json")], &root).unwrap();
+        let signer = any_tag.check(manifest, &[bundle("signed.json")], &root).unwrap().signer;
         let identity = format!("{workflow}v1");
         assert_eq!(signer, Signer::Identity { identity, issuer: issuer.to_owned() });
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cofferdam_registry::{
     ArtifactStatement, Digest, PublicKey, Reference, SignatureBundle, Signer, SigningKey,
-    TrustRule, WasmArtifact,
+    TrustRule, TrustedSignatures, WasmArtifact,
 };
 use serde_json::Value;
 
@@ -149,9 +149,8 @@ impl PluginFetcher {
             ))
         })?;
         let manifest = self.manifest(reference).await?.digest;
-        let signatures = self.signatures(reference, manifest).await?;
-        let signer = self.check_signatures(reference, manifest, &signatures, rule)?;
-        let statements = rule.statements(manifest, &signatures, &self.root, &signer);
+        let trusted = self.check_signatures(reference, manifest, rule).await?;
+        let TrustedSignatures { signer, statements, .. } = trusted;
         Ok(VerifiedArtifact { manifest, signer, statements })
     }
 
