@@ -32,6 +32,7 @@
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
+//! | `cli_pipe` | the binary and the program that started it: the pipe protocol |
 //! | `cli_registry` | the binary and plugins from registries: add, fetch, update, publish, audit, attacks, kills |
 //! | `cli_remembered` | the binary and permanent grants without a configuration |
 //! | `cli_setup` | starter configurations, trust, the cache, completions, the version, JSON errors, color |
@@ -76,6 +77,7 @@ mod cli_files;
 mod cli_grants;
 mod cli_log;
 mod cli_mcp;
+mod cli_pipe;
 mod cli_registry;
 mod cli_remembered;
 mod cli_replay;

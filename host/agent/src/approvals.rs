@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_tool::invoke::{InnerApproval, InnerCall};
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ impl Approvals {
         let origin = toolset.origin(&call.name);
         let by_source = || toolset.needs_approval_for(tool.name.as_str(), arguments);
         let need = self.need(call, tool, origin.as_ref(), by_source, session);
-        need == InnerApproval::Needed
+        need == ApprovalNeed::Needed
     }
 
     /// Returns whether a call that a program of the model makes has to be approved, by the same
@@ -213,7 +213,7 @@ impl Approvals {
         call: &InnerCall<'_>,
         arguments: &Map<String, Value>,
         session: Option<&Session>,
-    ) -> InnerApproval {
+    ) -> ApprovalNeed {
         let (tool, source) = (call.tool, call.source);
         let request = FunctionCall {
             call_id: call.call_id.to_owned(),
@@ -233,22 +233,22 @@ impl Approvals {
         origin: Option<&ToolOrigin>,
         by_source: impl FnOnce() -> bool,
         session: Option<&Session>,
-    ) -> InnerApproval {
+    ) -> ApprovalNeed {
         match self.effect_of(call, tool, origin) {
             // The call does not run, so there is nothing to approve.
-            Some(ApprovalEffect::Deny) => return InnerApproval::Denied,
-            Some(ApprovalEffect::Ask) => return InnerApproval::Needed,
+            Some(ApprovalEffect::Deny) => return ApprovalNeed::Denied,
+            Some(ApprovalEffect::Ask) => return ApprovalNeed::Needed,
             _ if self.tools.get(&call.name) == Some(&ApprovalMode::Always) => {
-                return InnerApproval::Needed;
+                return ApprovalNeed::Needed;
             }
-            Some(ApprovalEffect::Allow) => return InnerApproval::NotNeeded,
+            Some(ApprovalEffect::Allow) => return ApprovalNeed::NotNeeded,
             None => {}
         }
         let is_needed = self.is_by_mode(tool) || by_source();
         let is_allowed = || {
             session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, origin))
         };
-        if is_needed && !is_allowed() { InnerApproval::Needed } else { InnerApproval::NotNeeded }
+        if is_needed && !is_allowed() { ApprovalNeed::Needed } else { ApprovalNeed::NotNeeded }
     }
 
     /// Returns whether any call of this tool may have to be approved.

@@ -48,6 +48,14 @@ Exit codes:
   5    internal error of the host
   130  interrupted";
 
+const PIPE_HELP: &str = "\
+Reads and writes JSON lines on standard input and output, as docs/pipe.md describes. The packages
+for Python and Node.js start it. It ends when standard input ends.
+
+Examples:
+  echo '{\"type\":\"hello\",\"protocol\":1}' | cofferdam pipe --plugin text.wasm
+  cofferdam pipe --config cofferdam.toml --files ./notes:ro";
+
 /// Version with the commit of the build, if it is known, and the version of wasmtime.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("COFFERDAM_COMMIT"));
@@ -152,6 +160,9 @@ Examples:
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Serve tools to the program that started this command, such as a client library
+    #[command(after_help = PIPE_HELP)]
+    Pipe(PipeArgs),
     /// Search for plugins in MCP registries and index files
     #[command(after_help = registry::SEARCH_EXAMPLES)]
     Search(SearchArgs),
@@ -373,6 +384,14 @@ pub(crate) struct ManArgs {
     /// Write the pages of all commands to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PipeArgs {
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ mod list;
 mod log;
 mod mcp;
 mod new;
+mod pipe;
 mod play;
 mod publish;
 mod replay;
@@ -58,6 +59,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
+        Command::Pipe(args) => pipe::run(global, &args).await,
         Command::Search(args) => search::run(&args).await,
         Command::Add(args) => add::run(global, &args).await,
         Command::Remove(args) => add::remove(&args),
@@ -98,6 +100,7 @@ fn choose_recording(command: &mut Command) {
     let (plugins, mode, recording) = match command {
         Command::Call(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Play(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Pipe(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Chat(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Eval(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Serve(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),

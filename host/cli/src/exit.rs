@@ -76,9 +76,26 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<LoadError>() || error.is::<ConsentError>() {
         return Exit::Plugin;
     }
-    match error.downcast_ref::<cofferdam::Error>().map(cofferdam::Error::kind) {
-        Some(ErrorKind::Invalid) => Exit::Usage,
-        Some(ErrorKind::Unavailable) => Exit::Plugin,
+    let kind = error.downcast_ref::<cofferdam::Error>().map(cofferdam::Error::kind);
+    of_kind(kind.unwrap_or(ErrorKind::Failed))
+}
+
+fn of_kind(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::Invalid => Exit::Usage,
+        ErrorKind::Unavailable => Exit::Plugin,
         _ => Exit::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_host_have_the_exit_codes_that_the_pipe_protocol_tells() {
+        for kind in [ErrorKind::Invalid, ErrorKind::Unavailable, ErrorKind::Failed] {
+            assert_eq!(kind.exit_code(), of_kind(kind) as u8);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use cofferdam_files::{Budget, Transaction};
 use cofferdam_tool::ask::Asker;
-use cofferdam_tool::invoke::{InnerApproval, InnerCall, InnerCalls, OuterCall};
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls, OuterCall};
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolFailure, ToolName,
     ToolSource,
@@ -205,12 +205,12 @@ impl CodeRun {
 
     /// Returns whether a call needs approval: by the rules of the caller, which consider what the
     /// source says, or else by what the source says.
-    fn approval(&self, call: &InnerCall<'_>, arguments: &Map<String, Value>) -> InnerApproval {
+    fn approval(&self, call: &InnerCall<'_>, arguments: &Map<String, Value>) -> ApprovalNeed {
         let by_rules = self.checks.as_ref().and_then(|checks| checks.approval(call, arguments));
         by_rules.unwrap_or_else(|| {
             match call.source.needs_approval_for(&call.tool.name, arguments) {
-                true => InnerApproval::Needed,
-                false => InnerApproval::NotNeeded,
+                true => ApprovalNeed::Needed,
+                false => ApprovalNeed::NotNeeded,
             }
         })
     }
@@ -294,13 +294,13 @@ impl InnerCalls for CodeRun {
         let asked = InnerCall { call_id: &context.call_id, tool: call.tool, source };
         let arguments = call.arguments.value();
         let decision = match self.approval(&asked, arguments) {
-            InnerApproval::NotNeeded => Decision::Approved,
-            InnerApproval::Needed => {
+            ApprovalNeed::NotNeeded => Decision::Approved,
+            ApprovalNeed::Needed => {
                 let request =
                     ApprovalRequest { tool: call.tool, arguments, call_id: &context.call_id };
                 self.approve(number, request).await
             }
-            InnerApproval::Denied => {
+            ApprovalNeed::Denied => {
                 Decision::Rejected(format!("a rule of the user denies this call of '{tool}'"))
             }
         };

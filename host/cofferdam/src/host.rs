@@ -10,6 +10,7 @@ use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
+use cofferdam_tool::invoke::ApprovalNeed;
 use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
@@ -239,6 +240,29 @@ impl Host {
     ) -> Result<CallOutput, CallError> {
         let arguments = arguments.to_string();
         call::result(self.toolset.call(tool, Some(arguments.as_bytes()), context).await?)
+    }
+
+    /// Returns whether a call that a model makes has to be approved: by the rules of
+    /// `[[agent.approvals]]`, or else by the source of the tool. An unknown tool needs no approval,
+    /// because it does not run.
+    pub(crate) fn approval(&self, tool: &str, arguments: Option<&[u8]>) -> ApprovalNeed {
+        #[cfg(feature = "agent")]
+        if let Ok(definition) = self.toolset.definition(tool) {
+            let call = cofferdam_agent::FunctionCall {
+                name: tool.to_owned(),
+                arguments: String::from_utf8_lossy(arguments.unwrap_or(b"{}")).into_owned(),
+                ..cofferdam_agent::FunctionCall::default()
+            };
+            return match self.approvals.judge(&call, definition, &self.toolset) {
+                cofferdam_agent::ApprovalEffect::Allow => ApprovalNeed::NotNeeded,
+                cofferdam_agent::ApprovalEffect::Ask => ApprovalNeed::Needed,
+                cofferdam_agent::ApprovalEffect::Deny => ApprovalNeed::Denied,
+            };
+        }
+        match self.toolset.needs_approval_for(tool, arguments) {
+            true => ApprovalNeed::Needed,
+            false => ApprovalNeed::NotNeeded,
+        }
     }
 
     /// Returns the tools. Clones of the set share state.

@@ -55,9 +55,15 @@ pub fn with(mut object: Value, more: Value) -> Value {
 pub(crate) fn result(shown: &ModelView) -> Value {
     match &shown.output {
         Output::Value(value) => value.clone(),
-        Output::Contents(contents) => {
-            json!({"contents": contents.iter().map(content).collect::<Vec<_>>()})
-        }
+        output => json!({"contents": contents(output)}),
+    }
+}
+
+/// Returns the contents of an output as typed items; none for a value.
+pub(crate) fn contents(output: &Output) -> Value {
+    match output {
+        Output::Value(_) => json!([]),
+        Output::Contents(contents) => contents.iter().map(content).collect(),
     }
 }
 

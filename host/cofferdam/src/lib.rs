@@ -330,6 +330,7 @@ mod media_type;
 pub mod model_specs;
 mod operator;
 pub mod pins;
+pub mod pipe;
 mod plugin_name;
 pub mod policy_files;
 #[cfg(feature = "agent")]

@@ -21,5 +21,5 @@ pub use server::{
     Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern,
     ListedResource, MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts,
     ResourceOffer, ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SourceFacts,
-    ToolPattern, renamed,
+    ToolPattern, renamed, standard_streams,
 };

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::schema::Dialect;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
-use rmcp::transport::io::stdio_pipes;
+use rmcp::transport::io;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -161,6 +161,13 @@ pub enum ServeError {
     Connection(String),
 }
 
+/// Returns standard input and output for one reader and one writer. Pipes are read and written
+/// without other threads on Linux; anything else is read and written by blocking threads.
+pub fn standard_streams()
+-> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    io::stdio_pipes()
+}
+
 impl Server {
     /// Creates a server for the given offer.
     ///
@@ -213,7 +220,7 @@ impl Server {
     /// # Errors
     /// [`ServeError::Connection`].
     pub async fn serve_stdio(&self, stop: CancellationToken) -> Result<(), ServeError> {
-        let (input, output) = stdio_pipes();
+        let (input, output) = standard_streams();
         let served = self.serve_stream(input, output, stop).await;
         self.stop();
         served

@@ -1,6 +1,7 @@
 //! Questions and log messages of a running call to its caller.
 
 use async_trait::async_trait;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Answers questions of running calls, such as an MCP client or a user at a terminal.
@@ -98,7 +99,8 @@ pub trait LogSink: Send + Sync {
 }
 
 /// Severity of a log message, as in MCP and syslog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words of RFC 5424")]
 pub enum LogLevel {
     Debug,

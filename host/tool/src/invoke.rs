@@ -182,7 +182,7 @@ pub trait InnerCalls: Send + Sync {
         &self,
         call: &InnerCall<'_>,
         arguments: &Map<String, Value>,
-    ) -> Option<InnerApproval> {
+    ) -> Option<ApprovalNeed> {
         let _ = (call, arguments);
         None
     }
@@ -207,9 +207,9 @@ pub trait InnerCalls: Send + Sync {
     }
 }
 
-/// Need of a user's approval for a call that a program of the model makes.
+/// Need of a user's approval for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InnerApproval {
+pub enum ApprovalNeed {
     /// The call may run.
     NotNeeded,
     /// The user has to be asked.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::invoke::{InnerApproval, InnerCall, InnerCalls};
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls};
 use cofferdam_tool::label::Label;
 use cofferdam_tool::{CallRecord, ToolFailure};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ impl InnerCalls for RunInnerCalls {
         &self,
         call: &InnerCall<'_>,
         arguments: &Map<String, Value>,
-    ) -> Option<InnerApproval> {
+    ) -> Option<ApprovalNeed> {
         Some(self.approvals.of_inner_call(call, arguments, self.session.as_ref()))
     }
 

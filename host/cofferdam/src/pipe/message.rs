@@ -1,0 +1,199 @@
+//! Messages of the protocol.
+
+use cofferdam_tool::Annotations;
+use cofferdam_tool::ask::LogLevel;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::invoke::Progress;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::{Error, Result};
+
+/// Message of the program.
+pub(super) enum ClientMessage<'l> {
+    Hello(Box<Hello>),
+    Call(ClientCall<'l>),
+    Cancel { id: u64 },
+    Reply { id: u64, reply: ClientReply },
+    Unknown,
+}
+
+/// First message of the program.
+#[derive(Deserialize)]
+pub(super) struct Hello {
+    pub(super) protocol: u64,
+    #[serde(default)]
+    pub(super) tools: Vec<ClientTool>,
+    #[serde(default)]
+    pub(super) approves: bool,
+    #[serde(default)]
+    pub(super) answers: Vec<String>,
+}
+
+/// Tool that is a function of the program.
+#[derive(Deserialize)]
+pub(super) struct ClientTool {
+    name: String,
+    title: Option<String>,
+    description: String,
+    input_schema: Box<RawValue>,
+    output_schema: Option<Box<RawValue>>,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+impl ClientTool {
+    pub(super) fn declaration(&self) -> Declaration {
+        let input = self.input_schema.get();
+        Declaration {
+            title: self.title.clone(),
+            output_schema: self.output_schema.as_ref().map(|schema| schema.get().to_owned()),
+            annotations: self.annotations,
+            ..Declaration::new(self.name.as_str(), self.description.as_str(), input)
+        }
+    }
+}
+
+/// Call that the program makes.
+#[derive(Deserialize)]
+pub(super) struct ClientCall<'l> {
+    pub(super) id: u64,
+    pub(super) tool: String,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'l RawValue>,
+    pub(super) session: Option<String>,
+    pub(super) timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub(super) dry_run: bool,
+    #[serde(default)]
+    pub(super) diff: bool,
+    #[serde(default)]
+    pub(super) progress: bool,
+}
+
+/// Reply of the program to a request of the host.
+#[derive(Debug)]
+pub(super) enum ClientReply {
+    Returned(FunctionReply),
+    Approved(bool),
+    Answered(Value),
+}
+
+/// Result of a function of the program.
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionReply {
+    id: u64,
+    #[serde(default)]
+    pub(super) value: Value,
+    pub(super) failure: Option<FunctionFailure>,
+    pub(super) error: Option<FunctionError>,
+}
+
+/// Failure that a function of the program reports.
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionFailure {
+    pub(super) message: String,
+    pub(super) suggestion: Option<String>,
+    pub(super) value: Option<Value>,
+}
+
+/// Unexpected error of a function of the program.
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionError {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+#[derive(Deserialize)]
+struct MessageType<'l> {
+    #[serde(rename = "type", borrow)]
+    name: std::borrow::Cow<'l, str>,
+}
+
+#[derive(Deserialize)]
+struct Cancel {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct ApprovalReply {
+    id: u64,
+    allow: bool,
+}
+
+#[derive(Deserialize)]
+struct QuestionReply {
+    id: u64,
+    answer: Value,
+}
+
+impl<'l> ClientMessage<'l> {
+    /// Parses a line.
+    ///
+    /// # Errors
+    /// Returns an error if the line is not a message.
+    pub(super) fn parse(line: &'l str) -> Result<Self> {
+        let MessageType { name } = members(line, "message")?;
+        Ok(match name.as_ref() {
+            "call" => Self::Call(members(line, "call")?),
+            "returned" => {
+                let returned: FunctionReply = members(line, "returned")?;
+                Self::Reply { id: returned.id, reply: ClientReply::Returned(returned) }
+            }
+            "cancel" => {
+                let Cancel { id } = members(line, "cancel")?;
+                Self::Cancel { id }
+            }
+            "approved" => {
+                let ApprovalReply { id, allow } = members(line, "approved")?;
+                Self::Reply { id, reply: ClientReply::Approved(allow) }
+            }
+            "answered" => {
+                let QuestionReply { id, answer } = members(line, "answered")?;
+                Self::Reply { id, reply: ClientReply::Answered(answer) }
+            }
+            "hello" => Self::Hello(members(line, "hello")?),
+            _ => Self::Unknown,
+        })
+    }
+}
+
+/// Parses an object. An array of the members' values is not a message, although serde takes it.
+fn members<'l, T: Deserialize<'l>>(line: &'l str, name: &str) -> Result<T> {
+    let invalid = |found: &dyn std::fmt::Display| {
+        Error::invalid(format!("expected a `{name}` of the pipe protocol: {found}"))
+    };
+    if !line.trim_start().starts_with('{') {
+        return Err(invalid(&"the line is not a JSON object"));
+    }
+    serde_json::from_str(line).map_err(|error| invalid(&error))
+}
+
+/// Message of the host.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum HostMessage<'m> {
+    Ready { protocol: u64, version: &'static str, tools: Vec<Value>, unavailable: Vec<Value> },
+    Failed { message: String, exit: u8 },
+    Note { message: &'m str },
+    Invoke { id: u64, tool: &'m str, arguments: &'m Value, call: Option<u64> },
+    Approve { id: u64, call: u64, tool: &'m str, arguments: &'m Value },
+    Ask { id: u64, call: u64, kind: &'static str, parameters: &'m serde_json::Map<String, Value> },
+    Revoke { id: u64 },
+    Progress { id: u64, done: f64, total: Option<f64>, message: Option<String> },
+    Log { id: u64, level: LogLevel, message: &'m str },
+}
+
+impl HostMessage<'_> {
+    pub(super) fn failed(error: &Error) -> Self {
+        Self::Failed { message: format!("{error:#}"), exit: error.kind().exit_code() }
+    }
+
+    pub(super) fn progress(id: u64, progress: Progress) -> Self {
+        let Progress { done, total, message } = progress;
+        Self::Progress { id, done, total, message }
+    }
+}
