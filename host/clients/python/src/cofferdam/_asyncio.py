@@ -1,0 +1,98 @@
+"""Calls from asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ._connection import Connection
+from ._requests import Handlers, answer, answer_exception
+from ._wire import Message, encode
+
+
+async def call(connection: Connection, message: Message, handlers: Handlers) -> Message:
+    """Makes a call and returns its `result` message. Cancels the call if the task is canceled."""
+    return await _Call(connection, message, handlers).run()
+
+
+class _Call:
+    """A call, whose messages are handled on the loop of its task."""
+
+    def __init__(self, connection: Connection, message: Message, handlers: Handlers) -> None:
+        self._connection = connection
+        self._message = message
+        self._handlers = handlers
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[Message] = self._loop.create_future()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._writing: asyncio.Future[None] | None = None
+
+    async def run(self) -> Message:
+        number = self._message["id"] = self._connection.next_number()
+        line = encode(self._message)
+        self._connection.open_call(number, self._deliver)
+        try:
+            if not self._connection.try_write(line):
+                write = self._connection.write
+                self._writing = self._loop.run_in_executor(None, write, line)
+                await asyncio.shield(self._writing)
+            return await self._done
+        except BaseException:
+            self._cancel(number)
+            raise
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    def _cancel(self, number: int) -> None:
+        """Cancels the call after its message has been written."""
+        if self._writing is None or self._writing.done():
+            self._connection.cancel_call(number)
+        else:
+            self._writing.add_done_callback(lambda _: self._connection.cancel_call(number))
+
+    def _deliver(self, event: Message | None) -> None:
+        """Passes a message to the loop, from the thread that reads."""
+        try:
+            self._loop.call_soon_threadsafe(self._handle, event)
+        except RuntimeError:
+            pass  # The loop is closed, and nothing waits on it.
+
+    def _handle(self, event: Message | None) -> None:
+        if self._done.done():
+            return
+        if event is None:
+            self._done.set_exception(self._connection.exit_error())
+            return
+        kind = event["type"]
+        if kind == "result":
+            self._done.set_result(event)
+        elif kind in ("progress", "log"):
+            self._report(event)
+        elif kind == "revoke":
+            task = self._tasks.pop(event["id"], None)
+            if task is not None:
+                task.cancel()
+        else:
+            self._tasks[event["id"]] = self._loop.create_task(self._serve(event))
+
+    def _report(self, event: Message) -> None:
+        try:
+            self._handlers.report(self._message["tool"], event)
+        except Exception as error:
+            self._done.set_exception(error)
+
+    async def _serve(self, request: Message) -> None:
+        try:
+            line = encode(answer(request, await self._run(request)))
+        except Exception as error:
+            line = encode(answer_exception(request, error))
+        if self._connection.close_request(request["id"]) and not self._connection.try_write(line):
+            await asyncio.to_thread(self._connection.write, line)
+        self._tasks.pop(request["id"], None)
+
+    async def _run(self, request: Message) -> Any:
+        if self._handlers.is_async(request):
+            return await self._handlers.run(request)
+        value = await asyncio.to_thread(self._handlers.run, request)
+        return await value if hasattr(value, "__await__") else value

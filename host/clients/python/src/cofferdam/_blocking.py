@@ -1,0 +1,70 @@
+"""Calls that block their thread."""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from ._requests import Handlers, answer, answer_exception
+from ._wire import Message, encode
+
+if TYPE_CHECKING:
+    from ._connection import Connection
+
+
+def call(connection: Connection, message: Message, handlers: Handlers) -> Message:
+    """Makes a call and returns its `result` message.
+
+    The requests and the progress of the call are handled in this thread, one after the other.
+    """
+    inbox: SimpleQueue[Message | None] = SimpleQueue()
+    number = message["id"] = connection.next_number()
+    line = encode(message)
+    connection.open_call(number, inbox.put)
+    try:
+        connection.write(line)
+        while True:
+            event = inbox.get()
+            if event is None:
+                raise connection.exit_error()
+            kind = event["type"]
+            if kind == "result":
+                return event
+            if kind in ("progress", "log"):
+                handlers.report(message["tool"], event)
+            elif kind != "revoke":
+                serve(connection, event, handlers)
+    except BaseException:
+        connection.cancel_call(number)
+        raise
+
+
+def serve(connection: Connection, request: Message, handlers: Handlers) -> None:
+    """Answers a request of the host."""
+    try:
+        value = handlers.run(request)
+        if hasattr(value, "__await__"):
+            value = _wait_for(value)
+        line = encode(answer(request, value))
+    except Exception as error:
+        line = encode(answer_exception(request, error))
+    if connection.close_request(request["id"]):
+        connection.write(line)
+
+
+def _wait_for(awaitable: Any) -> Any:
+    """Returns the result of an awaitable, which runs on a loop of its own."""
+    import asyncio
+
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    # A blocking call on the thread of a loop: this thread cannot run another loop.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, wait()).result()

@@ -1,0 +1,63 @@
+"""Messages as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from ._errors import MessageTooLong
+
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024
+
+Message = dict[str, Any]
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode(message: Message) -> bytes:
+    """Returns the line of a message."""
+    line = _encoder.encode(message).encode() + b"\n"
+    if len(line) > MESSAGE_BYTES_MAX:
+        raise MessageTooLong(
+            f"expected a message of at most {MESSAGE_BYTES_MAX} bytes, found {len(line)} bytes"
+        )
+    return line
+
+
+def decode(line: bytes) -> Message:
+    """Returns a message.
+
+    The record of a result is its last member and most of its bytes. It stays JSON in
+    `record_json` until somebody reads it. An unescaped quote cannot be inside of a string, so
+    what precedes the name of the member is complete, or it is not JSON at all.
+    """
+    if line.startswith(b'{"type":"result"'):
+        head, name, record = line.rpartition(b',"record":{')
+        try:
+            message: Message = json.loads((head + b"}").decode())
+        except ValueError:
+            pass
+        else:
+            message["record_json"] = b"{" + record.rstrip()[:-1] if name else None
+            return message
+    message = json.loads(line.decode())
+    if not isinstance(message, dict):
+        raise ValueError(f"expected an object, found {line[:40]!r}")
+    return message
+
+
+def read_lines(descriptor: int) -> Iterator[bytes]:
+    """Returns the lines that can be read from a descriptor, without line feeds."""
+    parts: list[bytes] = []
+    while chunk := os.read(descriptor, 65536):
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            if parts:
+                parts.append(line)
+                line = b"".join(parts)
+                parts.clear()
+            yield line
+        if rest:
+            parts.append(rest)
