@@ -28,7 +28,7 @@ class Options(TypedDict):
     toolsets: Names | None
     code: bool | Literal["both", "only"]
     code_language: Literal["javascript", "python"] | None
-    record: bool | None
+    record: bool
     cache_dir: Path | Literal[False] | None
 
 
@@ -57,8 +57,8 @@ def command_line(options: Options) -> list[str]:
         flags.append(f"--code={'both' if options['code'] is True else options['code']}")
     if options["code_language"] is not None:
         flags.append(f"--code-language={options['code_language']}")
-    if options["record"] is not None:
-        flags.append("--record" if options["record"] else "--no-record")
+    if options["record"]:
+        flags.append("--record")
     if options["cache_dir"] is False:
         flags.append("--no-cache")
     elif options["cache_dir"] is not None:

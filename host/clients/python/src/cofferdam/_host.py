@@ -50,8 +50,7 @@ class Cofferdam:
         toolsets: toolsets of the configuration to offer instead of all tools.
         code: `True` or `"both"` offers `run_code` beside the tools, `"only"` instead of them.
         code_language: language of the programs that `run_code` runs.
-        record: `True` records calls in the call log, `False` does not; `None` is the default of
-            the host.
+        record: record calls in the call log.
         approve: function that approves or refuses calls that need approval.
         ask: function that answers questions of tools; it returns the content of the form, or
             `None` to decline.
@@ -79,7 +78,7 @@ class Cofferdam:
         toolsets: Names | None = None,
         code: bool | Literal["both", "only"] = False,
         code_language: Literal["javascript", "python"] | None = None,
-        record: bool | None = None,
+        record: bool = False,
         approve: Approve | None = None,
         ask: Ask | None = None,
         functions: Iterable[Callable[..., Any]] = (),
@@ -242,7 +241,7 @@ class Cofferdam:
             end = _blocking.call(connection, message, handlers)
         except MessageTooLong as error:
             end = error.refusal()
-        return _finish(tool, end, check)
+        return _finish(tool, end, handlers, check)
 
     async def acall(
         self,
@@ -275,7 +274,7 @@ class Cofferdam:
             end = await _asyncio.call(connection, message, handlers)
         except MessageTooLong as error:
             end = error.refusal()
-        return _finish(tool, end, check)
+        return _finish(tool, end, handlers, check)
 
     def __enter__(self) -> Cofferdam:
         self._connect()
@@ -423,8 +422,11 @@ def _options(
     return options
 
 
-def _finish(tool: str, end: Message, check: bool) -> Result:
+def _finish(tool: str, end: Message, handlers: Handlers, check: bool) -> Result:
     """Returns the result of a call, or raises its error."""
+    if handlers.lacks_approver and end.get("code") == "not_approved":
+        message = f"this call of `{tool}` has to be approved, and the program approves no calls"
+        end = {**end, "code": "approval_needed", "message": message}
     result = Result(tool, end, end.pop("record_json", None))
     error = result.error() if check else None
     if error is not None:

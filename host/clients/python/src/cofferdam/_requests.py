@@ -24,7 +24,7 @@ OnProgress = Callable[[Progress], object]
 class Handlers:
     """Functions that answer the requests about one call."""
 
-    __slots__ = ("approve", "ask", "functions", "on_progress")
+    __slots__ = ("approve", "ask", "functions", "lacks_approver", "on_progress")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Handlers:
         self.approve = approve
         self.ask = ask
         self.on_progress = on_progress
+        self.lacks_approver = False
 
     def is_async(self, request: dict[str, Any]) -> bool:
         """Returns true if the answer comes from a function that does not block."""
@@ -56,6 +57,7 @@ class Handlers:
         if kind == "approve":
             if callable(self.approve):
                 return self.approve(Approval(request["tool"], request["arguments"]))
+            self.lacks_approver = self.approve is None
             return self.approve
         return self.ask and self.ask(Question(request["kind"], request["parameters"]))
 
@@ -76,7 +78,7 @@ def answer(request: dict[str, Any], value: Any) -> dict[str, Any]:
     if request["type"] == "invoke":
         return {"type": "returned", "id": number, "value": value}
     if request["type"] == "approve":
-        return {"type": "approved", "id": number, "allow": None if value is None else bool(value)}
+        return {"type": "approved", "id": number, "allow": bool(value)}
     reply = {"action": "decline"} if value is None else {"action": "accept", "content": value}
     return {"type": "answered", "id": number, "answer": reply}
 

@@ -147,8 +147,9 @@ class Result:
         if isinstance(self.value, str):
             return self.value
         if self.outcome == "refused":
-            return str(self._message.get("message", ""))
-        return "" if self.value is None else json.dumps(self.value, ensure_ascii=False)
+            problems = self._message.get("problems") or [self._message]
+            return "\n".join(str(problem.get("message")) for problem in problems)
+        return "" if self.value is None else _compact(self.value)
 
     @property
     def contents(self) -> list[dict[str, Any]]:
@@ -185,14 +186,14 @@ class Result:
             return self._refusal()
         if self.outcome == "cancelled":
             return CallCancelled(f"the call of `{self.tool}` was canceled", self)
-        shown = self.value.get("error") if isinstance(self.value, dict) else None
-        error: dict[str, Any] = shown if isinstance(shown, dict) else {}
-        message = str(error.get("message") or self.text)
         if self.outcome == "failure":
-            suggestion = error.get("suggestion")
-            return ToolFailure(message, suggestion, error.get("value"), result=self)
+            failure = self._message["failure"]
+            suggestion, value = failure.get("suggestion"), failure.get("value")
+            return ToolFailure(failure["message"], suggestion, value, result=self)
         record = self.record or {}
-        return ToolError(message, record.get("error_type"), record.get("detail"), self)
+        error_type, detail = record.get("error_type"), record.get("detail")
+        message = f"the call of `{self.tool}` ended in the error `{error_type}`"
+        return ToolError(f"{message}: {detail}" if detail else message, error_type, detail, self)
 
     def _refusal(self) -> RefusedCall:
         message = str(self._message.get("message", "the call was refused"))
@@ -206,6 +207,10 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({self.tool!r}, {self.outcome!r}, {self.value!r})"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _items(value: Any) -> list[dict[str, Any]] | None:
