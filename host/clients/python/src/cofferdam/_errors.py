@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ class ToolFailure(CallError):
 class ToolError(CallError):
     """A call that ended in an error: a trap, a limit, a denied permission, an invalid result.
 
-    `error_type` is a stable name such as `Trap.Unreachable` or `Timeout`, and `detail` is the
-    cause, which the model does not see.
+    `error_type` is a stable name such as `Trap.Unreachable` or `Timeout`. `detail` is the cause,
+    for the operator; it is a note of the exception and no part of its message, because programs
+    show messages of exceptions to models.
     """
 
     def __init__(
@@ -109,6 +111,8 @@ class ToolError(CallError):
         super().__init__(message, result)
         self.error_type = error_type
         self.detail = detail
+        if detail and sys.version_info >= (3, 11):
+            self.add_note(detail)
 
 
 class CallCancelled(CallError):

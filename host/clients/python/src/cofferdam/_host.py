@@ -318,7 +318,7 @@ class Cofferdam:
 
     def _connect(self) -> Connection:
         connection = self._connection
-        if connection is not None:
+        if connection is not None and not self._is_closed:
             return connection
         with self._lock:
             if self._is_closed:

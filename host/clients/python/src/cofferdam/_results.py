@@ -193,7 +193,7 @@ class Result:
         record = self.record or {}
         error_type, detail = record.get("error_type"), record.get("detail")
         message = f"the call of `{self.tool}` ended in the error `{error_type}`"
-        return ToolError(f"{message}: {detail}" if detail else message, error_type, detail, self)
+        return ToolError(message, error_type, detail, self)
 
     def _refusal(self) -> RefusedCall:
         message = str(self._message.get("message", "the call was refused"))

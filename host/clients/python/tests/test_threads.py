@@ -1,0 +1,110 @@
+"""Calls from many threads, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cofferdam import CallCancelled, Cofferdam, HostExited, ToolFailure
+from conftest import CRASH
+
+
+def test_many_threads_get_their_own_results(host: Cofferdam) -> None:
+    def count(number: int) -> None:
+        for index in range(25):
+            text = "a " * (number + index)
+            assert host.call("word_count", text=text).value["words"] == number + index
+            with pytest.raises(ToolFailure, match=f"failure {number}-{index}"):
+                host.call("fail", message=f"failure {number}-{index}")
+
+    with ThreadPoolExecutor(16) as pool:
+        for future in [pool.submit(count, number) for number in range(16)]:
+            future.result()
+
+
+def test_long_messages_of_several_threads_are_not_mixed(host: Cofferdam) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        texts = [f"{number} " * 100_000 for number in range(8)]
+        results = pool.map(lambda text: host.call("word_count", text=text), texts)
+        assert [result.value["words"] for result in results] == [100_000] * 8
+
+
+def test_a_slow_call_delays_no_other(host: Cofferdam) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(host.call, "sleep", {"ms": 600})
+        started = time.monotonic()
+        host.call("ok")
+        assert time.monotonic() - started < 0.5
+        assert slow.result().value == "ok"
+
+
+def test_ctrl_c_cancels_the_call(host: Cofferdam) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        host.call("sleep", ms=20_000)
+    assert time.monotonic() - started < 5
+    timer.join()
+    assert host.call("ok").value == "ok"
+
+
+def test_ctrl_c_at_any_time_leaves_the_connection_intact(host: Cofferdam) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    done = threading.Event()
+
+    def interrupt(thread: int) -> None:
+        while not done.wait(0.003):
+            signal.pthread_kill(thread, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt, args=(main,))
+    ended = interrupted = 0
+    interrupter.start()
+    try:
+        while min(ended, interrupted) < 5 and ended + interrupted < 2000:
+            try:
+                words = 1 + (ended + interrupted) % 50_000
+                assert host.call("word_count", text="a " * words).value["words"] == words
+                ended += 1
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        while interrupter.is_alive():
+            try:
+                done.set()
+                interrupter.join()
+            except KeyboardInterrupt:
+                pass
+    assert interrupted >= 5
+    assert host.call("word_count", text="a b").value["words"] == 2
+
+
+def test_closing_ends_the_calls_in_progress() -> None:
+    host = Cofferdam(CRASH)
+    host.start()
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(host.call, "sleep", {"ms": 20_000}) for _ in range(4)]
+        time.sleep(0.2)
+        started = time.monotonic()
+        host.close()
+        for call in calls:
+            with pytest.raises((CallCancelled, HostExited)):
+                call.result()
+    assert time.monotonic() - started < 5
+
+
+def test_threads_start_a_host_once() -> None:
+    with Cofferdam(CRASH) as other:
+        host = Cofferdam(CRASH)
+        with ThreadPoolExecutor(8) as pool:
+            results = [pool.submit(host.call, "ok") for _ in range(8)]
+            assert {result.result().value for result in results} == {"ok"}
+        host.close()
+        assert other.call("ok").value == "ok"
