@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from cofferdam import Approval, Cofferdam, RefusedCall
-from cofferdam._requests import Approve
+from cofferdam import Approval, Approve, Cofferdam, RefusedCall
 
 TOOL = "file_access_delete_file"
 ARGUMENTS = {"file_name": "a.txt"}

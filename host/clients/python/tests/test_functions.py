@@ -131,8 +131,9 @@ def test_functions_run_where_the_call_was_made() -> None:
         assert host.call("thread_name").value == "MainThread"
 
         async def main() -> None:
+            variable.set("set")
             assert (await host.acall("thread_name")).value != "MainThread"
-            assert (await host.acall("read")).value.endswith("True")
+            assert (await host.acall("read")).value == "set True"
             # A blocking call on the thread of a loop.
             assert host.call("slow_lookup", title="a").value == "A"
 

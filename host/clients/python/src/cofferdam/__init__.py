@@ -19,15 +19,19 @@ from ._errors import (
     ToolFailure,
 )
 from ._host import Cofferdam
+from ._requests import Approve, Ask, OnProgress
 from ._results import Approval, Progress, Question, Result, Tool, UnavailableSource
 
 __all__ = [
     "Approval",
+    "Approve",
+    "Ask",
     "CallCancelled",
     "CallError",
     "Cofferdam",
     "CofferdamError",
     "HostExited",
+    "OnProgress",
     "Progress",
     "Question",
     "RefusedCall",

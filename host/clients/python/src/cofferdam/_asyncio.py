@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import Any
 
 from ._connection import Connection
@@ -16,13 +17,14 @@ async def call(connection: Connection, message: Message, handlers: Handlers) -> 
 
 
 class _Call:
-    """A call, whose messages are handled on the loop of its task."""
+    """A call, whose messages are handled on the loop and in the context of its task."""
 
     def __init__(self, connection: Connection, message: Message, handlers: Handlers) -> None:
         self._connection = connection
         self._message = message
         self._handlers = handlers
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
         self._done: asyncio.Future[Message] = self._loop.create_future()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._writing: asyncio.Future[None] | None = None
@@ -54,7 +56,7 @@ class _Call:
     def _deliver(self, event: Message | None) -> None:
         """Passes a message to the loop, from the thread that reads."""
         try:
-            self._loop.call_soon_threadsafe(self._handle, event)
+            self._loop.call_soon_threadsafe(self._handle, event, context=self._context)
         except RuntimeError:
             pass  # The loop is closed, and nothing waits on it.
 

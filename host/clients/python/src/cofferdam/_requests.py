@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 Form = Mapping[str, Any] | None
 Approve = Callable[[Approval], bool | Awaitable[bool]]
+"""Approves or refuses a call, which waits for it."""
 Ask = Callable[[Question], Form | Awaitable[Form]]
+"""Answers a question with the content of its form, or declines it with `None`."""
 OnProgress = Callable[[Progress], object]
+"""Receives the progress of a call."""
 
 
 class Handlers:

@@ -7,9 +7,6 @@ from typing import Any
 
 from ._errors import CallCancelled, CallError, RefusedCall, ToolError, ToolFailure
 
-# Kinds of items in `contents`.
-_ITEM_TYPES = frozenset({"text", "json", "blob", "resource", "link"})
-
 
 class Tool:
     """A tool of the host."""
@@ -128,7 +125,8 @@ class Result:
     """`ok`, `failure`, `error`, `cancelled` or `refused`."""
     is_error: bool
     value: Any
-    """The result as a model sees it: a string or another JSON value."""
+    """The result as a model sees it: a string or another JSON value. `None` if the result
+    consists of items, which are in `contents`."""
 
     def __init__(self, tool: str, message: dict[str, Any], record_json: bytes | None) -> None:
         self.tool = tool
@@ -158,7 +156,7 @@ class Result:
         Each item has a `type`: `text`, `json`, `blob` (`media_type`, `data` in base64),
         `resource` or `link`. A result with one value is one item.
         """
-        items = _items(self.value)
+        items: list[dict[str, Any]] | None = self._message.get("contents")
         if items is not None:
             return items
         if self.value is None:
@@ -211,14 +209,3 @@ class Result:
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _items(value: Any) -> list[dict[str, Any]] | None:
-    """Returns the items of a result with several, `None` for any other result."""
-    if not isinstance(value, dict) or value.keys() != {"contents"}:
-        return None
-    items = value["contents"]
-    if not isinstance(items, list):
-        return None
-    known = all(isinstance(item, dict) and item.get("type") in _ITEM_TYPES for item in items)
-    return items if known else None

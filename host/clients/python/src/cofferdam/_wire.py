@@ -30,7 +30,7 @@ def decode(line: bytes) -> Message:
     """Returns a message.
 
     The record of a result is its last member and most of its bytes. It stays JSON in
-    `record_json` until somebody reads it. An unescaped quote cannot be inside of a string, so
+    `record_json` until the program reads it. An unescaped quote cannot be inside of a string, so
     what precedes the name of the member is complete, or it is not JSON at all.
     """
     if line.startswith(b'{"type":"result"'):

@@ -1,7 +1,8 @@
 """Tools for servers of FastMCP (`fastmcp`).
 
 A call that does not succeed is a result with `isError` and the text for the model. Calls that need
-approval are asked about by an elicitation of the client; without one they are refused.
+approval are asked about by an elicitation of the client; without one they are refused. Clients of
+the revision 2026-07-28 answer it in a second request, those of older revisions during the call.
 """
 
 from __future__ import annotations
@@ -9,23 +10,36 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.elicitation import AcceptedElicitation
+from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from fastmcp.tools.base import Tool as ServerTool
-from fastmcp.tools.base import ToolResult
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
+    ClientCapabilities,
     ContentBlock,
+    ElicitationCapability,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
     EmbeddedResource,
     ImageContent,
+    InputRequiredResult,
     TextContent,
     ToolAnnotations,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import PrivateAttr
 
 from cofferdam import Approval, Cofferdam, Result, Tool
+
+_FORM = {
+    "type": "object",
+    "properties": {"value": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["value"],
+}
 
 
 class CofferdamTool(ServerTool):
@@ -54,7 +68,10 @@ class CofferdamTool(ServerTool):
         return created
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        result = await self._host.acall(self.name, arguments, check=False, approve=_approve)
+        approver = _Approver(get_context())
+        result = await self._host.acall(self.name, arguments, check=False, approve=approver.decide)
+        if approver.request is not None:
+            return InputRequiredToolResult(approver.request)
         structured = result.value if self.output_schema and result.outcome == "ok" else None
         return ToolResult(
             content=_content(result),
@@ -69,11 +86,37 @@ def add_tools(server: FastMCP[Any], host: Cofferdam) -> None:
         server.add_tool(CofferdamTool.of(host, tool))
 
 
-async def _approve(request: Approval) -> bool:
-    arguments = json.dumps(request.arguments, ensure_ascii=False)
-    question = f"Call {request.tool} with {arguments}?"
-    answer = await get_context().elicit(question, response_type=["yes", "no"])
-    return isinstance(answer, AcceptedElicitation) and answer.data == "yes"
+class _Approver:
+    """Asks the client about one call. `request` is what a call without an answer ends with."""
+
+    def __init__(self, context: Context) -> None:
+        self.request: InputRequiredResult | None = None
+        self._context = context
+
+    async def decide(self, call: Approval) -> bool:
+        context = self._context
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        question = f"Call {call.tool} with {arguments}?"
+        answer = (context.input_responses or {}).get("approval")
+        if answer is not None:
+            return _is_yes(answer)
+        elicitation = ClientCapabilities(elicitation=ElicitationCapability())
+        if not context.session.check_client_capability(elicitation):
+            return False
+        request = context.request_context
+        if request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            form = ElicitRequestFormParams(message=question, requested_schema=_FORM)
+            approval = ElicitRequest(params=form)
+            self.request = InputRequiredResult(input_requests={"approval": approval})
+            return False
+        reply = await context.elicit(question, response_type=["yes", "no"])
+        return isinstance(reply, AcceptedElicitation) and reply.data == "yes"
+
+
+def _is_yes(answer: object) -> bool:
+    if not isinstance(answer, ElicitResult) or answer.action != "accept":
+        return False
+    return (answer.content or {}).get("value") == "yes"
 
 
 def _content(result: Result) -> list[ContentBlock]:

@@ -33,10 +33,10 @@ class CofferdamTool(BaseTool):
         )
         self._host = host
 
-    def _run(self, **arguments: Any) -> tuple[Content, Result]:
+    def _run(self, /, **arguments: Any) -> tuple[Content, Result]:
         return _finish(self._host.call(self.name, arguments, check=False))
 
-    async def _arun(self, **arguments: Any) -> tuple[Content, Result]:
+    async def _arun(self, /, **arguments: Any) -> tuple[Content, Result]:
         return _finish(await self._host.acall(self.name, arguments, check=False))
 
 

@@ -79,7 +79,7 @@ def _definition(tool: Tool) -> ToolDefinition:
 def _content(result: Result) -> Any:
     """Returns the value of a result, with binary items in the form of the framework."""
     if not any(item["type"] == "blob" for item in result.contents):
-        return result.value
+        return result.text if result.value is None else result.value
     return [
         BinaryContent(base64.b64decode(item["data"]), media_type=item["media_type"])
         if item["type"] == "blob"
