@@ -3,6 +3,7 @@
 
 mod bench;
 mod book;
+mod clients;
 mod code;
 mod count;
 mod demo;
@@ -70,6 +71,9 @@ enum Command {
     },
     /// Publish the sample tools in a registry
     Gallery(gallery::Options),
+    /// Install what checks the client packages into target/clients, and check and test them against
+    /// the host
+    Clients,
     /// Install third-party clients of registries into target/registry and run the tests of
     /// registries with them
     Registry,
@@ -120,6 +124,12 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Gallery(options) => gallery::run(&options),
+        Command::Clients => {
+            guests::build()?;
+            build()?;
+            code::build()?;
+            clients::run()
+        }
         Command::Registry => guests::build().and_then(|()| build()).and_then(|()| registry::run()),
         Command::Mcp { part } => {
             guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))
@@ -163,6 +173,7 @@ fn test() -> anyhow::Result<()> {
     drop(bucket_server);
     gallery::for_tests()?;
     mcp::for_tests()?;
+    clients::for_tests()?;
     fuzz::for_tests()?;
     count::for_tests()?;
     // Tests print nothing when they pass, so this prints a line for each area of the rules.

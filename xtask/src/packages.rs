@@ -50,11 +50,7 @@ impl Packages {
         section(&format!("installing {} into {}", self.what, self.folder));
         let folder = root().join(self.folder);
         fs::create_dir_all(folder.join("npm"))?;
-        command("python3", &["-m", "venv", "--clear", &format!("{}/venv", self.folder)])
-            .run(&root())?;
-        let pip =
-            ["install", "--quiet", "--disable-pip-version-check", "--requirement", self.python];
-        command(&format!("{}/venv/bin/pip", self.folder), &pip).run(&root())?;
+        create_venv(&format!("{}/venv", self.folder), self.python)?;
         let wheel = wheel_of_node(&folder)?;
         let node = wheel.join("bin/node");
         for file in self.node {
@@ -115,6 +111,13 @@ impl Installed {
     pub(crate) fn module(&self, path: &str) -> PathBuf {
         self.folder.join("npm/node_modules").join(path)
     }
+}
+
+/// Creates a virtual environment in a folder, with the packages of a requirements file.
+pub(crate) fn create_venv(folder: &str, requirements: &str) -> anyhow::Result<()> {
+    command("python3", &["-m", "venv", "--clear", folder]).run(&root())?;
+    let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement", requirements];
+    command(&format!("{folder}/bin/pip"), &pip).run(&root())
 }
 
 /// Returns the folder in which the Python package contains Node.

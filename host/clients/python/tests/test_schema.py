@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -91,12 +92,13 @@ def test_functions_without_a_schema() -> None:
 
     def path(path: Path) -> None: ...
 
-    for function, message in [
+    cases: list[tuple[Callable[..., Any], str]] = [
         (by_position, "parameter `name` of `by_position` cannot be named"),
         (any_number, "parameter `names` of `any_number` cannot be named"),
         (any_name, r"`\*\*names` of `any_name` has no schema: pass `input_schema`"),
         (path, "Path.* of parameter `path` has no schema: pass `input_schema`"),
-    ]:
+    ]
+    for function, message in cases:
         with pytest.raises(TypeError, match=message):
             Cofferdam(functions=[function])
     host = Cofferdam()
@@ -125,26 +127,12 @@ def test_flags() -> None:
         record=True,
         cache_dir=False,
     )
-    assert repr(host).split()[1:] == [
-        "--plugin=a.wasm",
-        "--plugin=b.wasm",
-        "--mount=data=./notes:ro",
-        "--config=c.toml",
-        "--files=work=memory",
-        "--allow-http=GET",
-        "https://example.com",
-        "--allow-env=A=1",
-        "--secret=key",
-        "--allow=random",
-        "--limit=cpu-ms-max=5",
-        "--timeout=250ms",
-        "--memory=9",
-        "--tools=x,y",
-        "--toolset=z",
-        "--code=both",
-        "--code-language=python",
-        "--record",
-        "--no-cache>",
-    ]
+    expected = """
+        --plugin=a.wasm --plugin=b.wasm --mount=data=./notes:ro --config=c.toml
+        --files=work=memory --allow-http=GET https://example.com --allow-env=A=1 --secret=key
+        --allow=random --limit=cpu-ms-max=5 --timeout=250ms --memory=9 --tools=x,y --toolset=z
+        --code=both --code-language=python --record --no-cache>
+    """
+    assert repr(host).split()[1:] == expected.split()
     with pytest.raises(ValueError, match="expected a timeout above 0 seconds, found 0"):
         Cofferdam(timeout=0)
