@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cofferdam import Approval, Approve, Cofferdam, RefusedCall
+from cofferdam import Approval, Approve, Cofferdam, Question, RefusedCall
 
 TOOL = "file_access_delete_file"
 ARGUMENTS = {"file_name": "a.txt"}
@@ -79,10 +79,20 @@ def test_approval_of_one_call() -> None:
         assert not is_there(host)
 
 
-def test_programs_wait_for_approval() -> None:
-    with Cofferdam(files="memory", code="only", approve=yes) as host:
+@pytest.mark.parametrize("allow", [True, False])
+def test_calls_of_programs_are_questions(allow: bool) -> None:
+    asked: list[str] = []
+
+    def ask(question: Question) -> dict[str, bool]:
+        asked.append(question.message)
+        return {"allow": allow}
+
+    with Cofferdam(files="memory", code="only", ask=ask) as host:
         code = """
             await tools.file_access_save_file({file_name: "a.txt", content: "a"});
             return await tools.file_access_delete_file({file_name: "a.txt"});
         """
-        assert "a.txt" in str(host.call("run_code", code=code).value["result"])
+        result = host.call("run_code", code=code, check=False)
+        assert result.outcome == ("ok" if allow else "failure")
+        arguments = '{"file_name":"a.txt"}'
+        assert asked == [f"Allow the program to call {TOOL} with {arguments}?"]

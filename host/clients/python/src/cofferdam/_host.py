@@ -7,9 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from . import _blocking
 from ._errors import CofferdamError, MessageTooLong
-from ._executable import find_executable
 from ._flags import Names, Path, command_line, milliseconds
 from ._requests import Approve, Ask, Handlers, OnProgress
 from ._results import Result, Tool, UnavailableSource
@@ -55,7 +53,6 @@ class Cofferdam:
         ask: function that answers questions of tools; it returns the content of the form, or
             `None` to decline.
         functions: functions of the program that plugins and programs of models may call.
-        name: name of the program for the call log.
         executable: path of the program `cofferdam`.
         cache_dir: directory for compiled plugins, or `False` for none.
     """
@@ -82,7 +79,6 @@ class Cofferdam:
         approve: Approve | None = None,
         ask: Ask | None = None,
         functions: Iterable[Callable[..., Any]] = (),
-        name: str | None = None,
         executable: Path | None = None,
         cache_dir: Path | Literal[False] | None = None,
     ) -> None:
@@ -108,7 +104,6 @@ class Cofferdam:
             }
         )
         self._executable = executable
-        self._name = name
         self._approve = approve
         self._ask = ask
         self._functions: dict[str, Function] = {}
@@ -233,6 +228,8 @@ class Cofferdam:
             CallCancelled: the call was canceled, for example by `close`.
             HostExited: the host ended during the call.
         """
+        from . import _blocking
+
         connection = self._connect()
         handlers = self._handlers(approve, on_progress)
         options = _options(timeout, session, dry_run, diff, approve, on_progress, check)
@@ -333,11 +330,10 @@ class Cofferdam:
         return await asyncio.to_thread(self._connect)
 
     def _start(self) -> Connection:
-        from . import _connection
+        from . import _blocking, _connection
+        from ._executable import find_executable
 
         hello: Message = {"type": "hello", "protocol": _connection.PROTOCOL, "approves": True}
-        if self._name is not None:
-            hello["name"] = self._name
         if self._functions:
             hello["tools"] = [function.declaration for function in self._functions.values()]
         if self._ask is not None:

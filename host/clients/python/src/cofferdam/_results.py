@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ._errors import CallCancelled, CallError, RefusedCall, ToolError, ToolFailure
@@ -172,6 +171,8 @@ class Result:
         `None` if the call did not start.
         """
         if self._record_json is not None:
+            import json
+
             self._message["record"] = json.loads(self._record_json)
             self._record_json = None
         return self._message.get("record")
@@ -208,4 +209,6 @@ class Result:
 
 
 def _compact(value: Any) -> str:
+    import json
+
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
