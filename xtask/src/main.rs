@@ -8,6 +8,7 @@ mod code;
 mod count;
 mod demo;
 mod deny;
+mod dist;
 mod fuzz;
 mod gallery;
 mod guests;
@@ -61,6 +62,8 @@ enum Command {
     Guests,
     /// Install the host with the interpreters of code mode whose toolchains are installed
     Install(install::Options),
+    /// Make the packages of a release in target/dist
+    Dist(dist::Options),
     /// Build the component of `cofferdam demo` into host/cli
     Tour,
     /// Install an S3 server into target/s3 and run the tests of bucket stores against it
@@ -121,6 +124,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             projects::build()
         }
         Command::Install(options) => install::run(&options),
+        Command::Dist(options) => dist::run(&options),
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Gallery(options) => gallery::run(&options),

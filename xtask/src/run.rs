@@ -30,9 +30,12 @@ pub(crate) fn has_python() -> bool {
 
 /// Returns the path of a program that was built in release mode.
 pub(crate) fn release(name: &str) -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release").join(name)
+    target_folder().join("release").join(name)
+}
+
+/// Returns the folder into which cargo builds.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Runs cargo in the root of the repository.
@@ -71,6 +74,12 @@ impl Step {
         self
     }
 
+    /// Gives the program no environment variable but those that are set after this.
+    pub(crate) fn clean(mut self) -> Self {
+        self.command.env_clear();
+        self
+    }
+
     /// Sets the name of the step in errors, for a program with long arguments.
     pub(crate) fn called(mut self, name: &str) -> Self {
         name.clone_into(&mut self.shown);
@@ -81,6 +90,23 @@ impl Step {
     pub(crate) fn quiet(mut self) -> Self {
         self.command.stdout(Stdio::null());
         self
+    }
+
+    /// Runs the program in `folder` and returns what it prints on standard output.
+    ///
+    /// # Errors
+    /// An error if the program cannot be started or fails, with the end of its standard error.
+    pub(crate) fn output(mut self, folder: &Path) -> anyhow::Result<Vec<u8>> {
+        let output = self
+            .command
+            .current_dir(folder)
+            .output()
+            .with_context(|| format!("cannot run `{}`", self.shown))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("`{}` ended with {}:\n{}", self.shown, output.status, said.trim_end());
+        }
+        Ok(output.stdout)
     }
 
     /// Runs the program in `folder`.

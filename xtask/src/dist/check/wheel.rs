@@ -1,0 +1,48 @@
+//! Installs a wheel with pip into a fresh environment, without an index.
+
+use std::path::Path;
+
+use super::clean::{CleanHome, check_leftovers, files_below};
+use super::is_available;
+use crate::dist::wheel::NAME;
+use crate::packages::text;
+use crate::run::command;
+
+/// Compares what is installed with the digests in the wheel, and imports the client if the wheel
+/// contains it.
+const COMPARE: &str = "
+import base64, hashlib, importlib.metadata, sys
+files = importlib.metadata.files(sys.argv[1])
+assert len(files) > 5, files
+for file in files:
+    if file.hash is None or file.name == 'RECORD':
+        continue
+    digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+    assert base64.urlsafe_b64encode(digest).rstrip(b'=').decode() == file.hash.value, file
+if any(file.parts[0] == 'cofferdam' for file in files):
+    import cofferdam
+";
+
+/// Checks a wheel.
+pub(super) fn check(wheel: &Path) -> anyhow::Result<()> {
+    if !is_available("python3")? {
+        return Ok(());
+    }
+    let home = CleanHome::new()?;
+    let folder = home.folder().join("venv");
+    // With the environment of this machine, in which the search path leads to Python.
+    command("python3", &["-m", "venv", text(&folder)?]).run(home.folder())?;
+    let before = files_below(&folder)?;
+    let python = folder.join("bin/python");
+    let pip = |arguments: &[&str]| -> anyhow::Result<()> {
+        let start = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
+        let arguments: Vec<_> = start.iter().chain(arguments).copied().collect();
+        home.command(text(&python)?, &arguments).run(home.folder())
+    };
+    pip(&["install", "--no-index", text(wheel)?])?;
+    pip(&["check"])?;
+    home.command(text(&python)?, &["-c", COMPARE, NAME]).run(home.folder())?;
+    home.check_program(&folder.join("bin/cofferdam"))?;
+    pip(&["uninstall", "--yes", NAME])?;
+    check_leftovers(&before, &files_below(&folder)?)
+}
