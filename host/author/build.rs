@@ -2,6 +2,10 @@
 //! parts of WASI that SDKs use into the crate, so that
 //! an author needs only the binary.
 //!
+//! SDKs and interface lie outside of the crate in the repository, and in the folder `packed` of a
+//! crate that `cargo xtask dist --crates` has packed. A folder that is missing is an error: without
+//! it, the program could not make projects, and no test of a user would show that.
+//!
 //! Writes one table of `(path, bytes)` per directory tree. Paths use `/` and are sorted, so that
 //! the binary does not depend on the file system.
 
@@ -30,7 +34,8 @@ const LEFT_OUT: [&str; 13] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let root = here.join("../..");
+    let packed = here.join("packed");
+    let root = if packed.is_dir() { packed } else { here.join("../..") };
     let mut code = String::new();
     table(&mut code, "TEMPLATES", &here.join("templates"))?;
     table(&mut code, "WIT", &root.join("wit"))?;
@@ -51,6 +56,14 @@ fn table(code: &mut String, name: &str, folder: &Path) -> Result<(), Box<dyn Err
     let mut files = Vec::new();
     if folder.is_dir() {
         collect(folder, &mut String::new(), &mut files)?;
+    }
+    if files.is_empty() {
+        let folder = folder.display();
+        return Err(format!(
+            "expected files in {folder}, found none; pack this crate with `cargo xtask dist \
+             --crates`"
+        )
+        .into());
     }
     files.sort();
     writeln!(code, "pub(crate) static {name}: &[(&str, &[u8])] = &[")?;

@@ -12,7 +12,7 @@ use crate::{Blob, Content, Definition, Link, Resource, ResourceBody, ToolFailure
 )]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "plugin",
         pub_export_macro: true,
         default_bindings_module: "::cofferdam_sdk::__private::bindings",

@@ -94,7 +94,7 @@ pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateE
         _ => "",
     };
     for (file, bytes) in packed::sdk(language) {
-        write(&sdk.join(folder).join(file), bytes)?;
+        write(&sdk.join(folder).join(file.strip_suffix(ENDING).unwrap_or(file)), bytes)?;
     }
     if language == Language::Zig {
         for (file, bytes) in packed::sdk(Language::C) {
@@ -102,12 +102,8 @@ pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateE
         }
     }
     if language == Language::Rust {
-        // The crates inherit their versions from a workspace, and the macro reads the interface
-        // from a directory beside the SDK.
+        // The crates inherit their versions from a workspace.
         write(&sdk.join("Cargo.toml"), packed::RUST_SDK_WORKSPACE.as_bytes())?;
-        for (file, bytes) in packed::WIT {
-            write(&sdk.join("wit").join(file), bytes)?;
-        }
     }
     files.sort();
     // A template of a language replaces the one in `all`.

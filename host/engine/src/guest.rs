@@ -3,7 +3,7 @@
 pub(crate) mod lift;
 
 wasmtime::component::bindgen!({
-    path: "../../wit",
+    path: "wit",
     inline: "
         package cofferdam:host;
         world served {
