@@ -54,7 +54,7 @@ pub(super) fn check(bundle: &Path) -> anyhow::Result<()> {
 fn requests_to_send() -> [Value; 3] {
     let version = "2025-06-18";
     let client = json!({"name": "cofferdam-dist", "version": "1"});
-    let call = json!({"name": "file_access_read_file", "arguments": {"path": "plan.md"}});
+    let call = json!({"name": "file_access_read_file", "arguments": {"file_name": "plan.md"}});
     [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {}, "clientInfo": client,

@@ -28,8 +28,14 @@ pub(super) fn check(main: &Path, platform: &Artifact) -> anyhow::Result<()> {
     let manifest = "{\"private\": true}\n";
     fs::write(folder.join("package.json"), manifest)?;
     let npm = |arguments: &[&str]| -> anyhow::Result<()> {
-        let start =
-            ["--offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+        let start = [
+            "--offline",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--no-update-notifier",
+            "--loglevel=error",
+        ];
         let arguments: Vec<_> = arguments.iter().chain(&start).copied().collect();
         home.command("npm", &arguments).quiet().run(&folder)
     };
@@ -40,9 +46,9 @@ pub(super) fn check(main: &Path, platform: &Artifact) -> anyhow::Result<()> {
         check_signal(&home, &program)?;
     }
     let name = npm::package(&platform.platform);
-    npm(&["uninstall", &name])?;
+    fs::remove_dir_all(folder.join("node_modules").join(&name))?;
     check_message(&home, &program, &name)?;
-    npm(&["uninstall", "cofferdam"])?;
+    npm(&["uninstall", "cofferdam", &name])?;
     let before = ["package.json", "package-lock.json", "node_modules/.package-lock.json"];
     check_leftovers(&before.map(Into::into).into(), &files_below(&folder)?)
 }
