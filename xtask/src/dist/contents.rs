@@ -32,18 +32,19 @@ pub(super) enum Shell {
     Bash,
     Zsh,
     Fish,
-    PowerShell,
+    /// PowerShell.
+    Power,
 }
 
 impl Shell {
-    const ALL: [Self; 4] = [Self::Bash, Self::Zsh, Self::Fish, Self::PowerShell];
+    const ALL: [Self; 4] = [Self::Bash, Self::Zsh, Self::Fish, Self::Power];
 
     fn id(self) -> &'static str {
         match self {
             Self::Bash => "bash",
             Self::Zsh => "zsh",
             Self::Fish => "fish",
-            Self::PowerShell => "powershell",
+            Self::Power => "powershell",
         }
     }
 
@@ -53,7 +54,7 @@ impl Shell {
             Self::Bash => "cofferdam.bash",
             Self::Zsh => "_cofferdam",
             Self::Fish => "cofferdam.fish",
-            Self::PowerShell => "_cofferdam.ps1",
+            Self::Power => "_cofferdam.ps1",
         }
     }
 }

@@ -50,7 +50,7 @@ fn data_files(binary: &Binary, contents: &Contents) -> anyhow::Result<FileTree> 
             Shell::Bash => "bash-completion/completions/cofferdam",
             Shell::Zsh => "zsh/vendor-completions/_cofferdam",
             Shell::Fish => "fish/vendor_completions.d/cofferdam.fish",
-            Shell::PowerShell => continue,
+            Shell::Power => continue,
         };
         files.add(format!("usr/share/{place}"), &**script);
     }

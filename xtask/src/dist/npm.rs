@@ -53,8 +53,12 @@ pub(super) fn write_platform(
 
 /// Writes the main package, which depends on those of all platforms of the release.
 pub(super) fn write_main(folder: &Path, binaries: &[Binary]) -> anyhow::Result<Artifact> {
-    let mut files = client_files()?;
     let mut manifest = client_manifest()?;
+    let mut files = client_files(&manifest)?;
+    // Only the repository needs them.
+    for key in ["files", "scripts", "devDependencies"] {
+        manifest.remove(key);
+    }
     let platforms: Map<_, _> =
         binaries.iter().map(|binary| (package(&binary.platform), json!(VERSION))).collect();
     let fields = [
@@ -101,16 +105,15 @@ fn client_manifest() -> anyhow::Result<Map<String, Value>> {
     }
 }
 
-/// Returns the files of the client for Node, without its tests.
-fn client_files() -> anyhow::Result<FileTree> {
+/// Returns the files of the client for Node that its manifest names, and its README.
+fn client_files(manifest: &Map<String, Value>) -> anyhow::Result<FileTree> {
+    let named = manifest.get("files").and_then(Value::as_array).into_iter().flatten();
+    let named: Vec<_> = named.filter_map(Value::as_str).chain(["README.md"]).collect();
     let mut files = FileTree::default();
     for path in tracked(CLIENT)? {
-        let name = Path::new(&path).strip_prefix(CLIENT)?.display().to_string();
-        let is_for_development = ["test/", "tests/", "package-lock.json", "."]
-            .iter()
-            .any(|start| name.starts_with(start));
-        if !is_for_development {
-            files.add(name, fs::read(root().join(&path))?);
+        let name = Path::new(&path).strip_prefix(CLIENT)?;
+        if named.iter().any(|start| name.starts_with(start)) {
+            files.add(name.display().to_string(), fs::read(root().join(&path))?);
         }
     }
     Ok(files)

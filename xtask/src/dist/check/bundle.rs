@@ -25,15 +25,16 @@ pub(super) fn check(bundle: &Path) -> anyhow::Result<()> {
     let workspace = home.folder().join("notes");
     fs::create_dir(&workspace)?;
     fs::write(workspace.join("plan.md"), "Write a tool.\n")?;
-    let config = &manifest["server"]["mcp_config"];
-    let fill = |value: &Value| -> anyhow::Result<String> {
+    let config = |key: &str| manifest.pointer(&format!("/server/mcp_config/{key}"));
+    let fill = |value: &Value| {
         let text = value.as_str().context("a command and its arguments are strings")?;
         let text = text.replace("${__dirname}", &folder.display().to_string());
-        Ok(text.replace("${user_config.workspace}", &workspace.display().to_string()))
+        anyhow::Ok(text.replace("${user_config.workspace}", &workspace.display().to_string()))
     };
-    let arguments = config["args"].as_array().context("the server has arguments")?;
+    let arguments = config("args").and_then(Value::as_array);
+    let arguments = arguments.context("the server has arguments")?;
     let arguments: Vec<_> = arguments.iter().map(fill).collect::<anyhow::Result<_>>()?;
-    let mut server = Command::new(fill(&config["command"])?);
+    let mut server = Command::new(fill(config("command").context("the server has a command")?)?);
     server.args(arguments).env_clear().env("HOME", home.folder());
     let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut requests = server.stdin.take().context("the server has an input")?;

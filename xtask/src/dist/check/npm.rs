@@ -8,12 +8,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use super::clean::{CleanHome, check_leftovers, files_below};
-use super::is_available;
+use super::{is_available, plugin};
 use crate::dist::{Artifact, npm};
 use crate::packages::text;
 
 /// Program in the folder of an installation.
 const PROGRAM: &str = "node_modules/.bin/cofferdam";
+/// Calls a tool through the client for Node.
+const CALL: &str = r#"
+import { strictEqual } from "node:assert";
+import { Cofferdam } from "cofferdam";
+const host = await Cofferdam.start({ plugins: process.argv[1] });
+const result = await host.call("count_words", { text: "to be or not to be" });
+strictEqual(result.value, 6);
+await host.close();
+"#;
 /// Maximum time in which the launcher and its program end after a signal.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -42,6 +51,11 @@ pub(super) fn check(main: &Path, platform: &Artifact) -> anyhow::Result<()> {
     npm(&["install", text(main)?, text(&platform.path)?])?;
     let program = folder.join(PROGRAM);
     home.check_program(&program)?;
+    if folder.join("node_modules/cofferdam/src").is_dir() {
+        let plugin = plugin();
+        let call = ["--input-type=module", "--eval", CALL, text(&plugin)?];
+        home.command("node", &call).run(&folder)?;
+    }
     if cfg!(target_os = "linux") {
         check_signal(&home, &program)?;
     }

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::clean::{CleanHome, check_leftovers, files_below};
-use super::is_available;
+use super::{is_available, plugin};
 use crate::dist::wheel::NAME;
 use crate::packages::text;
 use crate::run::command;
 
-/// Compares what is installed with the digests in the wheel, and imports the client if the wheel
-/// contains it.
+/// Compares what is installed with the digests in the wheel, and calls a tool through the client if
+/// the wheel contains it.
 const COMPARE: &str = "
 import base64, hashlib, importlib.metadata, sys
 files = importlib.metadata.files(sys.argv[1])
@@ -20,7 +20,10 @@ for file in files:
     digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
     assert base64.urlsafe_b64encode(digest).rstrip(b'=').decode() == file.hash.value, file
 if any(file.parts[0] == 'cofferdam' for file in files):
-    import cofferdam
+    from cofferdam import Cofferdam
+    with Cofferdam(plugins=sys.argv[2]) as host:
+        result = host.call('count_words', text='to be or not to be')
+        assert result.value == 6, result
 ";
 
 /// Checks a wheel.
@@ -41,7 +44,7 @@ pub(super) fn check(wheel: &Path) -> anyhow::Result<()> {
     };
     pip(&["install", "--no-index", text(wheel)?])?;
     pip(&["check"])?;
-    home.command(text(&python)?, &["-c", COMPARE, NAME]).run(home.folder())?;
+    home.command(text(&python)?, &["-c", COMPARE, NAME, text(&plugin())?]).run(home.folder())?;
     home.check_program(&folder.join("bin/cofferdam"))?;
     pip(&["uninstall", "--yes", NAME])?;
     check_leftovers(&before, &files_below(&folder)?)
