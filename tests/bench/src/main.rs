@@ -17,6 +17,8 @@ mod call_floor;
 #[cfg(feature = "calls")]
 mod callers;
 #[cfg(feature = "calls")]
+mod clients;
+#[cfg(feature = "calls")]
 mod code;
 #[cfg(feature = "calls")]
 mod copies;
@@ -124,6 +126,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     registry::NAME,
     #[cfg(feature = "calls")]
+    clients::NAME,
+    #[cfg(feature = "calls")]
     agent_loop::NAME,
     #[cfg(feature = "calls")]
     decode::NAME,
@@ -191,6 +195,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         start::NAME => start::measure(effort).await,
         #[cfg(feature = "calls")]
         registry::NAME => registry::measure(effort).await,
+        #[cfg(feature = "calls")]
+        clients::NAME => clients::measure(effort).await,
         #[cfg(feature = "calls")]
         agent_loop::NAME => agent_loop::measure(effort).await,
         #[cfg(feature = "calls")]
