@@ -1,0 +1,59 @@
+//! The package for Python: ruff, mypy and pytest, in a virtual environment.
+
+use std::fs;
+
+use anyhow::Context;
+
+use crate::packages::create_venv;
+use crate::run::{Step, command, root, section};
+
+/// Folder of the package.
+const PACKAGE: &str = "host/clients/python";
+/// Checkers, pytest and the frameworks of the adapters, in exact versions.
+const REQUIREMENTS: &str = "host/clients/python/requirements.txt";
+/// Folder to install into.
+const FOLDER: &str = "target/clients";
+
+/// Installs missing packages, and checks and tests the client.
+pub(super) fn run() -> anyhow::Result<()> {
+    install()?;
+    section("clients: the package for Python");
+    python("ruff", &["format", "--check", "."]).run(&root().join(PACKAGE))?;
+    python("ruff", &["check", "."]).run(&root().join(PACKAGE))?;
+    python("mypy", &[]).run(&root().join(PACKAGE))?;
+    python("pytest", &["--quiet", "-p", "no:cacheprovider"]).run(&root().join(PACKAGE))
+}
+
+/// Returns whether an earlier run has installed the packages of the requirements file.
+pub(super) fn is_installed() -> anyhow::Result<bool> {
+    let installed = fs::read_to_string(root().join(FOLDER).join("installed"));
+    Ok(installed.is_ok_and(|text| Some(text) == wanted().ok()))
+}
+
+fn install() -> anyhow::Result<()> {
+    if is_installed()? {
+        return Ok(());
+    }
+    section(&format!("installing what checks the client package for Python into {FOLDER}"));
+    fs::create_dir_all(root().join(FOLDER))?;
+    create_venv(&format!("{FOLDER}/venv"), REQUIREMENTS)?;
+    fs::write(root().join(FOLDER).join("installed"), wanted()?)?;
+    Ok(())
+}
+
+fn wanted() -> anyhow::Result<String> {
+    fs::read_to_string(root().join(REQUIREMENTS))
+        .with_context(|| format!("cannot read {REQUIREMENTS}"))
+}
+
+/// Returns a step that runs an installed module. Caches are in the target folder.
+fn python(module: &str, arguments: &[&str]) -> Step {
+    let path = |relative: &str| root().join(relative).display().to_string();
+    let interpreter = path(&format!("{FOLDER}/venv/bin/python"));
+    command(&interpreter, &[&["-m", module], arguments].concat())
+        .env("COFFERDAM", &path("target/debug/cofferdam"))
+        .env("COFFERDAM_CACHE_DIR", &path("target/test-cache"))
+        .env("COFFERDAM_PLUGINS", &path("target/plugins"))
+        .env("MYPY_CACHE_DIR", &path(&format!("{FOLDER}/mypy")))
+        .env("RUFF_CACHE_DIR", &path(&format!("{FOLDER}/ruff")))
+}
