@@ -2,6 +2,7 @@
 
 mod author;
 mod chat;
+mod confinement;
 mod eval;
 pub(crate) mod log;
 mod mcp;
@@ -20,6 +21,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
+pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
@@ -84,6 +86,10 @@ pub(crate) struct Global {
     /// Disable the compilation cache
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
+    /// Refuse to compile plugins with less confinement of the compiler [default: accept any, with a
+    /// warning]
+    #[arg(long, global = true, value_name = "LEVEL", env = "COFFERDAM_CONFINEMENT")]
+    pub(crate) confinement: Option<ConfinementLevel>,
     /// Never prompt; refuse what needs an answer
     #[arg(long, global = true)]
     pub(crate) no_input: bool,

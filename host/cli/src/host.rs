@@ -100,7 +100,12 @@ pub(crate) fn engine_options(global: &Global) -> EngineOptions {
         Some(directory) => CacheDirectory::At(directory.clone()),
         None => CacheDirectory::User,
     };
-    EngineOptions { cache, idle_hook: Some(crate::memory::release), ..EngineOptions::default() }
+    EngineOptions {
+        cache,
+        confinement_min: global.confinement.map(Into::into),
+        idle_hook: Some(crate::memory::release),
+        ..EngineOptions::default()
+    }
 }
 
 /// Starts the engine with the options that the flags set.

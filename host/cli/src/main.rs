@@ -17,6 +17,7 @@ mod memory;
 mod print;
 mod progress;
 mod rebuild;
+mod signals;
 mod terminal;
 
 use std::time::Duration;

@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_engine::{Compiler, Engine, EngineConfig, PoolSize};
+use cofferdam_engine::{Compiler, Confinement, Engine, EngineConfig, PoolSize};
 use cofferdam_files::SpillOptions;
-use etcetera::BaseStrategy as _;
 
 use crate::error::Context as _;
 use crate::{Result, compile_child, directories};
@@ -25,6 +24,10 @@ pub struct EngineOptions {
     pub pool: PoolSize,
     /// Compiler of plugins. The default is this program, started again as a child process.
     pub compiler: Option<Compiler>,
+    /// Minimum confinement of the process that compiles: with less, no plugin is compiled. If this
+    /// is absent, any level is sufficient, and the operator is told about less than full
+    /// confinement.
+    pub confinement_min: Option<Confinement>,
     /// Function that threads of the engine call when there have been no calls for a second.
     pub idle_hook: Option<fn()>,
 }
@@ -50,10 +53,7 @@ impl CacheDirectory {
             Self::None => None,
             Self::At(directory) => Some(directory.clone()),
             Self::User => {
-                let base = etcetera::choose_base_strategy().context(
-                    "the home directory is not known; name a cache directory, or use none",
-                )?;
-                Some(base.cache_dir().join("cofferdam"))
+                Some(directories::cache().context("name a cache directory, or use none")?)
             }
         })
     }
@@ -62,7 +62,13 @@ impl CacheDirectory {
 impl Default for EngineOptions {
     fn default() -> Self {
         let pool = PoolSize { concurrent_calls_max: CONCURRENT_CALLS_MAX, ..PoolSize::default() };
-        Self { cache: CacheDirectory::User, pool, compiler: None, idle_hook: None }
+        Self {
+            cache: CacheDirectory::User,
+            pool,
+            compiler: None,
+            confinement_min: None,
+            idle_hook: None,
+        }
     }
 }
 
@@ -80,6 +86,7 @@ impl EngineOptions {
         let mut config = EngineConfig::new(compiler);
         config.pool = self.pool;
         config.idle_hook = self.idle_hook;
+        config.confinement_min = self.confinement_min;
         config.cache_directory = self.cache.path()?;
         config.spill = config.cache_directory.as_deref().and_then(spill);
         Ok(Engine::new(config)?)
@@ -91,6 +98,8 @@ impl EngineOptions {
 /// much fails.
 fn spill(cache: &Path) -> Option<SpillOptions> {
     let directory = cache.join("spill");
+    // The cache first: on Windows, what is created in it inherits its access list.
+    directories::make_private(cache).ok()?;
     directories::make_private(&directory).ok()?;
     let directory_ambient = directory.canonicalize().ok()?;
     Some(SpillOptions {

@@ -20,7 +20,7 @@ enum BuildState {
     /// No build has succeeded yet.
     Failed,
     /// A build has succeeded, and has written this component.
-    Built(Component),
+    Built(Box<Component>),
 }
 
 impl FirstBuild {
@@ -37,7 +37,8 @@ impl FirstBuild {
     /// Records the end of a build. Has no effect after a build that succeeded.
     pub fn end(&self, is_built: bool) {
         let component = || Component::from_file_ambient(&self.component);
-        let ended = if is_built { BuildState::Built(component()) } else { BuildState::Failed };
+        let ended =
+            if is_built { BuildState::Built(Box::new(component())) } else { BuildState::Failed };
         self.state.send_if_modified(|state| {
             let is_news = !matches!(state, BuildState::Built(_));
             if is_news {
@@ -55,7 +56,7 @@ impl FirstBuild {
     /// Returns the component that the first successful build wrote.
     pub fn built_component(&self) -> Option<Component> {
         match &*self.state.borrow() {
-            BuildState::Built(component) => Some(component.clone()),
+            BuildState::Built(component) => Some(Component::clone(component)),
             BuildState::Building | BuildState::Failed => None,
         }
     }
@@ -68,7 +69,7 @@ impl FirstBuild {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| !matches!(state, BuildState::Building)).await;
         match ended.as_deref() {
-            Ok(BuildState::Built(component)) => Ok(component.clone()),
+            Ok(BuildState::Built(component)) => Ok(Component::clone(component)),
             _ => Err(Error::failed(
                 "the project does not build; it is built again when a source changes",
             )),

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
 use cofferdam_engine::{
-    Component, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin, PluginBatch,
-    PluginOptions, UnavailablePlugin,
+    Component, Confinement, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin,
+    PluginBatch, PluginOptions, UnavailablePlugin,
 };
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 
@@ -489,6 +489,23 @@ impl LoadProgress {
 /// Components below this size, in bytes, compile without a message.
 const QUIET_BYTES_MAX: u64 = 512 * 1024;
 
+/// True once this process has said how the compiler is confined, which is the same for all plugins.
+static HAS_NOTED_CONFINEMENT: AtomicBool = AtomicBool::new(false);
+
+/// Returns the note about a compiler that is not fully confined.
+fn unconfined(level: Confinement) -> String {
+    let (found, accepted) = match level {
+        Confinement::Partial => {
+            ("only in part: it has its limits, and your files and network", "partial")
+        }
+        _ => ("not at all: it has its limits, and all your rights", "none"),
+    };
+    format!(
+        "warning: this system confines the compiler of plugins {found}; accept that with \
+         `--confinement {accepted}`, or refuse it with `--confinement full`"
+    )
+}
+
 impl LoadObserver for LoadProgress {
     fn on_event(&self, event: LoadEvent) {
         let name = &self.name;
@@ -505,6 +522,11 @@ impl LoadObserver for LoadProgress {
                 }));
             }
             LoadEvent::Compiled { .. } => self.operator.progress(None),
+            LoadEvent::Unconfined { level }
+                if !HAS_NOTED_CONFINEMENT.swap(true, Ordering::Relaxed) =>
+            {
+                self.note(unconfined(level));
+            }
             LoadEvent::CacheRejected => self.note(format!(
                 "warning: a cache entry of {name} was not written by this installation and is \
                  ignored"

@@ -17,10 +17,9 @@
 //! Entries are not synced to disk, because after a crash the MAC rejects whatever is incomplete;
 //! the key is synced. Reading costs one pass of BLAKE3 over the contents.
 //!
-//! On systems without Unix permissions none of this can be guaranteed, and `Cache::open_ambient`
-//! returns an error.
+//! On Windows, the access lists of directory and files take the place of permission bits.
 
-#[cfg_attr(not(unix), path = "cache/no_directory.rs")]
+#[cfg_attr(windows, path = "cache/directory_windows.rs")]
 mod directory;
 mod entry;
 mod error;
@@ -132,8 +131,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`CacheError::Refused`] if other users can access the directory or its key, with the way to
-    /// repair it; [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix
-    /// permissions.
+    /// repair it; [`CacheError::Io`] if the system fails.
     pub(crate) fn open_ambient(directory: &Path) -> Result<Self, CacheError> {
         let (directory, path) = PrivateDirectory::open_ambient(directory)?;
         let key = InstallKey::load_or_create(&directory, &path)?;

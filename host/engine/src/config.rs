@@ -6,8 +6,8 @@ use cofferdam_files::SpillOptions;
 use cofferdam_network::ClientConfig;
 use cofferdam_tool::Limits;
 
-use crate::Compiler;
 use crate::screen::ScreenLimits;
+use crate::{Compiler, Confinement};
 
 /// Maximum stack of guest code, in bytes. Deep recursion in a parser needs about 100 KiB, and that
 /// of an interpreted script several times as much: with 512 KiB, a JavaScript function ran out of
@@ -41,6 +41,10 @@ pub struct EngineConfig {
     pub cache_directory: Option<PathBuf>,
     /// Compiler of untrusted bytes to machine code.
     pub compiler: Compiler,
+    /// Minimum confinement of a process that compiles. Where the system confines it less, nothing
+    /// is compiled. Without a minimum, any level is sufficient, and an observer is told about it
+    /// unless it is the highest. The limits of the process are required in any case.
+    pub confinement_min: Option<Confinement>,
     /// Number of concurrent calls and of instances that the engine has room for.
     pub pool: PoolSize,
     /// Budget of all calls of the engine together.
@@ -132,6 +136,7 @@ impl EngineConfig {
         Self {
             cache_directory: None,
             compiler,
+            confinement_min: None,
             pool: PoolSize::default(),
             budget: ProcessBudget::default(),
             screen: ScreenLimits::default(),

@@ -34,6 +34,7 @@ mod plugin;
 mod recording;
 mod scheduler;
 pub mod screen;
+mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod typed;
@@ -53,3 +54,5 @@ pub use plugin::{
     LoadRequest, Plugin, PluginBatch, PluginInfo, PluginOptions, ReplayError, UnavailablePlugin,
 };
 pub use recording::Replay;
+pub use sys::confine::Confinement;
+pub use sys::permissions;

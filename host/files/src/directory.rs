@@ -77,8 +77,8 @@ use crate::blocking::blocking;
 use crate::content::FileContent;
 use crate::ledger::UsageLedger;
 use crate::{
-    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
-    Quota, Room, Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Quota, Room,
+    Scope, Stat, StorePath, WriteMode,
 };
 
 /// Options of a [`DirectoryStore`].
@@ -269,7 +269,7 @@ impl FileStore for DirectoryStore {
     }
 
     #[cfg(unix)]
-    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn crate::FileReader>> {
         Some(Arc::new(reader::DirectoryReader::new(Arc::clone(&self.tree), path.clone())))
     }
 

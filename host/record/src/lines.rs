@@ -56,7 +56,6 @@ pub(crate) struct EventLine {
 
 impl<'l> OpenLine<'l> {
     pub(crate) fn new(process: &'l str, previous: Option<&'l str>) -> Self {
-        let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Self {
             v: LINE_VERSION,
             kind: "open",
@@ -65,10 +64,25 @@ impl<'l> OpenLine<'l> {
             pid: std::process::id(),
             process,
             version: env!("CARGO_PKG_VERSION"),
-            monotonic_us: clock.tv_sec.saturating_mul(1_000_000) + clock.tv_nsec / 1000,
+            monotonic_us: monotonic_us(),
             previous,
         }
     }
+}
+
+/// Returns the time of the system's monotonic clock in microseconds.
+#[cfg(unix)]
+fn monotonic_us() -> i64 {
+    let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    clock.tv_sec.saturating_mul(1_000_000) + clock.tv_nsec / 1000
+}
+
+/// Returns the time since the first call in microseconds: the system's clock cannot be read.
+#[cfg(not(unix))]
+fn monotonic_us() -> i64 {
+    static ORIGIN: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    i64::try_from(ORIGIN.elapsed().as_micros()).unwrap_or(i64::MAX)
 }
 
 impl<'l> CloseLine<'l> {

@@ -51,6 +51,11 @@ impl Sealer {
         }
     }
 
+    /// Returns the directory of the log.
+    pub(crate) fn directory(&self) -> &LogDirectory {
+        &self.directory
+    }
+
     /// Adds a line, given without its line end.
     pub(crate) fn append(&mut self, line: &[u8]) {
         self.tree.append(line);

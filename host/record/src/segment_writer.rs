@@ -8,10 +8,9 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
 use serde::Serialize;
 
-use crate::directory::LogDirectory;
+use crate::directory::{LogDirectory, lock};
 use crate::entry::CallLineKind;
 use crate::lines::{CloseLine, DropsLine, EventLine, OpenLine};
 use crate::note::SigningKey;
@@ -74,8 +73,7 @@ impl SegmentWriter {
         let stem = format!("{}-{}-{process}", UtcTime::now().compact(), std::process::id());
         let name = format!("{stem}{OPEN_SUFFIX}");
         let file = directory.create_file(&name)?;
-        // File systems without locks work as well: others then assume that the process lives.
-        let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+        lock(&file);
         let now = Instant::now();
         let mut segment = Self {
             sealer: Sealer::new(directory, &stem, Arc::clone(key)),
@@ -197,8 +195,7 @@ impl SegmentWriter {
 
     /// Returns whether the file still has its name in the directory.
     pub(crate) fn exists(&self) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
-        self.file.metadata().is_ok_and(|facts| facts.nlink() > 0)
+        self.sealer.directory().contains(&self.file, &format!("{}{OPEN_SUFFIX}", self.stem))
     }
 
     /// Returns whether the segment is to be replaced.

@@ -9,11 +9,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::read::MultiGzDecoder;
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use crate::RecordError;
-use crate::directory::LogDirectory;
+use crate::directory::{LogDirectory, is_written};
 
 /// Longest line that is read. A longer one counts as torn.
 pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -118,13 +116,9 @@ impl SegmentFile {
         if self.is_compressed {
             return false;
         }
-        let Ok(file) = self.directory.open_file(&self.name()) else { return false };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => false,
-            Err(Errno::WOULDBLOCK) => true,
-            // Without locks, assume the best: nothing of a live process is ever removed.
-            Err(_) => !self.has_close_line().unwrap_or(false),
-        }
+        // Without locks, assume the best: nothing of a live process is ever removed.
+        is_written(&self.directory, &self.name())
+            .unwrap_or_else(|| !self.has_close_line().unwrap_or(false))
     }
 
     /// Opens the segment for reading its lines, compressed or not.

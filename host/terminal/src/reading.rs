@@ -1,4 +1,4 @@
-//! Interprets the bytes that a terminal sends while a line is read. Does no I/O: the crate root
+//! Interprets the bytes that a terminal sends while a line is read. Does no I/O: `device`
 //! reads from the terminal.
 
 use std::collections::VecDeque;

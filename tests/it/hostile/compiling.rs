@@ -125,8 +125,8 @@ fn confined() -> Ended {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // CPU seconds, bytes of memory, no metering.
-    let limits = [&60_u64.to_le_bytes()[..], &(4_u64 << 30).to_le_bytes(), &[0]].concat();
+    // CPU seconds, bytes of memory, no metering, no required confinement.
+    let limits = [&60_u64.to_le_bytes()[..], &(4_u64 << 30).to_le_bytes(), &[0, 0]].concat();
     stdin.write_all(&limits).unwrap();
     stdin.write_all(&std::fs::read(guest("remember")).unwrap()).unwrap();
     drop(stdin);

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
+use crate::signals::EndRequests;
 use crate::{host, print};
 
 /// Maximum number of concurrent calls. Further calls wait.
@@ -117,31 +118,15 @@ async fn serve_http(
     Ok(service.serve_http(listener, options, stop).await?)
 }
 
-/// Stops the server at the first Ctrl-C or SIGTERM, and ends the process at the second.
+/// Stops the server at the first request to end, and ends the process at the second: Ctrl-C or
+/// SIGTERM, on Windows also Ctrl-Break, a closed console, or the end of the session.
 fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
-    #[cfg(unix)]
-    let mut signals = {
-        use tokio::signal::unix::{SignalKind, signal};
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
-    };
+    let mut requests = EndRequests::new()?;
     tokio::spawn(async move {
-        let mut count = 0;
-        loop {
-            #[cfg(unix)]
-            tokio::select! {
-                _ = signals.0.recv() => {}
-                _ = signals.1.recv() => {}
-            }
-            #[cfg(not(unix))]
-            if tokio::signal::ctrl_c().await.is_err() {
-                return;
-            }
-            count += 1;
-            if count > 1 {
-                std::process::exit(Exit::Interrupted as i32);
-            }
-            stop.cancel();
-        }
+        requests.next().await;
+        stop.cancel();
+        requests.next().await;
+        std::process::exit(Exit::Interrupted as i32);
     });
     Ok(())
 }

@@ -36,8 +36,8 @@ pub(crate) fn keys(command: &KeysCommand) -> anyhow::Result<Exit> {
 fn write_new(path: &Path, content: &str, is_private: bool) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     if is_private {
+        #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let created = options.open(path);

@@ -347,7 +347,7 @@ fn from_env(name: &str) -> Value {
 /// Replaces a file with `bytes` atomically. Keeps the mode of the old file.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mode = std::fs::metadata(path).map(|old| old.permissions());
-    replace(path, bytes, Some(mode.unwrap_or_else(|_| readable())))
+    replace(path, bytes, mode.ok().or_else(readable))
 }
 
 /// Replaces a file with `bytes` atomically. Only the user may read the new file.
@@ -369,11 +369,18 @@ fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std
     Ok(())
 }
 
-/// Returns the mode of a new file, which others may read because it contains no secrets.
+/// Returns the mode of a new file, which others may read because it contains no secrets. On
+/// Windows, the file gets the access list of its directory.
 #[cfg(unix)]
-fn readable() -> std::fs::Permissions {
+#[expect(clippy::unnecessary_wraps, reason = "other systems have no modes")]
+fn readable() -> Option<std::fs::Permissions> {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::Permissions::from_mode(0o644)
+    Some(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable() -> Option<std::fs::Permissions> {
+    None
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Context as _;
+use cofferdam_engine::permissions;
 use cofferdam_tool::permission::SecretText;
 use serde::Deserialize;
 
@@ -57,7 +58,7 @@ fn of_file(path: &Path) -> crate::Result<SecretText> {
             "{shown} is not a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
         )));
     }
-    check_owner_only(path, &metadata)?;
+    check_owner_only(path)?;
     let text = cofferdam_files::read_named_text_ambient(path, SECRET_FILE_BYTES_MAX);
     let text = text.with_context(|| format!("the file {shown} cannot be read"))?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -65,21 +66,19 @@ fn of_file(path: &Path) -> crate::Result<SecretText> {
 }
 
 /// Returns an error if other users have access to the file of a secret.
-#[cfg(unix)]
-fn check_owner_only(path: &Path, metadata: &std::fs::Metadata) -> crate::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(Error::failed(format!(
-            "other users can read {0}; run: chmod 600 {0}",
-            path.display()
-        )));
+fn check_owner_only(path: &Path) -> crate::Result<()> {
+    let shown = path.display();
+    let opened = cofferdam_files::open_named_ambient(path);
+    let is_private = opened.and_then(|file| permissions::is_private(&file));
+    if is_private.with_context(|| format!("the file {shown} cannot be read"))? {
+        return Ok(());
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn check_owner_only(_: &Path, _: &std::fs::Metadata) -> crate::Result<()> {
-    Ok(())
+    let remedy = if cfg!(windows) {
+        format!("icacls \"{shown}\" /inheritance:r /grant:r \"%USERNAME%:F\"")
+    } else {
+        format!("chmod 600 {shown}")
+    };
+    Err(Error::failed(format!("other users can read {shown}; run: {remedy}")))
 }
 
 fn of_keyring(entry: &str) -> crate::Result<SecretText> {

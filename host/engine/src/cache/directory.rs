@@ -102,15 +102,21 @@ impl PrivateDirectory {
     pub(super) fn sync(&self, name: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = fs::openat(&self.handle, name, flags, Mode::empty())?;
-        fs::fsync(file)?;
-        Ok(fs::fsync(&self.handle)?)
+        File::from(file).sync_all()?;
+        self.sync_names()
+    }
+
+    /// Syncs the directory to disk. The standard library asks macOS to flush the drive as well,
+    /// which `fsync` does not.
+    fn sync_names(&self) -> io::Result<()> {
+        File::from(self.handle.try_clone()?).sync_all()
     }
 
     /// Gives the file `from` the additional name `to`. Succeeds without effect if that name is
     /// taken. The name is on disk when this returns.
     pub(super) fn link_new(&self, from: &str, to: &str) -> io::Result<()> {
         match fs::linkat(&self.handle, from, &self.handle, to, AtFlags::empty()) {
-            Ok(()) => Ok(fs::fsync(&self.handle)?),
+            Ok(()) => self.sync_names(),
             Err(Errno::EXIST) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -42,12 +42,6 @@ pub enum CacheError {
         /// Maximum length for contents of their kind.
         limit: u64,
     },
-    /// The system has no file owners and permissions that could protect a cache.
-    #[error(
-        "a cache of compiled code needs the file permissions of Unix; run without one on this \
-         system"
-    )]
-    Unsupported,
 }
 
 /// Reason to reject a file. The message continues `the entry is …`.
@@ -72,6 +66,12 @@ pub enum Rejection {
         /// Permission bits.
         mode: u32,
     },
+    /// A file of another user, on a system where users have no numbers.
+    #[error("owned by another user")]
+    ForeignOwner,
+    /// A file whose access list names other users, or that has none.
+    #[error("open to others (its access list)")]
+    AccessList,
     /// A file that is longer than allowed.
     #[error("too large ({length} bytes)")]
     TooLarge {
@@ -101,10 +101,10 @@ impl CacheError {
     }
 
     /// Rejects the cache directory itself.
-    #[cfg(unix)]
     pub(super) fn directory(path: &Path, reason: Rejection) -> Self {
         let remedy = match reason {
             Rejection::Mode { .. } => format!("run `chmod 700 '{}'`", path.display()),
+            Rejection::AccessList => "name a directory that does not exist yet".to_owned(),
             Rejection::Link => "name the directory that it points to".to_owned(),
             _ => "name a directory of your own".to_owned(),
         };

@@ -4,16 +4,15 @@
 //! and gigabytes of memory. So the compiler runs in a child process that limits its own CPU time
 //! and memory before it reads the first byte of the component, and that the parent kills when the
 //! wall-clock limit passes. The limits grow with the size of the component, because honest compile
-//! time does. Before the child processes the component, it gives up all rights except computing and
-//! answering (`confine`), where the system supports that; elsewhere the host logs this and relies
-//! on the limits.
+//! time does. Without its limits, nothing is compiled. Before the child processes the component, it
+//! gives up all rights except computing and answering (`sys/confine.rs`). Not every system has such
+//! confinement: the child compares what it has reached with the level that the host requires, and
+//! names it in its answer.
 //!
-//! Protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space), one
-//! byte (1 if the code should count its instructions) and the component to the child's standard
-//! input; the child answers with one status byte, one byte (1 if it was confined) and the artifact
-//! or a message.
-
-mod confine;
+//! Protocol: the parent applies its part of the limits, then writes two little-endian `u64` (CPU
+//! seconds, bytes of memory), one byte (1 if the code should count its instructions), one byte (the
+//! required level of confinement) and the component to the child's standard input; the child
+//! answers with one status byte, one byte (the level of confinement) and the artifact or a message.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -26,6 +25,8 @@ use tokio::process::{Child, Command};
 
 use crate::config::{Metering, compile_config};
 use crate::error::one_line;
+use crate::sys::confine::{Confinement, confine_this_thread};
+use crate::sys::limits::{ParentLimits, ProcessLimits, ended_by_cpu_limit, limit_this_process};
 
 /// CPU time for any component, in seconds. Small bombs get no more than that.
 const CPU_SECONDS_BASE: u64 = 5;
@@ -45,6 +46,8 @@ const THREADS_MAX: &str = "4";
 
 const STATUS_OK: u8 = 0;
 const STATUS_REFUSED: u8 = 1;
+const STATUS_UNLIMITED: u8 = 2;
+const STATUS_UNCONFINED: u8 = 3;
 
 /// Compiler of untrusted bytes to machine code.
 #[derive(Debug, Clone)]
@@ -98,32 +101,71 @@ pub enum CompileError {
         /// Exit status of the child.
         status: ExitStatus,
     },
+    /// The system refuses the limits of the child. Nothing was compiled.
+    #[error("is not compiled, because the compiler process cannot have its limits: {reason}")]
+    Unlimited {
+        /// Message of the system, in one line.
+        reason: String,
+    },
+    /// The system confines the child less than [`EngineConfig::confinement_min`] requires. Nothing
+    /// was compiled.
+    ///
+    /// [`EngineConfig::confinement_min`]: crate::EngineConfig::confinement_min
+    #[error(
+        "is not compiled, because the compiler process would be {} and must be {}",
+        in_words(*level),
+        in_words(*required)
+    )]
+    Unconfined {
+        /// Level that the system has reached.
+        level: Confinement,
+        /// Level that is required.
+        required: Confinement,
+    },
     /// The child cannot be started or communicated with.
     #[error("the compiler process does not work: {0}")]
     Child(std::io::Error),
 }
 
+fn in_words(level: Confinement) -> &'static str {
+    match level {
+        Confinement::None => "unconfined",
+        Confinement::Partial => "confined in part",
+        Confinement::Full => "fully confined",
+    }
+}
+
+/// Result of compiling.
+#[derive(Debug)]
+pub(crate) struct Artifact {
+    /// Code for an engine of the same build.
+    pub(crate) code: Vec<u8>,
+    /// Confinement of the child; `None` if this process compiled.
+    pub(crate) confinement: Option<Confinement>,
+}
+
+/// Settings of one compilation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompileSettings {
+    /// Metering of the code.
+    pub(crate) metering: Metering,
+    /// Confinement that a child must have.
+    pub(crate) confinement_min: Confinement,
+}
+
 /// Exit code of a Rust program that has panicked.
 const PANICKED: i32 = 101;
 
-struct CompileLimits {
-    cpu_seconds: u64,
-    memory_bytes: u64,
+fn limits_for(component_bytes: usize) -> ProcessLimits {
+    let bytes = u64::try_from(component_bytes).unwrap_or(u64::MAX);
+    ProcessLimits {
+        cpu_seconds: CPU_SECONDS_BASE + (bytes >> 20).saturating_mul(CPU_SECONDS_PER_MIB),
+        memory_bytes: MEMORY_BYTES_BASE.saturating_add(bytes.saturating_mul(MEMORY_BYTES_PER_BYTE)),
+    }
 }
 
-impl CompileLimits {
-    fn for_size(component_bytes: usize) -> Self {
-        let bytes = u64::try_from(component_bytes).unwrap_or(u64::MAX);
-        Self {
-            cpu_seconds: CPU_SECONDS_BASE + (bytes >> 20).saturating_mul(CPU_SECONDS_PER_MIB),
-            memory_bytes: MEMORY_BYTES_BASE
-                .saturating_add(bytes.saturating_mul(MEMORY_BYTES_PER_BYTE)),
-        }
-    }
-
-    fn wall(&self) -> Duration {
-        Duration::from_secs(self.cpu_seconds) * WALL_PER_CPU
-    }
+fn wall(limits: &ProcessLimits) -> Duration {
+    Duration::from_secs(limits.cpu_seconds) * WALL_PER_CPU
 }
 
 impl Compiler {
@@ -131,18 +173,20 @@ impl Compiler {
     pub(crate) async fn compile(
         &self,
         component: &[u8],
-        metering: Metering,
-    ) -> Result<Vec<u8>, CompileError> {
+        settings: CompileSettings,
+    ) -> Result<Artifact, CompileError> {
         match self {
             Self::InProcess => {
-                compile_here(component, metering).map_err(|reason| CompileError::Refused { reason })
+                let code = compile_here(component, settings.metering);
+                let code = code.map_err(|reason| CompileError::Refused { reason })?;
+                Ok(Artifact { code, confinement: None })
             }
             Self::Child { program, arguments } => {
-                let limits = CompileLimits::for_size(component.len());
+                let limits = limits_for(component.len());
                 let mut child = start(program, arguments).map_err(CompileError::Child)?;
                 let finished = tokio::time::timeout(
-                    limits.wall(),
-                    converse(&mut child, &limits, metering, component),
+                    wall(&limits),
+                    converse(&mut child, &limits, settings, component),
                 )
                 .await;
                 match finished {
@@ -170,10 +214,12 @@ fn start(program: &PathBuf, arguments: &[OsString]) -> std::io::Result<Child> {
 
 async fn converse(
     child: &mut Child,
-    limits: &CompileLimits,
-    metering: Metering,
+    limits: &ProcessLimits,
+    settings: CompileSettings,
     component: &[u8],
-) -> Result<Vec<u8>, CompileError> {
+) -> Result<Artifact, CompileError> {
+    let applied = ParentLimits::apply(child, limits);
+    let applied = applied.map_err(|error| CompileError::Unlimited { reason: error.to_string() })?;
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(CompileError::Child(std::io::Error::other("the child has no pipes")));
     };
@@ -182,39 +228,53 @@ async fn converse(
     let send = async move {
         stdin.write_all(&limits.cpu_seconds.to_le_bytes()).await?;
         stdin.write_all(&limits.memory_bytes.to_le_bytes()).await?;
-        stdin.write_all(&[u8::from(metering == Metering::Instructions)]).await?;
+        let is_metered = u8::from(settings.metering == Metering::Instructions);
+        stdin.write_all(&[is_metered, settings.confinement_min.to_byte()]).await?;
         stdin.write_all(component).await
     };
     let mut answer = Vec::new();
     let mut stdout = stdout.take(ARTIFACT_BYTES_MAX);
     let receive = stdout.read_to_end(&mut answer);
     // A child that dies early breaks the pipe; its exit status is more informative than that error.
-    let (_sent, received) = tokio::join!(send, receive);
+    let exchange = async { tokio::join!(send, receive) };
+    let received = tokio::select! {
+        (_sent, received) = exchange => received,
+        () = applied.exceeded() => return Err(kill_for_memory(child, limits).await),
+    };
     received.map_err(CompileError::Child)?;
     let status = child.wait().await.map_err(CompileError::Child)?;
     if !status.success() {
         return Err(death(status, limits));
     }
-    read_answer(answer)
+    read_answer(answer, settings.confinement_min)
 }
 
-fn read_answer(mut answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
-    let Some((&[status, is_confined], contents)) = answer.split_first_chunk() else {
+/// Kills a child that uses more memory than it may.
+async fn kill_for_memory(child: &mut Child, limits: &ProcessLimits) -> CompileError {
+    let killed = match child.start_kill() {
+        Ok(()) => child.wait().await,
+        Err(error) => Err(error),
+    };
+    match killed {
+        Ok(status) => CompileError::Died { memory_mib: limits.memory_bytes >> 20, status },
+        Err(error) => CompileError::Child(error),
+    }
+}
+
+fn read_answer(mut answer: Vec<u8>, required: Confinement) -> Result<Artifact, CompileError> {
+    let Some((&[status, level], contents)) = answer.split_first_chunk() else {
         return Err(no_answer());
     };
-    if is_confined == 0 {
-        tracing::warn!(
-            "this system cannot confine the compiler: it had its limits, and the rights of its user"
-        );
-    }
+    let level = Confinement::from_byte(level);
+    let message = || String::from_utf8_lossy(contents).into_owned();
     match status {
         STATUS_OK => {
             answer.drain(..2);
-            Ok(answer)
+            Ok(Artifact { code: answer, confinement: Some(level) })
         }
-        STATUS_REFUSED => {
-            Err(CompileError::Refused { reason: String::from_utf8_lossy(contents).into_owned() })
-        }
+        STATUS_REFUSED => Err(CompileError::Refused { reason: message() }),
+        STATUS_UNLIMITED => Err(CompileError::Unlimited { reason: message() }),
+        STATUS_UNCONFINED => Err(CompileError::Unconfined { level, required }),
         _ => Err(no_answer()),
     }
 }
@@ -223,26 +283,15 @@ fn no_answer() -> CompileError {
     CompileError::Child(std::io::Error::other("the child gave no answer"))
 }
 
-#[cfg(unix)]
-fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
-    use std::os::unix::process::ExitStatusExt;
-    let cpu_signals =
-        [rustix::process::Signal::XCPU.as_raw(), rustix::process::Signal::KILL.as_raw()];
-    match status.signal() {
-        Some(signal) if cpu_signals.contains(&signal) => {
-            CompileError::TooSlow { cpu_seconds: limits.cpu_seconds }
-        }
-        _ => crash_or_death(status, limits),
+fn death(status: ExitStatus, limits: &ProcessLimits) -> CompileError {
+    if ended_by_cpu_limit(status) {
+        return CompileError::TooSlow { cpu_seconds: limits.cpu_seconds };
     }
-}
-
-#[cfg(not(unix))]
-fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     crash_or_death(status, limits)
 }
 
 /// Distinguishes a panic, which has its own exit code, from an abort due to a lack of memory.
-fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
+fn crash_or_death(status: ExitStatus, limits: &ProcessLimits) -> CompileError {
     if status.code() == Some(PANICKED) {
         return CompileError::Crashed { status };
     }
@@ -254,25 +303,33 @@ fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
 /// first, before any thread is started: existing threads would not be confined.
 ///
 /// # Errors
-/// If standard input or output fails, or if the limits cannot be set; nothing is compiled then.
+/// If standard input or output fails.
 pub fn compile_child() -> std::io::Result<()> {
     let mut input = std::io::stdin().lock();
     let limits =
-        CompileLimits { cpu_seconds: read_u64(&mut input)?, memory_bytes: read_u64(&mut input)? };
-    let metering = read_metering(&mut input)?;
-    limit_this_process(&limits)?;
+        ProcessLimits { cpu_seconds: read_u64(&mut input)?, memory_bytes: read_u64(&mut input)? };
+    let settings = read_settings(&mut input)?;
+    if let Err(error) = limit_this_process(&limits) {
+        return answer(STATUS_UNLIMITED, Confinement::None, error.to_string().as_bytes());
+    }
     let mut component = Vec::new();
     input.read_to_end(&mut component)?;
-    let engine = compiler(metering);
+    let engine = compiler(settings.metering);
     // From here on the component is processed.
-    let is_confined = confine::confine_this_thread().is_ok();
-    let (status, answer) = match engine.and_then(|engine| precompile(&engine, &component)) {
-        Ok(artifact) => (STATUS_OK, artifact),
-        Err(reason) => (STATUS_REFUSED, reason.into_bytes()),
-    };
+    let level = confine_this_thread();
+    if level < settings.confinement_min {
+        return answer(STATUS_UNCONFINED, level, &[]);
+    }
+    match engine.and_then(|engine| precompile(&engine, &component)) {
+        Ok(artifact) => answer(STATUS_OK, level, &artifact),
+        Err(reason) => answer(STATUS_REFUSED, level, reason.as_bytes()),
+    }
+}
+
+fn answer(status: u8, level: Confinement, contents: &[u8]) -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
-    output.write_all(&[status, u8::from(is_confined)])?;
-    output.write_all(&answer)?;
+    output.write_all(&[status, level.to_byte()])?;
+    output.write_all(contents)?;
     output.flush()
 }
 
@@ -282,26 +339,12 @@ fn read_u64(input: &mut impl Read) -> std::io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn read_metering(input: &mut impl Read) -> std::io::Result<Metering> {
-    let mut byte = [0];
-    input.read_exact(&mut byte)?;
-    Ok(if byte == [0] { Metering::Time } else { Metering::Instructions })
-}
-
-#[cfg(unix)]
-fn limit_this_process(limits: &CompileLimits) -> std::io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let exactly = |n: u64| Rlimit { current: Some(n), maximum: Some(n) };
-    setrlimit(Resource::Cpu, exactly(limits.cpu_seconds))?;
-    setrlimit(Resource::As, exactly(limits.memory_bytes))?;
-    setrlimit(Resource::Core, exactly(0))?;
-    setrlimit(Resource::Fsize, exactly(0))?;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn limit_this_process(_limits: &CompileLimits) -> std::io::Result<()> {
-    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "this platform has no process limits"))
+fn read_settings(input: &mut impl Read) -> std::io::Result<CompileSettings> {
+    let mut bytes = [0; 2];
+    input.read_exact(&mut bytes)?;
+    let [is_metered, level] = bytes;
+    let metering = if is_metered == 0 { Metering::Time } else { Metering::Instructions };
+    Ok(CompileSettings { metering, confinement_min: Confinement::from_byte(level) })
 }
 
 fn compile_here(component: &[u8], metering: Metering) -> Result<Vec<u8>, String> {
@@ -322,20 +365,44 @@ mod tests {
 
     #[test]
     fn limits_grow_with_the_component() {
-        let small = CompileLimits::for_size(3000);
+        let small = limits_for(3000);
         assert_eq!((small.cpu_seconds, small.memory_bytes >> 20), (5, 2048));
-        let python = CompileLimits::for_size(18 << 20);
+        let python = limits_for(18 << 20);
         assert_eq!((python.cpu_seconds, python.memory_bytes >> 20), (59, 3200));
+    }
+
+    fn read(bytes: &[u8]) -> Result<Artifact, CompileError> {
+        read_answer(bytes.to_vec(), Confinement::Full)
     }
 
     #[test]
     fn an_answer_without_status_is_no_artifact() {
-        assert!(matches!(read_answer(vec![]), Err(CompileError::Child(_))));
-        assert!(matches!(read_answer(vec![0]), Err(CompileError::Child(_))));
-        assert!(matches!(read_answer(vec![7, 1, 2]), Err(CompileError::Child(_))));
-        assert_eq!(read_answer(vec![0, 1, 1, 2]).unwrap(), [1, 2]);
-        assert_eq!(read_answer(vec![0, 0]).unwrap(), [0; 0]);
-        let refused = read_answer(b"\x01\x01no".to_vec()).unwrap_err();
-        assert_eq!(refused.to_string(), "does not compile: no");
+        assert!(matches!(read(&[]), Err(CompileError::Child(_))));
+        assert!(matches!(read(&[0]), Err(CompileError::Child(_))));
+        assert!(matches!(read(&[7, 1, 2]), Err(CompileError::Child(_))));
+        let artifact = read(&[0, 1, 1, 2]).unwrap();
+        assert_eq!((artifact.code, artifact.confinement), (vec![1, 2], Some(Confinement::Full)));
+        let artifact = read(&[0, 0]).unwrap();
+        assert_eq!((artifact.code, artifact.confinement), (vec![], Some(Confinement::None)));
+        assert_eq!(read(b"\x01\x01no").unwrap_err().to_string(), "does not compile: no");
+    }
+
+    #[test]
+    fn a_child_without_limits_or_confinement_says_so() {
+        assert_eq!(
+            read(b"\x02\x00no").unwrap_err().to_string(),
+            "is not compiled, because the compiler process cannot have its limits: no"
+        );
+        assert_eq!(
+            read(&[3, 2]).unwrap_err().to_string(),
+            "is not compiled, because the compiler process would be confined in part and must be \
+             fully confined"
+        );
+        assert!(
+            Confinement::None < Confinement::Partial && Confinement::Partial < Confinement::Full
+        );
+        for level in [Confinement::None, Confinement::Partial, Confinement::Full] {
+            assert_eq!(Confinement::from_byte(level.to_byte()), level);
+        }
     }
 }

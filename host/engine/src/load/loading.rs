@@ -8,6 +8,7 @@ use cofferdam_tool::{Annotations, Limits, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::compile::{Artifact, CompileSettings};
 use super::{Component, LoadEvent, LoadObserver};
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::command::{self, CommandTools};
@@ -18,7 +19,7 @@ use crate::host_api::{CallState, PluginContext, imports};
 use crate::manifest::{self, Manifest};
 use crate::plugin::digest_text;
 use crate::screen::{ScreenReport, screen};
-use crate::{Grants, LoadError, call, typed};
+use crate::{Confinement, Grants, LoadError, call, typed};
 
 /// Version of the cache contents. Increased when [`Description`] or the meaning of an entry
 /// changes.
@@ -159,10 +160,20 @@ impl<'a> ComponentLoad<'a> {
     async fn compile(&self) -> Result<Code, LoadError> {
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiling { component_bytes });
-        let artifact =
-            self.engine.config.compiler.compile(&self.bytes, self.wasm_engine.metering).await?;
+        let config = &self.engine.config;
+        let settings = CompileSettings {
+            metering: self.wasm_engine.metering,
+            confinement_min: config.confinement_min.unwrap_or(Confinement::None),
+        };
+        let Artifact { code: artifact, confinement } =
+            config.compiler.compile(&self.bytes, settings).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
+        if let (Some(level), None) = (confinement, config.confinement_min)
+            && level < Confinement::Full
+        {
+            self.observer.on_event(LoadEvent::Unconfined { level });
+        }
         let code = self.link(&artifact)?;
         self.keep(&self.key, EntryKind::Code, &artifact);
         Ok(code)

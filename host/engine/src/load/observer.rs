@@ -1,5 +1,7 @@
 //! Events of a load, for an operator who waits for it.
 
+use crate::Confinement;
+
 /// Event of a load that takes time, or that the operator should know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -13,6 +15,12 @@ pub enum LoadEvent {
     Compiled {
         /// Size of the machine code in bytes.
         artifact_bytes: u64,
+    },
+    /// The process that compiled was confined less than fully, and no minimum is configured
+    /// ([`EngineConfig::confinement_min`](crate::EngineConfig::confinement_min)).
+    Unconfined {
+        /// Level that the system has reached.
+        level: Confinement,
     },
     /// A cache entry was not authentic and has been removed.
     CacheRejected,

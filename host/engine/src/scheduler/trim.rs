@@ -12,8 +12,6 @@ use std::sync::{Mutex, PoisonError};
 
 use wasmtime::{Engine, Instance, Module, Store};
 
-use crate::config::MEMORY_RESERVATION_BYTES;
-
 /// Maximum number of bytes that the pool of an idle engine keeps: the pages that eight concurrent
 /// small tools write.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -95,7 +93,7 @@ fn empty_slots(engine: &Engine, is_wanted: impl Fn() -> bool) -> wasmtime::Resul
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the pool has no other interface")]
 fn drop_pages(base: *mut u8) {
-    let Ok(bytes) = usize::try_from(MEMORY_RESERVATION_BYTES) else { return };
+    let Ok(bytes) = usize::try_from(crate::config::MEMORY_RESERVATION_BYTES) else { return };
     // SAFETY: the slot is as long as the reservation of a memory and belongs to an instance that
     // has no pages and no running code; its contents are not seen again before they are replaced by
     // zeros or by the image of another memory.

@@ -97,10 +97,13 @@ impl PublishedFile {
 pub(super) fn flush_names(directory: &Dir) {
     #[cfg(unix)]
     {
-        use rustix::fs::{Mode, OFlags, fsync, openat};
+        use rustix::fs::{Mode, OFlags, openat};
         // The existing handle was opened for traversal only, which is not enough to flush.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let _flushed = openat(directory, ".", flags, Mode::empty()).and_then(fsync);
+        // The standard library asks macOS to flush the drive as well, which `fsync` does not.
+        let _flushed = openat(directory, ".", flags, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|opened| std::fs::File::from(opened).sync_all());
     }
     #[cfg(not(unix))]
     let _ = directory;

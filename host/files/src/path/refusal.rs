@@ -34,6 +34,8 @@ pub(super) enum SegmentRefusal {
     Device(String),
     TooLong,
     Reserved(String),
+    /// A character that the names of this system cannot have.
+    SystemCharacter(char),
 }
 
 impl PathError {
@@ -94,6 +96,9 @@ impl fmt::Display for SegmentRefusal {
             Self::Device(segment) => write!(f, "'{}' is a reserved device name.", quoted(segment)),
             Self::TooLong => f.write_str("A path segment must not be longer than 255 bytes."),
             Self::Reserved(segment) => write!(f, "'{}' is a reserved name.", quoted(segment)),
+            Self::SystemCharacter(character) => {
+                write!(f, "Paths must not contain '{character}' on this system.")
+            }
         }
     }
 }

@@ -16,6 +16,11 @@ const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 /// Digits that Windows accepts there, which include the superscripts of Latin-1.
 const DEVICE_DIGITS: [char; 12] = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '¹', '²', '³'];
 
+/// Characters that names cannot have on this system. Elsewhere they are allowed, because names of
+/// existing files have them.
+const SYSTEM_CHARACTERS: &[char] =
+    if cfg!(windows) { &['?', '*', '<', '>', '|', '"'] } else { &[] };
+
 /// Returns the first rule of `FILE-6` that `segment` breaks.
 pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
     if segment.ends_with(['.', ' ']) {
@@ -27,7 +32,8 @@ pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
     } else if segment.starts_with(RESERVED_PREFIX) {
         Some(SegmentRefusal::Reserved(segment.to_owned()))
     } else {
-        None
+        let character = segment.chars().find(|character| SYSTEM_CHARACTERS.contains(character));
+        character.map(SegmentRefusal::SystemCharacter)
     }
 }
 

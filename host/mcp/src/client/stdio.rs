@@ -1,9 +1,12 @@
 //! Server that runs as a process on this machine.
 //!
 //! Its environment consists of the configured variables only and inherits nothing from the host. It
-//! runs in a process group that ends with the connection: the whole group is killed when the
-//! transport is dropped, even if the server never answered. A process that has left its group is
-//! not tracked. Standard error of the server goes to the log, in short lines.
+//! runs in a process group, on Windows in a job object, that ends with the connection: the server
+//! and the processes that it has started are killed when the transport is dropped, even if the
+//! server never answered. A process that has left its group is not tracked; no process can leave
+//! the job. Standard error of the server goes to the log, in short lines.
+
+mod group;
 
 use std::io;
 use std::path::PathBuf;
@@ -19,28 +22,40 @@ use serde_json::Value;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
+use group::ProcessGroup;
 
 /// Host variables that a server may receive without explicit configuration, because programs need
 /// them to find and start other programs. The code that reads the environment passes them in
 /// [`StdioCommand::env`].
-pub const INHERITED: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TERM",
-    "TMPDIR",
+#[cfg(not(windows))]
+pub const INHERITED: &[&str] = &[
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR",
     "TZ",
+];
+/// Host variables that a server may receive without explicit configuration, because programs need
+/// them to find and start other programs, and libraries of the system to work at all. The code that
+/// reads the environment passes them in [`StdioCommand::env`].
+#[cfg(windows)]
+pub const INHERITED: &[&str] = &[
+    "PATH",
+    "PATHEXT",
+    "COMSPEC",
     "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "TEMP",
+    "TMP",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "USERPROFILE",
+    "USERNAME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PROCESSOR_ARCHITECTURE",
 ];
 /// Maximum length of a logged line of standard error, in bytes. Longer lines are logged in pieces.
 const LOG_LINE_BYTES_MAX: u64 = 4096;
@@ -78,20 +93,13 @@ pub(crate) struct StdioTransport {
     input: Arc<Mutex<Option<ChildStdin>>>,
     output: BufReader<ChildStdout>,
     line: Vec<u8>,
-    group: Group,
-}
-
-/// Process with its descendants.
-struct Group {
-    child: Child,
-    #[cfg(unix)]
-    id: Option<rustix::process::Pid>,
+    group: ProcessGroup,
 }
 
 impl StdioTransport {
     /// Starts the server.
     pub(crate) fn start(command: &StdioCommand, name: &str) -> io::Result<Self> {
-        let mut process = Command::new(&command.program);
+        let mut process = Command::new(group::program_ambient(command));
         process
             .args(&command.arguments)
             .env_clear()
@@ -103,23 +111,11 @@ impl StdioTransport {
         if let Some(directory) = &command.directory {
             process.current_dir(directory);
         }
-        #[cfg(unix)]
-        process.process_group(0);
-        let child = process.spawn()?;
-        #[cfg(unix)]
-        let id = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(rustix::process::Pid::from_raw);
-        let mut group = Group {
-            child,
-            #[cfg(unix)]
-            id,
-        };
+        let (group, pipes) = ProcessGroup::start(process)?;
         let missing = || io::Error::other("a standard stream is missing");
-        let input = group.child.stdin.take().ok_or_else(missing)?;
-        let output = group.child.stdout.take().ok_or_else(missing)?;
-        if let Some(errors) = group.child.stderr.take() {
+        let input = pipes.input.ok_or_else(missing)?;
+        let output = pipes.output.ok_or_else(missing)?;
+        if let Some(errors) = pipes.errors {
             tokio::spawn(log(errors, name.to_owned()));
         }
         let input = Arc::new(Mutex::new(Some(input)));
@@ -174,26 +170,9 @@ impl Transport<RoleClient> for StdioTransport {
     async fn close(&mut self) -> io::Result<()> {
         self.input.lock().await.take();
         // Closing its input tells the server to exit; the group is killed in any case.
-        let _ = tokio::time::timeout(END_WAIT, self.group.child.wait()).await;
+        let _ = tokio::time::timeout(END_WAIT, self.group.wait()).await;
         self.group.kill();
         Ok(())
-    }
-}
-
-impl Group {
-    /// Kills the rest of the group, once: its id may be reused later.
-    fn kill(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = self.id.take() {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let _ = self.child.start_kill();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::confine_this_thread;
+use super::{Confinement, confine_this_thread};
 
 /// Environment variable for the confined process that names the attempt.
 const ATTEMPT: &str = "COFFERDAM_TEST_ATTEMPT";
@@ -14,7 +14,7 @@ const DONE: i32 = 41;
 fn ends(attempt: &str) -> (i32, i32) {
     let run = |first: &str| {
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "load::compile::confine::tests::attempt", "--nocapture"])
+            .args(["--exact", "sys::confine::tests::attempt", "--nocapture"])
             .env(ATTEMPT, format!("{first} {attempt}"))
             .env("RAYON_NUM_THREADS", "2")
             .stdin(Stdio::null())
@@ -36,7 +36,7 @@ fn attempt() {
     let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
     let parent = rustix::process::getppid().unwrap();
     if first == "confined" {
-        confine_this_thread().unwrap();
+        assert_eq!(confine_this_thread(), Confinement::Full);
     }
     let done = match attempt {
         "open" => std::fs::File::open("/etc/passwd").is_ok(),

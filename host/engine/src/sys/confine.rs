@@ -1,30 +1,64 @@
 //! Removes all rights from the compile child that compiling does not need.
 //!
 //! The child processes hostile bytes. If they took over the compiler, they would find a process
-//! that can compute, allocate and write to its pipes, within its limits, and nothing else: every
-//! other system call fails as nonexistent. So there is no way to open a file or a connection, to
-//! start or signal a program, to map a file or to make memory executable; and no started program
-//! could gain privileges.
+//! that can compute, allocate and write to its pipes, within its limits, and nothing else. So there
+//! is no way to open a file or a connection, or to start or signal a program. Linux refuses every
+//! other system call as nonexistent, executable memory included; macOS has a profile without rights
+//! (Seatbelt). Windows can take only some rights from a running process: it starts no program, and
+//! runs no code that it has generated or loaded from elsewhere, but it has the files and the
+//! network of its user.
 //!
 //! Limitation: the child's answer is machine code that the host will run. Bytes that took over the
 //! compiler could answer with their own code.
 
-/// Confines the calling thread and all threads that it starts later. Cannot be undone.
-///
-/// # Errors
-/// If the system does not support such confinement. The process then keeps all its rights.
-pub(super) fn confine_this_thread() -> std::io::Result<()> {
+/// Level to which a system confines the process that compiles plugins. The levels are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Confinement {
+    /// The process has its limits, and all rights of its user.
+    None,
+    /// The process starts no programs and runs no generated code. It has the files and the network
+    /// of its user.
+    Partial,
+    /// The process can only compute and answer.
+    Full,
+}
+
+impl Confinement {
+    /// Returns the byte that stands for the level between host and child.
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Full => 1,
+            Self::Partial => 2,
+        }
+    }
+
+    /// Returns the level of a byte, [`Confinement::None`] for an unknown one.
+    pub(crate) fn from_byte(byte: u8) -> Self {
+        match byte {
+            1 => Self::Full,
+            2 => Self::Partial,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Confines the calling thread and all threads that it starts later, and returns the level that the
+/// system has reached. Cannot be undone. Call it before other threads exist: Linux does not confine
+/// those.
+pub(crate) fn confine_this_thread() -> Confinement {
     filter::apply()
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod filter {
-    use std::io::{Error, Result};
-
     use seccompiler::{
         BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
         SeccompFilter, SeccompRule, TargetArch,
     };
+
+    use super::Confinement;
 
     /// System calls that are harmless with any arguments: memory, existing threads, time, exit.
     const ALLOWED: &[libc::c_long] = &[
@@ -52,12 +86,12 @@ mod filter {
         libc::SYS_sigaltstack,
     ];
 
-    pub(super) fn apply() -> Result<()> {
-        let program = program().map_err(Error::other)?;
-        seccompiler::apply_filter(&program).map_err(Error::other)
+    pub(super) fn apply() -> Confinement {
+        let applied = program().map(|program| seccompiler::apply_filter(&program));
+        if matches!(applied, Ok(Ok(()))) { Confinement::Full } else { Confinement::None }
     }
 
-    fn program() -> std::result::Result<BpfProgram, BackendError> {
+    fn program() -> Result<BpfProgram, BackendError> {
         let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
             ALLOWED.iter().map(|&call| (call, vec![])).collect();
         rules.extend(with_arguments()?);
@@ -69,7 +103,7 @@ mod filter {
     }
 
     /// Returns the system calls that are harmless with certain arguments.
-    fn with_arguments() -> std::result::Result<Vec<(i64, Vec<SeccompRule>)>, BackendError> {
+    fn with_arguments() -> Result<Vec<(i64, Vec<SeccompRule>)>, BackendError> {
         let is = |argument, value: libc::c_int| condition(argument, SeccompCmpOp::Eq, value);
         let has = |argument, flag: libc::c_int| condition(argument, masked(flag), flag);
         let has_not = |argument, flag: libc::c_int| condition(argument, masked(flag), 0);
@@ -100,20 +134,50 @@ mod filter {
         argument: u8,
         operator: SeccompCmpOp,
         value: libc::c_int,
-    ) -> std::result::Result<SeccompCondition, BackendError> {
+    ) -> Result<SeccompCondition, BackendError> {
         let value = u64::from(value.unsigned_abs());
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
     }
 
-    fn rule(conditions: Vec<SeccompCondition>) -> std::result::Result<SeccompRule, BackendError> {
+    fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> {
         SeccompRule::new(conditions)
     }
 }
 
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(target_os = "macos")]
 mod filter {
-    pub(super) fn apply() -> std::io::Result<()> {
-        Err(std::io::ErrorKind::Unsupported.into())
+    use super::Confinement;
+
+    pub(super) fn apply() -> Confinement {
+        match super::super::macos::confine_process() {
+            Ok(()) => Confinement::Full,
+            Err(_) => Confinement::None,
+        }
+    }
+}
+
+#[cfg(windows)]
+mod filter {
+    use super::Confinement;
+
+    pub(super) fn apply() -> Confinement {
+        match super::super::windows::restrict_this_process() {
+            Ok(()) => Confinement::Partial,
+            Err(_) => Confinement::None,
+        }
+    }
+}
+
+#[cfg(not(any(
+    windows,
+    target_os = "macos",
+    all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))
+)))]
+mod filter {
+    use super::Confinement;
+
+    pub(super) fn apply() -> Confinement {
+        Confinement::None
     }
 }
 

@@ -1,0 +1,65 @@
+//! Requests of the system or the user to end this program.
+
+/// Signals that ask this program to end.
+#[cfg(unix)]
+pub(crate) struct EndRequests {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl EndRequests {
+    /// Receives the signals instead of being ended by them.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Console events that ask this program to end. After the last three, Windows gives it a few
+/// seconds.
+#[cfg(windows)]
+pub(crate) struct EndRequests {
+    interrupt: tokio::signal::windows::CtrlC,
+    stop: tokio::signal::windows::CtrlBreak,
+    close: tokio::signal::windows::CtrlClose,
+    logoff: tokio::signal::windows::CtrlLogoff,
+    shutdown: tokio::signal::windows::CtrlShutdown,
+}
+
+#[cfg(windows)]
+impl EndRequests {
+    /// Receives the events instead of being ended by them.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        use tokio::signal::windows;
+        Ok(Self {
+            interrupt: windows::ctrl_c()?,
+            stop: windows::ctrl_break()?,
+            close: windows::ctrl_close()?,
+            logoff: windows::ctrl_logoff()?,
+            shutdown: windows::ctrl_shutdown()?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.stop.recv() => {}
+            _ = self.close.recv() => {}
+            _ = self.logoff.recv() => {}
+            _ = self.shutdown.recv() => {}
+        }
+    }
+}
