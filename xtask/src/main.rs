@@ -19,6 +19,7 @@ mod memory_image;
 mod models;
 mod packages;
 mod picture;
+mod platforms;
 mod projects;
 mod registry;
 mod run;
@@ -72,6 +73,8 @@ enum Command {
         #[arg(long)]
         serve: bool,
     },
+    /// Check the host for other platforms, with compilers and emulators of Debian and PyPI
+    Platforms(platforms::Options),
     /// Publish the sample tools in a registry
     Gallery(gallery::Options),
     /// Install what checks the client packages into target/clients, and check and test them against
@@ -140,6 +143,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Models => models::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Platforms(options) => platforms::run(&options),
         Command::Picture => {
             guests::build_samples()?;
             build()?;

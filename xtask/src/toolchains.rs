@@ -168,6 +168,11 @@ pub(crate) fn registry_for_tests() -> anyhow::Result<()> {
     apt_install(&REGISTRY_PACKAGES)
 }
 
+/// Returns whether a program can be found in the PATH.
+pub(crate) fn has_program(name: &str) -> bool {
+    std::env::split_paths(&path()).any(|folder| folder.join(name).is_file())
+}
+
 /// Returns the path of a program in the virtual environment.
 pub(crate) fn in_venv(program: &str) -> PathBuf {
     root().join(VENV).join("bin").join(program)
@@ -215,7 +220,7 @@ fn output_of(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn pip_install(package: &str) -> anyhow::Result<()> {
+pub(crate) fn pip_install(package: &str) -> anyhow::Result<()> {
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         apt_install(&["python3", "python3-venv"])?;
     }
@@ -231,7 +236,7 @@ fn apt_get(arguments: &[&str]) -> Step {
     command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive")
 }
 
-fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
     apt_get(&["update", "--quiet"]).run(&root())?;
     let install = ["install", "--quiet", "--yes", "--no-install-recommends"];
     apt_get(&[&install, packages].concat()).run(&root())
