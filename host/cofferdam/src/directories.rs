@@ -32,5 +32,5 @@ fn base() -> crate::Result<impl BaseStrategy> {
 
 /// Creates a directory that only the user may access.
 pub(crate) fn make_private(directory: &Path) -> std::io::Result<()> {
-    cofferdam_engine::permissions::create_private_directory_ambient(directory)
+    cofferdam_engine::sys::permissions::create_private_directory_ambient(directory)
 }

@@ -34,7 +34,7 @@ mod plugin;
 mod recording;
 mod scheduler;
 pub mod screen;
-mod sys;
+pub mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod typed;
@@ -55,4 +55,3 @@ pub use plugin::{
 };
 pub use recording::Replay;
 pub use sys::confine::Confinement;
-pub use sys::permissions;

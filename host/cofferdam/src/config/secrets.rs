@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Context as _;
-use cofferdam_engine::permissions;
+use cofferdam_engine::sys::permissions;
 use cofferdam_tool::permission::SecretText;
 use serde::Deserialize;
 
