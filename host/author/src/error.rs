@@ -83,6 +83,12 @@ pub struct MissingTool {
     pub install: Vec<String>,
 }
 
+impl From<MissingTool> for BuildError {
+    fn from(missing: MissingTool) -> Self {
+        Self::Missing(missing)
+    }
+}
+
 fn commands(install: &[String]) -> String {
     install.iter().map(|command| format!("  {command}")).collect::<Vec<_>>().join("\nor\n")
 }

@@ -8,7 +8,7 @@
 //! [`wrap()`] makes a plugin of a program for WASI that was written for something else.
 //!
 //! Toolchains are found, never installed. If one is missing, [`BuildError::Missing`] names what was
-//! searched for and the packages that contain it.
+//! searched for and the packages that contain it. [`find_toolchain`] finds one without a project.
 
 mod build;
 mod component;
@@ -23,6 +23,7 @@ mod read;
 mod sections;
 mod steps;
 mod strip;
+mod toolchain;
 mod watch;
 mod wit;
 mod wrap;
@@ -33,5 +34,6 @@ pub use error::{BuildError, MissingTool};
 pub use language::{Language, UnknownLanguage};
 pub use project::{BuildTable, Project, ProjectError};
 pub use steps::{ProgramOutput, StepObserver, Steps};
+pub use toolchain::find_toolchain;
 pub use watch::is_source;
 pub use wrap::{CommandTool, WrapError, wrap};

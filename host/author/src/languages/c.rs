@@ -15,7 +15,7 @@ use std::process::Command;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use self::toolchain::Toolchain;
-use crate::{BuildError, Language, Project, Steps, component};
+use crate::{BuildError, Language, MissingTool, Project, Steps, component};
 
 /// Options for every source. Warnings are shown and do not fail the build.
 const COMPILING: [&str; 6] =
@@ -29,6 +29,11 @@ const LINKING: [&str; 4] = [
     "-Wl,-z,stack-size=1048576",
     "-Qunused-arguments",
 ];
+
+/// Finds a compiler, and returns its name with its version.
+pub(crate) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<String, MissingTool> {
+    toolchain::find(wasi_sdk, is_cpp).map(|toolchain| toolchain.name)
+}
 
 /// Builds the component of a project.
 pub(crate) fn build(

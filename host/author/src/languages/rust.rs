@@ -1,7 +1,7 @@
 //! Rust: cargo, for `wasm32-wasip2`, whose linker makes components.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -13,7 +13,7 @@ const TARGET: &str = "wasm32-wasip2";
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    check_toolchain(project)?;
+    find(project.directory())?;
     let mut cargo = Command::new("cargo");
     cargo
         .args(["build", "--release", "--target", TARGET, "--lib"])
@@ -95,27 +95,29 @@ fn component(messages: &str) -> Option<(String, PathBuf)> {
         .next_back()
 }
 
-fn check_toolchain(project: &Project) -> Result<(), BuildError> {
+/// Finds the toolchain of a project in `directory`, and returns its version.
+pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
     let said = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
         // A `rust-toolchain.toml` of the project can choose another toolchain.
-        command.args(arguments).current_dir(project.directory()).stdin(Stdio::null()).output().ok()
+        command.args(arguments).current_dir(directory).stdin(Stdio::null()).output().ok()
     };
-    if said("cargo", &["--version"]).is_none() {
-        return Err(BuildError::Missing(MissingTool {
+    let Some(version) = said("cargo", &["--version"]) else {
+        return Err(MissingTool {
             tool: "Rust's build tool cargo".to_owned(),
             looked_for: "cargo on the PATH".to_owned(),
             install: vec!["curl --proto '=https' -sSf https://sh.rustup.rs | sh".to_owned()],
-        }));
-    }
+        });
+    };
     let libraries = said("rustc", &["--print", "target-libdir", "--target", TARGET])
         .map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     if libraries.is_some_and(|folder| folder.is_dir()) {
-        return Ok(());
+        let version = String::from_utf8_lossy(&version.stdout);
+        return Ok(format!("{} with {TARGET}", version.trim()));
     }
-    Err(BuildError::Missing(MissingTool {
+    Err(MissingTool {
         tool: format!("Rust's standard library for {TARGET}"),
         looked_for: "the folder that rustc names for it".to_owned(),
         install: vec![format!("rustup target add {TARGET}")],
-    }))
+    })
 }

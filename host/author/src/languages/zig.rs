@@ -38,7 +38,7 @@ const STACK_BYTES: &str = "1048576";
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    let program = find()?;
+    let (program, _) = find()?;
     let sdk = project.sdk()?;
     let work = project.work()?;
     let module = work.join("module.wasm");
@@ -62,12 +62,12 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     )
 }
 
-/// Returns the program of a compiler with a supported version.
-fn find() -> Result<&'static [&'static str], BuildError> {
+/// Finds a compiler with a supported version, and returns its program and its version.
+pub(crate) fn find() -> Result<(&'static [&'static str], String), MissingTool> {
     let mut others = Vec::new();
     for program in PROGRAMS {
         match version(program) {
-            Some(version) if version.starts_with(SERIES) => return Ok(program),
+            Some(version) if version.starts_with(SERIES) => return Ok((program, version)),
             Some(version) => others.push(format!("{}, which is `{version}`", program.join(" "))),
             None => {}
         }
@@ -77,7 +77,7 @@ fn find() -> Result<&'static [&'static str], BuildError> {
     } else {
         others.join(", ")
     };
-    Err(BuildError::Missing(MissingTool {
+    Err(MissingTool {
         tool: format!("the Zig compiler, {SERIES}x"),
         looked_for,
         install: vec![
@@ -86,7 +86,7 @@ fn find() -> Result<&'static [&'static str], BuildError> {
                 "download {TESTED} from https://ziglang.org/download and add its folder to the PATH"
             ),
         ],
-    }))
+    })
 }
 
 fn version(program: &[&str]) -> Option<String> {

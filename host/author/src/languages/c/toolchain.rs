@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{BuildError, MissingTool};
+use crate::MissingTool;
 
 /// Default directory of the WASI SDK of the Bytecode Alliance.
 const WASI_SDK: &str = "/opt/wasi-sdk";
@@ -40,13 +40,13 @@ impl Toolchain {
 }
 
 /// Finds a toolchain.
-pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, BuildError> {
+pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, MissingTool> {
     let in_sdk = wasi_sdk.unwrap_or(Path::new(WASI_SDK)).join("bin/clang");
     let of_sdk = in_sdk.is_file().then(|| clang(&in_sdk.to_string_lossy(), is_cpp)).flatten();
     of_sdk
         .or_else(|| CLANGS.iter().find_map(|version| clang(&format!("clang{version}"), is_cpp)))
         .or_else(zig)
-        .ok_or_else(|| BuildError::Missing(missing(is_cpp)))
+        .ok_or_else(|| missing(is_cpp))
 }
 
 /// Returns the toolchain of a clang that has a C library, compiler-rt and a linker, and for C++ the

@@ -122,7 +122,7 @@ impl crate::StepObserver for Silent {
 fn a_missing_program_is_named_with_what_installs_it() {
     let (_directory, project) =
         project(&[("package.json", "{}"), ("plugin.toml", "[build]\nname = \"x\"\n")]);
-    let mut command = Command::new(program(&project, "no-such-program"));
+    let mut command = Command::new(program(project.directory(), "no-such-program"));
     let told =
         run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
     let name = if cfg!(windows) { "no-such-program.cmd" } else { "no-such-program" };
@@ -142,5 +142,5 @@ fn a_program_of_the_project_comes_first() {
     let file =
         if cfg!(windows) { "node_modules/.bin/esbuild.cmd" } else { "node_modules/.bin/esbuild" };
     let (_directory, project) = project(&[("plugin.toml", settings), (file, "")]);
-    assert_eq!(program(&project, "esbuild"), project.directory().join(file));
+    assert_eq!(program(project.directory(), "esbuild"), project.directory().join(file));
 }
