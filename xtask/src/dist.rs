@@ -29,6 +29,7 @@ use anyhow::{Context, bail};
 use crate::packages::text;
 use crate::run::{cargo, command, root, section, target_folder};
 use contents::Contents;
+pub(crate) use crates::published;
 use linkage::Linkage;
 use platform::Platform;
 

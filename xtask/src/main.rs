@@ -22,6 +22,7 @@ mod picture;
 mod platforms;
 mod projects;
 mod registry;
+mod release;
 mod run;
 mod s3;
 mod sdks;
@@ -65,6 +66,9 @@ enum Command {
     Install(install::Options),
     /// Make the packages of a release in target/dist
     Dist(dist::Options),
+    /// Set the version of a release and close the changelog, or compare the interfaces of the
+    /// published crates with those of an earlier commit
+    Release(release::Options),
     /// Build the component of `cofferdam demo` into host/cli
     Tour,
     /// Install an S3 server into target/s3 and run the tests of bucket stores against it
@@ -128,6 +132,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Install(options) => install::run(&options),
         Command::Dist(options) => dist::run(&options),
+        Command::Release(options) => release::run(&options),
         Command::Tour => guests::build_tour(),
         Command::S3 { serve } => s3::run(serve),
         Command::Gallery(options) => gallery::run(&options),

@@ -91,7 +91,7 @@ fn package(names: &[String], flags: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Returns the names of the crates that are published.
-fn published() -> anyhow::Result<Vec<String>> {
+pub(crate) fn published() -> anyhow::Result<Vec<String>> {
     let metadata = command("cargo", &["metadata", "--format-version", "1", "--no-deps"]);
     let list: PackageList = serde_json::from_slice(&metadata.output(&root())?)?;
     let names = list.packages.into_iter().filter(|package| package.publish.is_none());
