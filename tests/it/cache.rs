@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_engine::{Component, Grants, LoadEvent, LoadObserver, LoadRequest, PluginOptions};
+use cofferdam_engine::{
+    Component, Confinement, EngineConfig, Grants, LoadEvent, LoadObserver, LoadRequest,
+    PluginOptions,
+};
 use cofferdam_tests::{Host, config, guest};
 use cofferdam_tool::{CallContext, Limits, PluginName, RefusedCall, ToolSource, Toolset};
 
@@ -20,7 +23,10 @@ impl LoadObserver for Events {
 
 /// Loads a guest in a new engine, as a new process would. Returns the load events.
 async fn load(cache: &Path) -> Vec<LoadEvent> {
-    let mut config = config();
+    load_with(config(), cache).await
+}
+
+async fn load_with(mut config: EngineConfig, cache: &Path) -> Vec<LoadEvent> {
     config.cache_directory = Some(cache.to_owned());
     let host = Host::with(config);
     let events = Events::default();
@@ -54,6 +60,17 @@ async fn a_second_start_compiles_nothing() {
     let cache = folder.path().join("cache");
     assert!(compiled(&load(&cache).await));
     assert_eq!(load(&cache).await, []);
+}
+
+#[tokio::test]
+async fn code_is_compiled_again_when_more_confinement_is_required() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let requiring = |level| EngineConfig { confinement_min: level, ..config() };
+    assert!(compiled(&load_with(requiring(Some(Confinement::None)), &cache).await));
+    assert_eq!(load_with(requiring(None), &cache).await, []);
+    assert!(compiled(&load_with(requiring(Some(Confinement::Full)), &cache).await));
+    assert_eq!(load_with(requiring(Some(Confinement::Full)), &cache).await, []);
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@
 //! | `commands` | programs for WASI as plugins, and `cofferdam wrap` |
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `code_mode` | code mode: programs of the model that call tools, in both languages |
+//! | `cli_doctor` | checks of the machine: reports, advice, exit codes |
 //! | `cli_eval` | the binary and evaluations: cases, reports, comparisons |
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
 //! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
@@ -72,6 +73,7 @@ mod cache;
 mod cli;
 mod cli_author;
 mod cli_chat;
+mod cli_doctor;
 mod cli_eval;
 mod cli_files;
 mod cli_grants;

@@ -3,6 +3,7 @@
 mod author;
 mod chat;
 mod confinement;
+mod doctor;
 mod eval;
 pub(crate) mod log;
 mod mcp;
@@ -22,6 +23,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
 pub(crate) use self::confinement::ConfinementLevel;
+pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
@@ -45,8 +47,8 @@ Exit codes:
   2    usage error: invalid flag, unknown tool, invalid arguments, invalid configuration
   3    the call failed: trap, limit, denied permission, invalid result, exhausted budget
   4    something is unavailable: a plugin that does not load or has changed, a server, a model,
-       an approval, an invalid skill, a waiting workflow, an advisory (`audit`), or advice with
-       `check --strict`
+       an approval, an invalid skill, a waiting workflow, an advisory (`audit`), advice with
+       `check --strict`, or a problem that `doctor` finds
   5    internal error of the host
   130  interrupted";
 
@@ -102,6 +104,9 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Call a few tools of a built-in plugin and show how the sandbox treats them
     Demo,
+    /// Check this machine and say what to do about missing parts
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Call a tool and print its result
     #[command(after_help = "\
 Examples:

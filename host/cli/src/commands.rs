@@ -13,6 +13,7 @@ mod config;
 mod config_init;
 mod demo;
 mod dev;
+mod doctor;
 mod embed;
 mod eval;
 mod fetch;
@@ -83,6 +84,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Wrap(args) => wrap::run(global, &args).await,
         Command::Skills(command) => skills::run(global, command).await,
         Command::Demo => demo::run(global).await,
+        Command::Doctor(args) => Box::pin(doctor::run(global, args)).await,
         Command::Config(ConfigCommand::Init(args)) => config_init::run(global, &args).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Trust(args) => trust::run(&args),

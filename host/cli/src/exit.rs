@@ -19,7 +19,8 @@ pub(crate) enum Exit {
     ToolError = 3,
     /// Something is unavailable: a plugin cannot be loaded or has changed without consent, a server
     /// or the service behind a file store cannot be reached, a call was not approved, an advisory
-    /// affects a plugin (`audit`), or there is advice with `check --strict`.
+    /// affects a plugin (`audit`), there is advice with `check --strict`, or `doctor` has found a
+    /// problem.
     Plugin = 4,
     /// The host failed, for example because it cannot write a file.
     Internal = 5,

@@ -211,17 +211,24 @@ pub(crate) fn of_agent(mut tools: Toolset) -> Result<Toolset> {
 /// # Errors
 /// Returns an error that says where it is expected.
 pub fn installed(language: Language) -> Result<PathBuf> {
-    let folders = folders();
-    let file = format!("{}.wasm", language.name());
-    let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        let expected = folders.first().map(|folder| folder.join(&file)).unwrap_or_default();
+    find(language).map_err(|expected| {
         Error::invalid(format!(
             "code mode: there is no interpreter for {language}; expected {}; in a checkout, \
              `cargo xtask guests` builds it; `interpreter` in [code] names another component",
             expected.display()
         ))
     })
+}
+
+/// Returns the component of the interpreter that is installed for a language, or as an error the
+/// path at which it is expected.
+pub(crate) fn find(language: Language) -> Result<PathBuf, PathBuf> {
+    let file = format!("{}.wasm", language.name());
+    let paths: Vec<_> = folders().into_iter().map(|folder| folder.join(&file)).collect();
+    match paths.iter().find(|path| path.is_file()) {
+        Some(found) => Ok(found.clone()),
+        None => Err(paths.into_iter().next().unwrap_or_default()),
+    }
 }
 
 /// Returns the folders in which interpreters are looked for: beside the program, in the folder of

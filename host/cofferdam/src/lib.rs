@@ -302,11 +302,13 @@ pub mod columns;
 mod compile_child;
 pub mod compose;
 pub mod config;
+pub mod config_check;
 pub mod consent;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 mod definition_file;
 pub mod difference;
 pub mod directories;
+pub mod doctor;
 mod engine_options;
 mod error;
 pub mod file_tools;

@@ -13,7 +13,6 @@ use crate::error::Context as _;
 use cofferdam_engine::Plugin;
 #[cfg(feature = "mcp")]
 use cofferdam_mcp::client::{IgnoredStatements, Statements};
-#[cfg(feature = "registry")]
 use cofferdam_registry::Digest;
 use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::permission::RequestedPermissions;
@@ -194,7 +193,6 @@ impl Pins {
         self.file.plugins.get(plugin)?.origin.as_ref()
     }
 
-    #[cfg(feature = "registry")]
     /// Returns the digest of the accepted component of a plugin.
     pub(crate) fn component(&self, plugin: &str) -> Option<Digest> {
         self.file.plugins.get(plugin)?.component.parse().ok()

@@ -59,6 +59,16 @@ pub fn prune_ambient(directory: &Path, bytes_max: u64) -> Result<PruneReport, Ca
     Cache::open_ambient(directory)?.prune(bytes_max)
 }
 
+/// Checks an existing cache at `directory` as opening it does, and changes nothing.
+///
+/// # Errors
+/// [`CacheError::Refused`] if other users can access the directory or its key;
+/// [`CacheError::Io`] if the directory does not exist or cannot be opened.
+pub fn check_ambient(directory: &Path) -> Result<(), CacheError> {
+    let (directory, path) = PrivateDirectory::open_existing_ambient(directory)?;
+    InstallKey::load(&directory, &path).map(drop)
+}
+
 /// Authenticated directory of compiled code and descriptions. Cloning is cheap; clones share state.
 #[derive(Clone)]
 pub(crate) struct Cache {

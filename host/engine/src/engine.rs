@@ -76,7 +76,7 @@ impl Engine {
     /// address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let [timed, counting] = [Metering::Time, Metering::Instructions]
-            .map(|metering| Arc::new(EnginePool::new(config.pool, metering, config.idle_hook)));
+            .map(|metering| Arc::new(EnginePool::new(&config, metering)));
         let fingerprint = timed.first()?.fingerprint;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
         let admission = Admission::new(config.pool.concurrent_calls_max, config.budget);

@@ -26,11 +26,11 @@ use wasmtime::component::Linker;
 
 pub(crate) use self::code::{Code, CodeForm};
 pub(crate) use self::plugin_code::PluginCode;
-use crate::EngineError;
 use crate::config::{MEMORY_RESERVATION_BYTES, Metering, PoolSize, runtime_config};
 use crate::error::one_line;
 use crate::host_api::{CallState, link};
 use crate::scheduler::epoch::EpochTicker;
+use crate::{Confinement, EngineConfig, EngineError};
 
 /// Address space for the instance pools of one kind of code: half of a process's on x86-64.
 const ADDRESS_BYTES_MAX: u64 = 64 << 40;
@@ -40,6 +40,7 @@ pub(crate) struct EnginePool {
     metering: Metering,
     idle_hook: Option<fn()>,
     size: PoolSize,
+    confinement_min: Option<Confinement>,
     /// First engine, which every pool has.
     first: OnceLock<Arc<WasmEngine>>,
     others: Box<[OnceLock<Arc<WasmEngine>>]>,
@@ -52,14 +53,16 @@ pub(crate) struct WasmEngine {
     pub(crate) ticker: EpochTicker,
     pub(crate) metering: Metering,
     /// Digest of the inputs of compiled code besides the component: configuration, wasmtime
-    /// version, host CPU. Equal for all engines of a pool.
+    /// version, host CPU, and the confinement that is required of the compiler. Equal for all
+    /// engines of a pool.
     pub(crate) fingerprint: [u8; 32],
 }
 
 impl EnginePool {
     /// Creates a pool of at most [`PoolSize::pools_max`] engines: one for each core, as long as
     /// there is address space. None is started.
-    pub(crate) fn new(size: PoolSize, metering: Metering, idle_hook: Option<fn()>) -> Self {
+    pub(crate) fn new(config: &EngineConfig, metering: Metering) -> Self {
+        let size = config.pool;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let memories = u64::from(size.memories_per_call_max) + 1;
         let slots = u64::from(size.concurrent_calls_max).saturating_mul(memories);
@@ -69,8 +72,9 @@ impl EnginePool {
         let others = cores.min(fitting).min(allowed).saturating_sub(1);
         Self {
             metering,
-            idle_hook,
+            idle_hook: config.idle_hook,
             size,
+            confinement_min: config.confinement_min,
             first: OnceLock::new(),
             others: (0..others).map(|_| OnceLock::new()).collect(),
         }
@@ -108,28 +112,26 @@ impl EnginePool {
         if let Some(engine) = slot.get() {
             return Ok(engine);
         }
-        let engine = Arc::new(WasmEngine::start(&self.size, self.metering, self.idle_hook)?);
+        let engine = Arc::new(WasmEngine::start(self)?);
         // If two threads start the engine at the same time, the second one drops its own.
         Ok(slot.get_or_init(|| engine))
     }
 }
 
 impl WasmEngine {
-    fn start(
-        size: &PoolSize,
-        metering: Metering,
-        idle_hook: Option<fn()>,
-    ) -> Result<Self, EngineError> {
+    fn start(pool: &EnginePool) -> Result<Self, EngineError> {
+        let metering = pool.metering;
         let error = |error: wasmtime::Error| EngineError::Runtime { reason: one_line(&error) };
-        let wasmtime = wasmtime::Engine::new(&runtime_config(size, metering)).map_err(error)?;
+        let wasmtime =
+            wasmtime::Engine::new(&runtime_config(&pool.size, metering)).map_err(error)?;
         let linker = link::offered(&wasmtime).map_err(error)?;
-        let ticker = EpochTicker::start(&wasmtime, idle_hook).map_err(EngineError::Ticker)?;
-        let fingerprint = fingerprint(&wasmtime);
+        let ticker = EpochTicker::start(&wasmtime, pool.idle_hook).map_err(EngineError::Ticker)?;
+        let fingerprint = fingerprint(&wasmtime, pool.confinement_min);
         Ok(Self { wasmtime, linker, ticker, metering, fingerprint })
     }
 }
 
-fn fingerprint(engine: &wasmtime::Engine) -> [u8; 32] {
+fn fingerprint(engine: &wasmtime::Engine, confinement_min: Option<Confinement>) -> [u8; 32] {
     struct Blake3(blake3::Hasher);
     impl Hasher for Blake3 {
         fn write(&mut self, bytes: &[u8]) {
@@ -141,6 +143,8 @@ fn fingerprint(engine: &wasmtime::Engine) -> [u8; 32] {
     }
     let mut hasher = Blake3(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
+    // Code that was compiled with less confinement is compiled again when more is required.
+    hasher.write(&[confinement_min.unwrap_or(Confinement::None).to_byte()]);
     *hasher.0.finalize().as_bytes()
 }
 
@@ -173,6 +177,12 @@ fn thread_number() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Compiler;
+
+    fn engines(pool: PoolSize) -> usize {
+        let config = EngineConfig { pool, ..EngineConfig::new(Compiler::InProcess) };
+        EnginePool::new(&config, Metering::Time).len()
+    }
 
     fn pool(calls: u32) -> PoolSize {
         PoolSize { concurrent_calls_max: calls, ..PoolSize::default() }
@@ -180,17 +190,11 @@ mod tests {
 
     #[test]
     fn there_are_no_more_than_cores_and_address_space_for() {
-        let number = |calls| EnginePool::new(pool(calls), Metering::Time, None).len();
+        let number = |calls| engines(pool(calls));
         let cores = thread::available_parallelism().unwrap().get();
         assert_eq!(number(8), cores.min(8));
-        assert_eq!(
-            EnginePool::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time, None).len(),
-            1
-        );
-        assert_eq!(
-            EnginePool::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time, None).len(),
-            1
-        );
+        assert_eq!(engines(PoolSize { pools_max: 1, ..pool(8) }), 1);
+        assert_eq!(engines(PoolSize { pools_max: 0, ..pool(8) }), 1);
         // 20 TiB each.
         assert_eq!(number(1024), cores.min(3));
         assert_eq!(number(u32::MAX), 1);

@@ -11,5 +11,6 @@ pub(crate) mod limits;
 #[cfg(target_os = "macos")]
 mod macos;
 pub mod permissions;
+pub mod resources;
 #[cfg(windows)]
 mod windows;

@@ -222,8 +222,11 @@ pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
         let program = program(directory, name);
         let said = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
         let said = said.map_err(|_| missing(directory, &program.to_string_lossy()))?;
-        let said = String::from_utf8_lossy(&said.stdout);
-        Ok(format!("{name} {}", said.trim().trim_start_matches(name).trim_start()))
+        let text = String::from_utf8_lossy(&said.stdout);
+        // A program that does not know the flag has no version to tell.
+        let version = if said.status.success() { text.trim() } else { "" };
+        let version = version.trim_start_matches(name).trim_start();
+        Ok(format!("{name} {version}").trim_end().to_owned())
     });
     let [bundler, componentize] = versions;
     Ok(format!("Node {node}, {}, {}", bundler?, componentize?))

@@ -1,6 +1,5 @@
 //! `cofferdam config check`: explains a configuration, or reports its first error.
 
-use cofferdam_agent::Approvals;
 use cofferdam_engine::Grants;
 use cofferdam_mcp::client::{Always, ApprovalMode, ServerEndpoint};
 use cofferdam_tool::Permission;
@@ -9,44 +8,37 @@ use serde_json::json;
 use crate::args::ConfigCheckArgs;
 use crate::exit::Exit;
 use crate::print;
-use cofferdam::compose::{self, PluginSpec};
+use cofferdam::compose::PluginSpec;
 use cofferdam::config::ConfigFile;
-use cofferdam::granting::Values;
-use cofferdam::servers::{self, ServerSpec};
-use cofferdam::{file_tools, model_specs, skill_tools};
+use cofferdam::config_check::{self, CheckedConfig};
+use cofferdam::model_specs::ModelSpec;
+use cofferdam::servers::ServerSpec;
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
-    let checked: cofferdam::Result<(_, _, Vec<String>, Option<String>)> =
-        ConfigFile::read_ambient(&args.file).map_err(cofferdam::Error::from).and_then(|file| {
-            compose::check_components(&file)?;
-            let servers = servers::of_config(&file, Values::Leave, &Default::default())?;
-            let models = model_specs::of_config(&file)?;
-            let models =
-                models.into_iter().map(|(name, model)| model_summary(name, &model)).collect();
-            let skills = skill_tools::summary(&file)?;
-            file_tools::check(&file)?;
-            file.approvals(Approvals::default())?;
-            file.loop_settings()?;
-            Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
-        });
+    let checked = ConfigFile::read_ambient(&args.file)
+        .map_err(cofferdam::Error::from)
+        .and_then(|file| config_check::check(&file));
     match checked {
-        Ok((specs, servers, models, _)) if args.json => {
-            let (plugins, servers, models) = (specs.len(), servers.len(), models.len());
+        Ok(CheckedConfig { plugins, servers, models, .. }) if args.json => {
+            let (plugins, servers, models) = (plugins.len(), servers.len(), models.len());
             let counts =
                 json!({"ok": true, "plugins": plugins, "servers": servers, "models": models});
             print::result(&counts.to_string())?;
         }
-        Ok((specs, servers, models, skills)) => {
-            for spec in &specs {
+        Ok(CheckedConfig { plugins, servers, models, skills }) => {
+            for spec in &plugins {
                 print::result(&summary(spec))?;
             }
             for server in &servers {
                 print::result(&meaning_of_server(server))?;
             }
-            for text in skills.iter().chain(&models) {
-                print::result(text)?;
+            if let Some(skills) = &skills {
+                print::result(skills)?;
             }
-            let mut counts = print::counted(specs.len(), "plugin");
+            for (name, model) in &models {
+                print::result(&model_summary(name, model))?;
+            }
+            let mut counts = print::counted(plugins.len(), "plugin");
             for (count, word) in [(servers.len(), "server"), (models.len(), "model")] {
                 if count > 0 {
                     counts = format!("{counts}, {}", print::counted(count, word));
@@ -93,7 +85,7 @@ fn summary(spec: &PluginSpec) -> String {
     lines.join("\n")
 }
 
-fn model_summary(name: &str, model: &model_specs::ModelSpec) -> String {
+fn model_summary(name: &str, model: &ModelSpec) -> String {
     let at =
         model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
     format!("{name}  {}:{}{at}", model.provider.word(), model.model)

@@ -8,7 +8,7 @@ use crate::exit::{self, Exit};
 use crate::{ask, print};
 
 /// Component built from `sample-tools/rust/tour`.
-static PLUGIN: &[u8] = include_bytes!("demo/tour.wasm");
+pub(super) static PLUGIN: &[u8] = include_bytes!("demo/tour.wasm");
 const NOTES: &str = "# Plan\n\n## Today\n\nWrite a tool.\n";
 
 /// Explanations, and the commands that follow them.

@@ -15,6 +15,10 @@ use crate::{Error, Result};
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Suffix of the copy of a file from before an edit.
 const BACKUP: &str = ".before-cofferdam";
+/// Key of the servers in the JSON files of most clients.
+const SERVERS_KEY: &str = "mcpServers";
+/// Key of the servers in the file of Visual Studio Code.
+const VS_CODE_KEY: &str = "servers";
 /// Timeout of goose in seconds, which is its default.
 const GOOSE_TIMEOUT_S: u64 = 300;
 
@@ -111,6 +115,63 @@ pub enum FileChange {
 }
 
 impl McpClient {
+    /// All clients, in the order of help texts.
+    pub const ALL: [Self; 6] =
+        [Self::Claude, Self::ClaudeDesktop, Self::VsCode, Self::Cursor, Self::Codex, Self::Goose];
+
+    /// Returns the word for the client in `cofferdam mcp config --host`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::VsCode => "vscode",
+            Self::Cursor => "cursor",
+            Self::Codex => "codex",
+            Self::Goose => "goose",
+        }
+    }
+
+    /// Returns the name of the client.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::VsCode => "Visual Studio Code",
+            Self::Cursor => "Cursor",
+            Self::Codex => "Codex",
+            Self::Goose => "goose",
+        }
+    }
+
+    /// Returns whether the client's file names a server that runs the program with this file name,
+    /// without extension. A server that another program starts, such as `npx`, is not recognized.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or is not what the client reads.
+    pub fn runs_ambient(self, path: &Path, program: &str) -> Result<bool> {
+        let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
+        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
+        let commands = self.commands(&text);
+        let commands = commands.map_err(|error| error.context(path.display().to_string()))?;
+        Ok(commands
+            .iter()
+            .any(|command| Path::new(command).file_stem().is_some_and(|name| name == program)))
+    }
+
+    /// Returns the programs that the servers in `text`, the content of the client's file, run.
+    fn commands(self, text: &str) -> Result<Vec<String>> {
+        match self {
+            Self::Claude | Self::ClaudeDesktop | Self::Cursor => {
+                json_file::commands(text, SERVERS_KEY)
+            }
+            Self::VsCode => json_file::commands(text, VS_CODE_KEY),
+            Self::Codex => toml_file::commands(text),
+            Self::Goose => Ok(goose_commands(text)),
+        }
+    }
+
     /// Returns the content of a file with only this server.
     ///
     /// # Errors
@@ -168,9 +229,9 @@ impl McpClient {
     fn edit(self, text: &str, entry: &ServerEntry) -> Result<String> {
         match self {
             Self::Claude | Self::ClaudeDesktop | Self::Cursor => {
-                json_file::with_entry(text, "mcpServers", entry, entry.keys())
+                json_file::with_entry(text, SERVERS_KEY, entry, entry.keys())
             }
-            Self::VsCode => json_file::with_entry(text, "servers", entry, entry.keys_with_type()),
+            Self::VsCode => json_file::with_entry(text, VS_CODE_KEY, entry, entry.keys_with_type()),
             Self::Codex => toml_file::with_entry(text, entry),
             Self::Goose => Err(Error::invalid(
                 "YAML files are not edited; run the same command without --write, and paste the \
@@ -219,5 +280,51 @@ impl McpClient {
             Self::Codex => "Codex reads it when it is started",
             Self::Goose => "goose reads it with the next session",
         }
+    }
+}
+
+/// Returns the values of `cmd` in the YAML of goose, which is read by lines: a value that covers
+/// several lines is not recognized.
+fn goose_commands(text: &str) -> Vec<String> {
+    let values = text.lines().filter_map(|line| line.trim_start().strip_prefix("cmd:"));
+    values.map(|value| value.trim().trim_matches(['"', '\'']).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_of_a_new_entry_are_read_back() {
+        let entry = ServerEntry {
+            name: "tools".to_owned(),
+            command: "/bin/cofferdam".to_owned(),
+            arguments: vec!["serve".to_owned()],
+        };
+        for client in McpClient::ALL {
+            let text = client.new_file(&entry).unwrap();
+            assert_eq!(client.commands(&text).unwrap(), ["/bin/cofferdam"], "{client:?}");
+            assert_eq!(client.commands("").unwrap(), Vec::<String>::new(), "{client:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_recognized_by_the_name_of_its_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        for (command, expected) in [
+            ("/opt/cofferdam", true),
+            ("cofferdam", true),
+            ("npx", false),
+            ("/opt/cofferdam/other", false),
+        ] {
+            let text =
+                format!(r#"{{"mcpServers":{{"a":{{"command":"{command}"}},"b":{{"url":""}}}}}}"#);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(McpClient::Cursor.runs_ambient(&path, "cofferdam").unwrap(), expected);
+        }
+        std::fs::write(&path, "{").unwrap();
+        let error = McpClient::Cursor.runs_ambient(&path, "cofferdam").unwrap_err();
+        assert!(format!("{error:#}").contains("it is not JSON with comments"), "{error:#}");
     }
 }

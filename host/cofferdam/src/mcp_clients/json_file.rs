@@ -30,8 +30,7 @@ pub(super) fn with_entry(
     entry: &ServerEntry,
     keys: Map<String, Value>,
 ) -> Result<String> {
-    let root = CstRootNode::parse(text, &OPTIONS)
-        .map_err(|error| Error::invalid(format!("it is not JSON with comments: {error}")))?;
+    let root = parse(text)?;
     let document = root.object_value_or_create().ok_or_else(|| not_object("it"))?;
     let servers = match member(&document, key)? {
         Some(servers) => {
@@ -53,6 +52,21 @@ pub(super) fn with_entry(
         None => drop(servers.append(&entry.name, object(keys))),
     }
     Ok(root.to_string())
+}
+
+/// Returns the commands of the servers under `key`.
+pub(super) fn commands(text: &str, key: &str) -> Result<Vec<String>> {
+    let document = parse(text)?.object_value();
+    let servers = document.and_then(|document| document.object_value(key));
+    let servers = servers.map(|servers| servers.properties()).unwrap_or_default();
+    let command =
+        |server: &CstObjectProp| Some(value(server)?.get("command")?.as_str()?.to_owned());
+    Ok(servers.iter().filter_map(command).collect())
+}
+
+fn parse(text: &str) -> Result<CstRootNode> {
+    CstRootNode::parse(text, &OPTIONS)
+        .map_err(|error| Error::invalid(format!("it is not JSON with comments: {error}")))
 }
 
 /// Sets the keys whose value differs.

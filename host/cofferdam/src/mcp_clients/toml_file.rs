@@ -1,7 +1,7 @@
 //! Servers in a TOML file: `[mcp_servers.NAME]`, the format of Codex. Comments and order are
 //! preserved.
 
-use toml_edit::{Array, DocumentMut};
+use toml_edit::{Array, DocumentMut, Item};
 
 use super::ServerEntry;
 use crate::config::edit::{set, table};
@@ -10,9 +10,7 @@ use crate::{Error, Result};
 
 /// Returns the content of the file with the server added.
 pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        Error::invalid(format!("it is not TOML: {error}"))
-    })?;
+    let mut document = parse(text)?;
     let is_there =
         document.get("mcp_servers").is_some_and(|servers| servers.get(&entry.name).is_some());
     let server = table(document.as_table_mut(), &["mcp_servers", &entry.name])?;
@@ -36,6 +34,20 @@ pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
         server.set_implicit(false);
     }
     Ok(document.to_string())
+}
+
+/// Returns the commands of the servers.
+pub(super) fn commands(text: &str) -> Result<Vec<String>> {
+    let document = parse(text)?;
+    let servers = document.get("mcp_servers").and_then(|servers| servers.as_table_like());
+    let servers = servers.into_iter().flat_map(|servers| servers.iter());
+    let command = |server: &Item| Some(server.get("command")?.as_str()?.to_owned());
+    Ok(servers.filter_map(|(_, server)| command(server)).collect())
+}
+
+fn parse(text: &str) -> Result<DocumentMut> {
+    text.parse()
+        .map_err(|error: toml_edit::TomlError| Error::invalid(format!("it is not TOML: {error}")))
 }
 
 #[cfg(test)]

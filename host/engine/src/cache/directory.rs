@@ -53,6 +53,13 @@ impl PrivateDirectory {
             .mode(DIRECTORY_MODE)
             .create(&path)
             .map_err(io)?;
+        Self::open_existing_ambient(&path)
+    }
+
+    /// Opens the directory at `path`. Also returns its path without links.
+    pub(super) fn open_existing_ambient(path: &Path) -> Result<(Self, PathBuf), CacheError> {
+        let path: PathBuf = path.components().collect();
+        let io = |source| CacheError::io("open", &path, source);
         let handle = open_directory(&path)?;
         let stat = fs::fstat(&handle).map_err(|error| io(error.into()))?;
         check(&stat, FileType::Directory).map_err(|reason| CacheError::directory(&path, reason))?;

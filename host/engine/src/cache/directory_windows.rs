@@ -50,6 +50,12 @@ impl PrivateDirectory {
     pub(super) fn open_ambient(path: &Path) -> Result<(Self, PathBuf), CacheError> {
         let io = |source| CacheError::io("open", path, source);
         create_private_directory_ambient(path).map_err(io)?;
+        Self::open_existing_ambient(path)
+    }
+
+    /// Opens the directory at `path`. Also returns its path without links.
+    pub(super) fn open_existing_ambient(path: &Path) -> Result<(Self, PathBuf), CacheError> {
+        let io = |source| CacheError::io("open", path, source);
         // Without sharing the right to delete, the directory keeps its name.
         let handle = OpenOptions::new()
             .read(true)

@@ -24,14 +24,26 @@ impl InstallKey {
         directory: &PrivateDirectory,
         path: &Path,
     ) -> Result<Self, CacheError> {
-        let refused = |reason| CacheError::key(path.join(KEY_NAME), reason);
         for _ in 0..ATTEMPTS {
-            if let Some(mut file) = directory.open_file(KEY_NAME).map_err(refused)? {
-                return read(&mut file).map(Self).map_err(refused);
+            if let Some(key) = Self::load(directory, path)? {
+                return Ok(key);
             }
             create(directory, path)?;
         }
-        Err(refused(Rejection::Unreadable(std::io::ErrorKind::NotFound)))
+        let missing = Rejection::Unreadable(std::io::ErrorKind::NotFound);
+        Err(CacheError::key(path.join(KEY_NAME), missing))
+    }
+
+    /// Reads the key of the directory. Returns `None` if there is none.
+    pub(super) fn load(
+        directory: &PrivateDirectory,
+        path: &Path,
+    ) -> Result<Option<Self>, CacheError> {
+        let refused = |reason| CacheError::key(path.join(KEY_NAME), reason);
+        let Some(mut file) = directory.open_file(KEY_NAME).map_err(refused)? else {
+            return Ok(None);
+        };
+        read(&mut file).map(|key| Some(Self(key))).map_err(refused)
     }
 
     /// Returns a hasher that only holders of the key can use.

@@ -492,3 +492,21 @@ fn a_child_of_the_race() {
     let entry = std::env::var(CHILD_ENTRY).unwrap();
     cache.put(&key(&entry), EntryKind::Code, entry.as_bytes()).unwrap();
 }
+
+#[test]
+fn a_check_changes_nothing_and_rejects_what_opening_rejects() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("cache");
+    assert!(matches!(check_ambient(&path), Err(CacheError::Io { .. })));
+    assert!(!path.exists());
+    fs::create_dir(&path).unwrap();
+    set_mode(&path, 0o700);
+    check_ambient(&path).unwrap();
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "no key is made");
+    Cache::open_ambient(&path).unwrap();
+    check_ambient(&path).unwrap();
+    set_mode(&path.join("key"), 0o644);
+    assert_eq!(check_ambient(&path).unwrap_err().to_string(), open_error(&path));
+    set_mode(&path, 0o755);
+    assert_eq!(check_ambient(&path).unwrap_err().to_string(), open_error(&path));
+}

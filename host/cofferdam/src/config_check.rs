@@ -1,0 +1,66 @@
+//! Check of a whole configuration: everything that commands may reject in it is read at once.
+//!
+//! Directories of stores and skills are opened, and every reference is resolved. No component is
+//! loaded, no server is contacted, and no secret is read.
+
+#[cfg(feature = "agent")]
+use cofferdam_agent::Approvals;
+
+use crate::Result;
+use crate::compose::{self, PluginSpec};
+use crate::config::ConfigFile;
+use crate::file_tools;
+use crate::granting::Values;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+use crate::model_specs::{self, ModelSpec};
+#[cfg(feature = "mcp")]
+use crate::servers::{self, ServerSpec};
+#[cfg(feature = "skills")]
+use crate::skill_tools;
+
+/// Parts of a configuration without errors.
+pub struct CheckedConfig {
+    /// Plugins.
+    pub plugins: Vec<PluginSpec>,
+    /// MCP servers.
+    #[cfg(feature = "mcp")]
+    pub servers: Vec<ServerSpec>,
+    /// Models by name.
+    #[cfg(any(feature = "anthropic", feature = "openai"))]
+    pub models: Vec<(String, ModelSpec)>,
+    /// Description of the skills, if there are any.
+    #[cfg(feature = "skills")]
+    pub skills: Option<String>,
+}
+
+/// Checks a configuration.
+///
+/// # Errors
+/// Returns the first error.
+pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
+    compose::check_components(file)?;
+    #[cfg(feature = "mcp")]
+    let servers = servers::of_config(file, Values::Leave, &crate::Operator::default())?;
+    #[cfg(any(feature = "anthropic", feature = "openai"))]
+    let models = {
+        let models = model_specs::of_config(file)?.into_iter();
+        models.map(|(name, model)| (name.to_owned(), model)).collect()
+    };
+    #[cfg(feature = "skills")]
+    let skills = skill_tools::summary(file)?;
+    file_tools::check(file)?;
+    #[cfg(feature = "agent")]
+    {
+        file.approvals(Approvals::default())?;
+        file.loop_settings()?;
+    }
+    Ok(CheckedConfig {
+        plugins: compose::specs_of_config(file, Values::Leave)?,
+        #[cfg(feature = "mcp")]
+        servers,
+        #[cfg(any(feature = "anthropic", feature = "openai"))]
+        models,
+        #[cfg(feature = "skills")]
+        skills,
+    })
+}
