@@ -76,7 +76,7 @@ pub(crate) const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Parsed content of a configuration file.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 #[derive(Default)]
 pub struct Config {
     /// File stores by name.
@@ -122,7 +122,7 @@ pub struct Config {
 
 /// `[stores.NAME]`: one of `directory`, `url` and `memory`, and the related settings.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct StoreConfig {
     /// Directory of the store.
     pub directory: Option<Spanned<PathBuf>>,
@@ -150,7 +150,7 @@ pub struct StoreConfig {
 
 /// `[plugins.NAME]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct PluginConfig {
     /// Component.
     pub component: Spanned<ComponentLocation>,
@@ -334,6 +334,17 @@ mod tests {
         assert!(error.starts_with("/cofferdam.toml:3:1: unknown field `foo`"), "{error}");
         let error = read("[plugins.text]\ncomponent = 5\n").unwrap_err();
         assert!(error.starts_with("/cofferdam.toml:2:13: invalid type"), "{error}");
+        for (text, expected) in [
+            ("plugins = 1\n", "1:11: invalid type: integer `1`, expected a map"),
+            (
+                "[plugins.a]\nlimits = 1\n",
+                "2:10: invalid type: integer `1`, expected limits by name",
+            ),
+            ("agent = 1\n", "1:9: invalid type: integer `1`, expected a table"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(&format!("/cofferdam.toml:{expected}")), "{error}");
+        }
         let error = read("a = \n").unwrap_err();
         assert!(error.starts_with("/cofferdam.toml:1:5:"), "{error}");
     }

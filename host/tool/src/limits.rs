@@ -8,7 +8,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Limits of one call. Each limit is the largest value that is still allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "limits by name")]
 pub struct Limits {
     /// Linear memory and tables of all instances of the call together, in bytes. A table element
     /// counts as 8 bytes.

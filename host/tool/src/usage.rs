@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Limits on the use of one tool. By default there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "budgets by name")]
 pub struct UsageLimits {
     /// Maximum number of calls.
     pub max_invocations: Option<NonZeroU32>,

@@ -14,7 +14,7 @@ use super::{ConfigError, ConfigFile};
 
 /// Table of the settings.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct AgentTable {
     /// Rules that allow, ask about or deny calls.
     approvals: Vec<Spanned<ApprovalRule>>,

@@ -11,7 +11,7 @@ use crate::code_mode::CodeOffer;
 
 /// `[code]`
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct CodeTable {
     /// Offers `run_code`, with the other tools or instead of them.
     pub(crate) offer: Option<CodeOffer>,

@@ -11,7 +11,7 @@ use super::StoreConfig;
 
 /// `[files.NAME]`: one of `store`, `directory`, `url` and `memory`, and the access of the tools.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct FilesTable {
     /// Name of a store of `[stores]`.
     pub(crate) store: Option<Spanned<String>>,

@@ -12,7 +12,7 @@ use toml::{Spanned, Value};
 
 /// Table of grants. Those of a plugin are added to those of the file.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct GrantsTable {
     /// Access to stores by name. The plugin sees a store as `/<store>`.
     files: BTreeMap<String, Spanned<FileAccess>>,

@@ -8,7 +8,7 @@ use toml::Spanned;
 
 /// `[labels]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct LabelsTable {
     /// True if labels are used.
     pub policy: bool,
@@ -28,7 +28,7 @@ pub struct LabelsTable {
 
 /// Stated labels (`LBL-5`).
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 struct StatedTable {
     source_integrity: Option<Integrity>,
     confidentiality: Option<Confidentiality>,

@@ -14,7 +14,7 @@ use super::grants::{SpannedMessage, ValueSource, source, sources};
 
 /// Table of a model.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct ModelTable {
     /// Interface of the provider.
     pub(crate) provider: Provider,

@@ -11,7 +11,7 @@ use super::{ComponentLocation, PluginIndex};
 
 /// `[registry]`
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct RegistryTable {
     /// Files with certificates of further authorities, in PEM.
     pub(crate) authorities: Vec<Spanned<PathBuf>>,
@@ -76,7 +76,7 @@ pub enum UnsignedPolicy {
 
 /// `[[registry.mirrors]]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct MirrorTable {
     /// Pattern of what the mirror has.
     pub(crate) of: Spanned<String>,
@@ -86,7 +86,7 @@ pub(crate) struct MirrorTable {
 
 /// `[[registry.trust]]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct TrustTable {
     /// Pattern of the artifacts that the rule is about.
     pub(crate) from: Spanned<String>,
@@ -104,7 +104,7 @@ pub(crate) struct TrustTable {
 
 /// `[registry.logins."HOST"]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct LoginTable {
     /// User name.
     pub(crate) username: String,

@@ -14,7 +14,7 @@ pub const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Source of a secret. The value itself is never in the configuration.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),

@@ -8,7 +8,7 @@ use url::Url;
 
 /// `[serve]`
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ServeTable {
     /// Host names of the server, in addition to the loopback ones.
     pub(crate) hosts: Vec<String>,
@@ -32,7 +32,7 @@ pub struct ServeTable {
 
 /// `rate = { per-second = 20, burst = 100 }`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct RateTable {
     pub(crate) per_second: f64,
     pub(crate) burst: f64,
@@ -40,7 +40,7 @@ pub(crate) struct RateTable {
 
 /// `[serve.tokens.NAME]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct TokenTable {
     /// `sha256:` and 64 hexadecimal digits, as `cofferdam mcp token` prints it.
     pub(crate) digest: Spanned<String>,
@@ -55,7 +55,7 @@ pub(crate) struct TokenTable {
 
 /// `[serve.oauth]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct OAuthTable {
     pub(crate) issuer: Url,
     pub(crate) resource: Url,
@@ -73,14 +73,14 @@ pub struct OAuthTable {
 
 /// `[serve.prompts.NAME]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct PromptTable {
     pub(crate) tool: String,
 }
 
 /// `[serve.resources."URI"]`
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub(crate) struct ResourceTable {
     pub(crate) tool: String,
     #[serde(default)]

@@ -16,7 +16,7 @@ const PROTOCOL_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
 
 /// Table of a server: either `command` or `url`, and the related settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ServerTable {
     /// Program to start, and its arguments.
     pub command: Option<Spanned<Vec<String>>>,
@@ -57,7 +57,7 @@ pub struct ServerTable {
 
 /// `[servers.NAME.oauth]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ServerOAuthTable {
     /// Client id that was registered with the authorization server beforehand.
     pub(crate) client_id: Option<String>,
@@ -75,7 +75,7 @@ pub struct ServerOAuthTable {
 
 /// `[servers.NAME.limits]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ServerLimits {
     /// Maximum milliseconds until the connection is made and the tools are listed. A package runner
     /// may have to download a program first.
@@ -86,7 +86,7 @@ pub struct ServerLimits {
 
 /// `[servers.NAME.tasks]` (`MCP-22`), in seconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 struct TasksTable {
     default_ttl: Option<f64>,
     max_task_wait: Option<f64>,

@@ -10,7 +10,7 @@ use super::GrantsTable;
 
 /// `[skills]`
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct SkillsTable {
     /// Directories to search for skills, before `stores`.
     pub(crate) directories: Vec<Spanned<PathBuf>>,

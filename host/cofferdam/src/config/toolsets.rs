@@ -5,7 +5,7 @@ use toml::Spanned;
 
 /// `[toolsets.NAME]`: a subset of the tools.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ToolsetTable {
     /// Tools by name.
     pub(crate) tools: Vec<Spanned<String>>,

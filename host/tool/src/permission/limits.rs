@@ -44,6 +44,7 @@ macro_rules! asked {
         /// or what the caller of one call sets. They can lower a limit and never raise it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+        #[serde(expecting = "limits by name")]
         pub struct RequestedLimits {
             $(
                 #[doc = concat!("`", $key, "`")]
