@@ -1,11 +1,14 @@
 //! Lines of JSON: reading with a maximum length, and a queue of lines to write.
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
+use super::message::HostMessage;
+use super::session::MessageSender;
 use crate::error::Context as _;
 use crate::{Error, Result};
 
@@ -63,9 +66,15 @@ impl LineSender {
             let _ = self.0.send(line).await;
         }
     }
+}
 
-    /// Queues a message if there is room.
-    pub(super) fn offer(&self, message: &impl Serialize) {
+#[async_trait]
+impl MessageSender for LineSender {
+    async fn send(&self, message: &HostMessage<'_>) {
+        Self::send(self, message).await;
+    }
+
+    fn offer(&self, message: &HostMessage<'_>) {
         if let Some(line) = line(message) {
             let _ = self.0.try_send(line);
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::session::ProgramCall;
 use crate::{Error, Result};
 
 /// Message of the program.
@@ -58,18 +59,26 @@ impl ClientTool {
 /// Call that the program makes.
 #[derive(Deserialize)]
 pub(super) struct ClientCall<'l> {
-    pub(super) id: u64,
-    pub(super) tool: String,
+    id: u64,
+    tool: String,
     #[serde(borrow)]
-    pub(super) arguments: Option<&'l RawValue>,
-    pub(super) session: Option<String>,
-    pub(super) timeout_ms: Option<u64>,
+    arguments: Option<&'l RawValue>,
+    session: Option<String>,
+    timeout_ms: Option<u64>,
     #[serde(default)]
-    pub(super) dry_run: bool,
+    dry_run: bool,
     #[serde(default)]
-    pub(super) diff: bool,
+    diff: bool,
     #[serde(default)]
-    pub(super) progress: bool,
+    progress: bool,
+}
+
+impl ClientCall<'_> {
+    pub(super) fn into_call(self) -> ProgramCall {
+        let Self { id, tool, arguments, session, timeout_ms, dry_run, diff, progress } = self;
+        let arguments = arguments.map(|arguments| arguments.get().as_bytes().to_vec());
+        ProgramCall { id, tool, arguments, session, timeout_ms, dry_run, diff, progress }
+    }
 }
 
 /// Reply of the program to a request of the host.
@@ -172,18 +181,29 @@ fn members<'l, T: Deserialize<'l>>(line: &'l str, name: &str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| invalid(&error))
 }
 
-/// Message of the host.
-#[derive(Serialize)]
+/// Message of the host, other than the result of a call. `docs/pipe.md` describes the members.
+#[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum HostMessage<'m> {
+#[non_exhaustive]
+#[expect(missing_docs, reason = "`docs/pipe.md` describes the members")]
+pub enum HostMessage<'m> {
+    /// The host is ready.
     Ready { protocol: u64, version: &'static str, tools: Vec<Value>, unavailable: Vec<Value> },
+    /// The host cannot start, or ends.
     Failed { message: String, exit: u8 },
+    /// Text for the operator.
     Note { message: &'m str },
+    /// Request to run a function of the program.
     Invoke { id: u64, tool: &'m str, arguments: &'m Value, call: Option<u64> },
+    /// Request to approve a call.
     Approve { id: u64, call: u64, tool: &'m str, arguments: &'m Value },
+    /// Question of a tool.
     Ask { id: u64, call: u64, kind: &'static str, parameters: &'m serde_json::Map<String, Value> },
+    /// Nothing waits for the answer to a request anymore.
     Revoke { id: u64 },
+    /// Progress of a call.
     Progress { id: u64, done: f64, total: Option<f64>, message: Option<String> },
+    /// Message of a tool.
     Log { id: u64, level: LogLevel, message: &'m str },
 }
 

@@ -1,16 +1,16 @@
 //! Requests of the host to the program, and their replies.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::lines::LineSender;
 use super::message::{ClientReply, HostMessage};
+use super::session::MessageSender;
 
 /// Requests that the program has not answered.
 pub(super) struct Requests {
-    sender: LineSender,
+    sender: Arc<dyn MessageSender>,
     open: Mutex<RequestTable>,
 }
 
@@ -27,7 +27,7 @@ struct RequestGuard<'r> {
 }
 
 impl Requests {
-    pub(super) fn new(sender: LineSender) -> Self {
+    pub(super) fn new(sender: Arc<dyn MessageSender>) -> Self {
         let open = RequestTable { last_id: 0, replies: Some(HashMap::new()) };
         Self { sender, open: Mutex::new(open) }
     }
