@@ -28,7 +28,7 @@ pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };
-pub(crate) use self::plugins::{NoRecordArgs, PermissionArgs, PluginArgs, RecordArgs};
+pub(crate) use self::plugins::{NoRecordArgs, PluginArgs, RecordArgs};
 pub(crate) use self::registry::{
     AddArgs, AuditArgs, FetchArgs, KeysCommand, PublishArgs, RemoveArgs, SearchArgs, SignArgs,
     TransferArgs, UpdateArgs, VerifyArgs,

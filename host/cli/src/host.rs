@@ -4,28 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam::code_mode::CodeSelection;
-use cofferdam::config::{ConfigFile, ValueSource};
+use cofferdam::config::ConfigFile;
 use cofferdam::engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam::loading;
 use cofferdam::{
-    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer,
-    OfferedPermission, Operator, PluginFile, Prompter, Purpose, Selection, StoreLocation,
-    StoreMount, Work,
+    Availability, CacheDirectory, EngineOptions, Host, Observer, Operator, Prompter, Purpose,
+    Selection, SelectionFlags, Work,
 };
-use cofferdam_tool::{Limits, Permission, PluginName};
+use cofferdam_tool::{Limits, PluginName};
 
-use crate::args::{Global, PermissionArgs, PluginArgs};
-use crate::exit::{ConsentError, UsageError};
+use crate::args::{Global, PluginArgs};
+use crate::exit::ConsentError;
 use crate::{ask, print, progress};
 
 /// Maximum length of arguments that are shown to the operator, in characters.
 const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
-
-const MOUNT_FORM: &str = "write --mount NAME=STORE, NAME=STORE:ro for reading only, or NAME=STORE:create for creating only; STORE is a directory, \
-                          an address like s3://bucket/prefix, or `memory`";
-const FILES_FORM: &str = "write --files STORE or --files NAME=STORE, where STORE is a directory, an address like s3://bucket/prefix, \
-                          or `memory`; with `:ro` at the end for reading only";
 
 /// The operator at the terminal.
 struct Terminal {
@@ -131,40 +124,27 @@ pub(crate) fn config(args: &PluginArgs) -> anyhow::Result<Option<ConfigFile>> {
 
 /// Resolves the flags for plugins, stores and skills.
 pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
-    let mounts =
-        args.mounts.iter().map(|typed| mount(typed)).collect::<anyhow::Result<Vec<_>>>()?;
-    if args.plugins.is_empty() && !mounts.is_empty() {
-        return Err(usage(
-            "--mount is for plugins named with --plugin; a configuration has its own grants",
-        ));
-    }
-    let permissions = permissions(&args.permissions)?;
-    if args.plugins.is_empty() && !permissions.is_empty() {
-        return Err(usage(
-            "--allow-http, --allow-env, --secret, --allow and --limit are for plugins named with \
-             --plugin; a configuration has its own grants",
-        ));
-    }
-    Ok(Selection {
+    let flags = SelectionFlags {
+        plugins: args.plugins.clone(),
+        mounts: args.mounts.clone(),
+        allow_http: args.permissions.allow_http.clone(),
+        allow_env: args.permissions.allow_env.clone(),
+        secrets: args.permissions.secret.clone(),
+        allow: args.permissions.allow.clone(),
+        limits: args.permissions.limit.clone(),
         config: args.config.clone(),
-        plugins: args.plugins.iter().map(|typed| plugin(typed)).collect(),
-        mounts,
-        permissions,
-        files: args.files.as_deref().map(files).transpose()?,
+        files: args.files.clone(),
         skills: args.skills.clone(),
         toolsets: args.toolsets.clone(),
         tools: args.tools.clone(),
         timeout: args.timeout,
-        memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
+        memory_mib: args.memory,
+        code: args.code,
+        code_language: args.code_language,
         records: args.records,
         recording: args.recording,
-        code: CodeSelection {
-            offer: args.code,
-            language: args.code_language,
-            ..CodeSelection::default()
-        },
-        ..Selection::default()
-    })
+    };
+    Ok(flags.resolve()?)
 }
 
 /// Builds the host from the flags and the configuration.
@@ -197,86 +177,6 @@ pub(crate) async fn build(
     let builder = Host::builder().selection(selection).engine(engine_options(global));
     let builder = builder.operator(operator()).purpose(purpose).protect(protected.iter().cloned());
     Ok(builder.build().await?)
-}
-
-/// Parses `[NAME=]PATH`. Without a name, the plugin gets the name of the file.
-pub(crate) fn plugin(typed: &str) -> PluginFile {
-    match typed.split_once('=') {
-        Some((name, path)) if !name.contains(['/', '.']) => {
-            PluginFile { name: Some(name.to_owned()), component: PathBuf::from(path) }
-        }
-        _ => PluginFile { name: None, component: PathBuf::from(typed) },
-    }
-}
-
-/// Resolves the flags that grant permissions.
-fn permissions(args: &PermissionArgs) -> anyhow::Result<Vec<OfferedPermission>> {
-    let parse = |permission: String| {
-        permission.parse::<Permission>().map_err(|error| usage(error.to_string()))
-    };
-    let with = |permission: String, value: Option<ValueSource>| {
-        Ok(OfferedPermission { permission: parse(permission)?, value })
-    };
-    let http = args.allow_http.iter().map(|rule| with(format!("http:{rule}"), None));
-    let env = args.allow_env.iter().map(|typed| match typed.split_once('=') {
-        Some((name, value)) => {
-            with(format!("env:{name}"), Some(ValueSource::Literal(value.to_owned())))
-        }
-        None => with(format!("env:{typed}"), None),
-    });
-    let secrets = args.secret.iter().map(|typed| match typed.split_once('=') {
-        Some((name, variable)) => {
-            with(format!("secret:{name}"), Some(ValueSource::Env(variable.to_owned())))
-        }
-        None => with(format!("secret:{typed}"), None),
-    });
-    let others = args.allow.iter().map(|typed| {
-        let permission = parse(typed.clone())?;
-        let flag = match &permission {
-            Permission::Files(..) => "--mount NAME=STORE",
-            Permission::Config(_) => "--config FILE with [plugins.NAME.grants.config]",
-            _ => return Ok(OfferedPermission { permission, value: None }),
-        };
-        Err(usage(format!("`{typed}` needs more than a name; use {flag}")))
-    });
-    let limits = args.limit.iter().map(|typed| with(format!("limit:{typed}"), None));
-    http.chain(env).chain(secrets).chain(others).chain(limits).collect()
-}
-
-/// Parses `NAME=DIR[:ro|:rw|:create]`.
-fn mount(typed: &str) -> anyhow::Result<StoreMount> {
-    let Some((name, directory)) = typed.split_once('=') else {
-        return Err(usage(format!("`{typed}` is not a mount: {MOUNT_FORM}")));
-    };
-    let (directory, access) = match directory.rsplit_once(':') {
-        Some((directory, "ro")) => (directory, Access::ReadOnly),
-        Some((directory, "create")) => (directory, Access::CreateOnly),
-        Some((directory, "rw")) => (directory, Access::ReadWrite),
-        _ => (directory, Access::ReadWrite),
-    };
-    if directory.is_empty() {
-        return Err(usage(format!("`{typed}` names no directory: {MOUNT_FORM}")));
-    }
-    Ok(StoreMount { name: name.to_owned(), location: StoreLocation::parse(directory), access })
-}
-
-/// Parses `[NAME=]STORE[:ro|:rw]`.
-fn files(typed: &str) -> anyhow::Result<FilesStore> {
-    let (name, location) = match typed.split_once('=') {
-        Some((name, location)) if !name.contains(['/', '.', ':']) => {
-            (Some(name.to_owned()), location)
-        }
-        _ => (None, typed),
-    };
-    let (location, access) = match location.rsplit_once(':') {
-        Some((location, "ro")) => (location, Access::ReadOnly),
-        Some((location, "rw")) => (location, Access::ReadWrite),
-        _ => (location, Access::ReadWrite),
-    };
-    if location.is_empty() {
-        return Err(usage(format!("`{typed}` names no store: {FILES_FORM}")));
-    }
-    Ok(FilesStore { name, location: StoreLocation::parse(location), access })
 }
 
 /// Gets the operator's approval for a call that needs it: one that deletes files, one of a server
@@ -317,8 +217,4 @@ pub(crate) async fn approve(
     } else {
         Err(ConsentError(format!("the call of `{tool}` was not approved")))
     }
-}
-
-fn usage(message: impl Into<String>) -> anyhow::Error {
-    UsageError(message.into()).into()
 }

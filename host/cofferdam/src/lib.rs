@@ -343,6 +343,7 @@ pub mod registry;
 pub mod remembered;
 pub mod replay;
 mod selection;
+mod selection_flags;
 #[cfg(feature = "mcp")]
 pub mod serve;
 #[cfg(feature = "mcp")]
@@ -417,4 +418,5 @@ pub use self::recorded_model::{recorded, run_recorder};
 pub use self::selection::{
     FilesStore, OfferedPermission, PluginFile, Selection, StoreLocation, StoreMount,
 };
+pub use self::selection_flags::SelectionFlags;
 pub use self::stores::open_directory;

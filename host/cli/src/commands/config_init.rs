@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use cofferdam::PluginFile;
 use cofferdam::starter::{self, StarterPlugin};
 use cofferdam_engine::Engine;
 use cofferdam_tool::PluginName;
@@ -47,7 +48,7 @@ async fn starter_plugin(
     typed: &str,
     config: &Path,
 ) -> anyhow::Result<StarterPlugin> {
-    let plugin = host::plugin(typed);
+    let plugin = PluginFile::parse(typed);
     let usage = |error: &dyn std::fmt::Display| UsageError(error.to_string());
     let name = match plugin.name {
         Some(name) => PluginName::new(&*name).map_err(|error| usage(&error))?,
