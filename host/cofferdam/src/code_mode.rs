@@ -63,6 +63,8 @@ pub struct CodeSelection {
     pub default_language: Language,
     /// Component of the interpreter, instead of the installed one.
     pub interpreter: Option<PathBuf>,
+    /// Program beside which interpreters are installed, instead of this one.
+    pub program: Option<PathBuf>,
     /// Asks about calls of programs that need approval. Without it, the caller of a program is
     /// asked if its client can show a form.
     pub approver: Option<Arc<dyn CallApprover>>,
@@ -109,7 +111,8 @@ impl CodePlan {
         Ok(Some(Self {
             offer,
             language,
-            interpreter: named.map_or_else(|| installed(language), Ok)?,
+            interpreter: named
+                .map_or_else(|| installed_beside(chosen.program.clone(), language), Ok)?,
             approval: configured.map(|table| table.approval).unwrap_or_default(),
             approver: chosen.approver.clone(),
             limits,
@@ -211,7 +214,12 @@ pub(crate) fn of_agent(mut tools: Toolset) -> Result<Toolset> {
 /// # Errors
 /// Returns an error that says where it is expected.
 pub fn installed(language: Language) -> Result<PathBuf> {
-    find(language).map_err(|expected| {
+    installed_beside(None, language)
+}
+
+/// Returns the component of the interpreter that is installed with a program, by default this one.
+fn installed_beside(program: Option<PathBuf>, language: Language) -> Result<PathBuf> {
+    find(program, language).map_err(|expected| {
         Error::invalid(format!(
             "code mode: there is no interpreter for {language}; expected {}; in a checkout, \
              `cargo xtask guests` builds it; `interpreter` in [code] names another component",
@@ -220,11 +228,11 @@ pub fn installed(language: Language) -> Result<PathBuf> {
     })
 }
 
-/// Returns the component of the interpreter that is installed for a language, or as an error the
-/// path at which it is expected.
-pub(crate) fn find(language: Language) -> Result<PathBuf, PathBuf> {
+/// Returns the component of the interpreter that is installed with a program, by default this one,
+/// or as an error the path at which it is expected.
+pub(crate) fn find(program: Option<PathBuf>, language: Language) -> Result<PathBuf, PathBuf> {
     let file = format!("{}.wasm", language.name());
-    let paths: Vec<_> = folders().into_iter().map(|folder| folder.join(&file)).collect();
+    let paths: Vec<_> = folders(program).into_iter().map(|folder| folder.join(&file)).collect();
     match paths.iter().find(|path| path.is_file()) {
         Some(found) => Ok(found.clone()),
         None => Err(paths.into_iter().next().unwrap_or_default()),
@@ -233,8 +241,8 @@ pub(crate) fn find(language: Language) -> Result<PathBuf, PathBuf> {
 
 /// Returns the folders in which interpreters are looked for: beside the program, in the folder of
 /// shared data beside it, in the target folder of a checkout, and among the data of the user.
-fn folders() -> Vec<PathBuf> {
-    let program = std::env::current_exe().ok();
+fn folders(program: Option<PathBuf>) -> Vec<PathBuf> {
+    let program = program.or_else(|| std::env::current_exe().ok());
     let beside = program.as_deref().and_then(Path::parent).map(|folder| {
         let above = folder.parent().unwrap_or(folder);
         vec![

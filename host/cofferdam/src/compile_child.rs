@@ -1,6 +1,7 @@
 //! The child process that compiles plugins.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_engine::Compiler;
@@ -29,6 +30,13 @@ pub fn init() {
     IS_INITIALIZED.store(true, Ordering::Release);
 }
 
+/// Returns the compiler that starts `program`, which calls [`init`]: for libraries in programs of
+/// others, such as interpreters. It must be of the same version as this library.
+#[must_use]
+pub fn compiler_program(program: PathBuf) -> Compiler {
+    Compiler::Child { program, arguments: vec![ARGUMENT.into()] }
+}
+
 /// Returns the compiler that starts this program again.
 pub(crate) fn compiler() -> Result<Compiler> {
     if !IS_INITIALIZED.load(Ordering::Acquire) {
@@ -36,5 +44,5 @@ pub(crate) fn compiler() -> Result<Compiler> {
     }
     let program = std::env::current_exe()
         .context("the path of this program, which compiles plugins, is not known")?;
-    Ok(Compiler::Child { program, arguments: vec![ARGUMENT.into()] })
+    Ok(compiler_program(program))
 }

@@ -158,7 +158,7 @@ fn check_open_files() -> MachineCheck {
 
 fn check_interpreter(language: Language) -> MachineCheck {
     let (area, name) = (CheckArea::Interpreters, language.name());
-    match code_mode::find(language) {
+    match code_mode::find(None, language) {
         Ok(path) => MachineCheck::ok(area, name, path.display().to_string()),
         Err(expected) => MachineCheck::note(
             area,

@@ -402,7 +402,7 @@ pub use self::agent_context::{AgentContext, ContextOptions};
 pub use self::attachment::attachment;
 pub use self::builder::HostBuilder;
 pub use self::call::{CallError, CallOutput};
-pub use self::compile_child::init;
+pub use self::compile_child::{compiler_program, init};
 pub use self::engine_options::{CacheDirectory, EngineOptions};
 pub use self::error::{BoxError, Error, ErrorKind, Result};
 pub use self::first_build::FirstBuild;
