@@ -40,7 +40,7 @@ def test_a_failure(host: Cofferdam) -> None:
 )
 def test_errors(host: Cofferdam, tool: str, arguments: dict[str, int], error_type: str) -> None:
     with pytest.raises(ToolError) as caught:
-        host.call(tool, arguments, timeout=0.5)
+        host.call(tool, arguments, timeout=2)
     error = caught.value
     assert error.error_type == error_type
     assert str(error) == f"the call of `{tool}` ended in the error `{error_type}`"
@@ -106,11 +106,13 @@ def test_a_host_that_cannot_start(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.process
 def test_flags_that_the_program_does_not_know() -> None:
     with pytest.raises(StartError, match=r"ended before it was ready \(exit code 2\)"):
         Cofferdam(TEXT, tools="--nothing", code_language="cobol").start()  # type: ignore[arg-type]
 
 
+@pytest.mark.process
 def test_programs_that_are_not_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(StartError, match=r"`executable` names '.*missing', which is not a file"):

@@ -14,7 +14,14 @@ from conftest import CRASH, PLUGINS, TEXT
 
 PAGE = Path(__file__).parents[4] / "docs/python.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
-EXAMPLES = [(match[1], match[2]) for match in BLOCK.finditer(PAGE.read_text())]
+EXAMPLES = [
+    pytest.param(
+        match[1],
+        match[2],
+        marks=pytest.mark.native if "in_process" in match[1] else pytest.mark.process,
+    )
+    for match in BLOCK.finditer(PAGE.read_text())
+]
 
 
 def test_there_are_examples() -> None:

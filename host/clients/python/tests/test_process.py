@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from cofferdam import Cofferdam, HostExited, StartError
-from conftest import CRASH, TEXT
+from cofferdam._process import ProcessConnection
+from conftest import CRASH, SOURCE, TEXT
 
-SOURCE = Path(__file__).parents[1] / "src"
+pytestmark = pytest.mark.process
 
 
 def process_of(host: Cofferdam) -> int:
-    assert host._connection is not None
+    assert isinstance(host._connection, ProcessConnection)
     return host._connection._process.pid
 
 

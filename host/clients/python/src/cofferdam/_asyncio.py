@@ -31,7 +31,7 @@ class _Call:
 
     async def run(self) -> Message:
         number = self._message["id"] = self._connection.next_number()
-        line = encode(self._message)
+        line = self._connection.encode(self._message)
         self._connection.open_call(number, self._deliver)
         try:
             if not self._connection.try_write(line):

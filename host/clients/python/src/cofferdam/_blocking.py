@@ -19,7 +19,7 @@ def call(connection: Connection, message: Message, handlers: Handlers) -> Messag
     """
     inbox: SimpleQueue[Message | None] = SimpleQueue()
     number = message["id"] = connection.next_number()
-    line = encode(message)
+    line = connection.encode(message)
     connection.open_call(number, inbox.put)
     try:
         connection.write(line)
@@ -41,15 +41,20 @@ def call(connection: Connection, message: Message, handlers: Handlers) -> Messag
 
 def serve(connection: Connection, request: Message, handlers: Handlers) -> None:
     """Answers a request of the host."""
+    line = encode_answer(request, handlers)
+    if connection.close_request(request["id"]):
+        connection.write(line)
+
+
+def encode_answer(request: Message, handlers: Handlers) -> bytes:
+    """Returns the line that answers a request of the host."""
     try:
         value = handlers.run(request)
         if hasattr(value, "__await__"):
             value = _wait_for(value)
-        line = encode(answer(request, value))
+        return encode(answer(request, value))
     except Exception as error:
-        line = encode(answer_exception(request, error))
-    if connection.close_request(request["id"]):
-        connection.write(line)
+        return encode(answer_exception(request, error))
 
 
 def _wait_for(awaitable: Any) -> Any:

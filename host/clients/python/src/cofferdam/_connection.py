@@ -1,10 +1,7 @@
-"""The process `cofferdam pipe` and the messages to and from it.
+"""A running host and the messages to and from it.
 
 A thread reads what the host sends and hands each message to the call that it belongs to. It
 never writes and never runs code of the program, so that the host cannot be blocked by either.
-The process leads a session of its own: Ctrl-C at the terminal reaches only the program, which
-cancels its call. The process ends when its standard input is closed, also by a crash of the
-program.
 """
 
 from __future__ import annotations
@@ -12,67 +9,75 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import select
-import subprocess
 import threading
 import weakref
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 
 from ._errors import CofferdamError, HostExited, StartError
-from ._wire import Message, decode, encode, read_lines
+from ._requests import Handlers
+from ._wire import Message
 
 PROTOCOL = 1
-# A write of at most this size is either complete or did not happen, even if a signal arrives.
-_ATOMIC_BYTES_MAX = getattr(select, "PIPE_BUF", 512)
-# A host cancels its calls when standard input ends, which takes milliseconds.
-_EXIT_SECONDS_MAX = 5.0
+# A host cancels its calls when it is closed, which takes milliseconds.
+EXIT_SECONDS_MAX = 5.0
 
 # Receives the messages about one call, `None` if the host has ended.
 Deliver = Callable[["Message | None"], None]
+# Answers a request that belongs to no call, in a thread of its own.
+Serve = Callable[["Message"], None]
+# A message in the form that a connection writes.
+Encoded = bytes | Message
 
 _live: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
-class Connection:
+class Connection(ABC):
     """A running host. All methods may be called from any thread."""
 
-    def __init__(self, command: list[str], hello: Message, serve: Callable[[Message], None]):
-        """Starts the process and waits until the host is ready.
+    ready: Message
+    """The first message of the host."""
 
-        `serve` answers requests that belong to no call, and runs in a thread of its own.
-        """
+    def __init__(self, serve: Serve, messages: Iterator[Message]) -> None:
         self._serve = serve
+        self._messages = messages
         self._ids = itertools.count(1)
         self._calls: dict[int, Deliver] = {}
         self._requests: dict[int, Deliver] = {}
-        self._write_lock = threading.Lock()
         self._is_closed = False
         self._is_forked = False
         self._has_ended = False
         self._failure: str | None = None
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=os.name == "posix",
-            )
-        except OSError as error:
-            raise StartError(f"cannot start {command[0]!r}: {error.strerror}") from error
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input = self._process.stdin
-        self._output = self._process.stdout
-        self._lines = read_lines(self._output.fileno())
-        _live.add(self)
-        try:
-            self.ready = self._greet(hello)
-        except BaseException:
-            self._kill()
-            raise
         self._reader = threading.Thread(target=self._read, name="cofferdam", daemon=True)
-        self._reader.start()
+        _live.add(self)
+
+    @abstractmethod
+    def call(self, message: Message, handlers: Handlers) -> Message:
+        """Makes a call that blocks this thread, and returns its `result` message."""
+
+    @abstractmethod
+    def encode(self, message: Message) -> Encoded:
+        """Returns a message as `write` takes it."""
+
+    @abstractmethod
+    def write(self, encoded: Encoded) -> None:
+        """Sends a message."""
+
+    @abstractmethod
+    def try_write(self, encoded: Encoded) -> bool:
+        """Sends a message if that takes no time. Returns false if it was not sent."""
+
+    @abstractmethod
+    def disconnect(self) -> None:
+        """Tells the host to end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the host and waits for it."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Lets go of the host in a forked process."""
 
     def next_number(self) -> int:
         """Returns the number of a new call."""
@@ -92,7 +97,7 @@ class Connection:
         if self._calls.pop(number, None) is None or self._is_forked:
             return
         try:
-            self.write(encode({"type": "cancel", "id": number}))
+            self.write(self.encode({"type": "cancel", "id": number}))
         except CofferdamError:
             pass  # A host that has ended runs no calls.
 
@@ -100,120 +105,63 @@ class Connection:
         """Returns true for the first answer to a request that has not been revoked."""
         return self._requests.pop(number, None) is not None
 
-    def write(self, line: bytes) -> None:
-        """Sends a message."""
-        is_main = threading.current_thread() is threading.main_thread()
-        if len(line) <= _ATOMIC_BYTES_MAX or not is_main:
-            with self._write_lock:
-                self._write(line)
-            return
-        # Signal handlers run in the main thread. An exception of one would cut the message.
-        errors: list[CofferdamError] = []
-        thread = threading.Thread(target=self._write_apart, args=(line, errors), daemon=True)
-        thread.start()
-        try:
-            thread.join()
-        except BaseException:
-            thread.join()  # What the caller sends next, such as `cancel`, comes after this.
-            raise
-        if errors:
-            raise errors[0]
-
-    def try_write(self, line: bytes) -> bool:
-        """Sends a message if that takes no time. Returns false if it was not sent."""
-        if len(line) > _ATOMIC_BYTES_MAX or not self._write_lock.acquire(blocking=False):
-            return False
-        try:
-            self._write(line)
-        finally:
-            self._write_lock.release()
-        return True
-
-    def disconnect(self) -> None:
-        """Closes standard input, at whose end the host exits."""
-        if self._is_forked:
-            return
-        # A writer that holds the lock waits for a host that does not read.
-        if not self._write_lock.acquire(timeout=_EXIT_SECONDS_MAX):
-            self._process.kill()
-            self._write_lock.acquire()
-        try:
-            if not self._is_closed:
-                self._is_closed = True
-                self._input.close()
-        finally:
-            self._write_lock.release()
-
-    def close(self) -> None:
-        """Ends the host and waits for it."""
-        self.disconnect()
-        if self._is_forked or threading.current_thread() is self._reader:
-            return
-        self._reader.join(_EXIT_SECONDS_MAX)
-        if self._reader.is_alive():
-            self._process.kill()
-            self._reader.join(_EXIT_SECONDS_MAX)
-
-    def abandon(self) -> None:
-        """Closes the pipes in a forked process, so that the host ends with its own program."""
-        self._is_forked = True
-        self._input.close()
-        self._output.close()
-        self._process.returncode = 0  # The child of another process cannot be waited for.
-
     def exit_error(self) -> HostExited:
         """Returns the error for calls that wait for a host that has ended."""
-        code = self._process.returncode
+        code = self._exit_code()
         if self._failure is not None:
             return HostExited(self._failure, code)
         if self._is_closed:
             return HostExited("the host was closed during the call", code)
-        return HostExited(f"the host ended during the call ({_describe_exit(code)})", code)
+        return HostExited(f"the host ended during the call ({describe_exit(code)})", code)
 
-    def _greet(self, hello: Message) -> Message:
+    def _open(self) -> None:
+        """Waits until the host is ready, and starts the thread that reads."""
+        try:
+            self.ready = self._greet()
+        except BaseException:
+            self._is_closed = True
+            self._kill()
+            self._end()
+            _live.discard(self)
+            raise
+        self._reader.start()
+
+    def _greet(self) -> Message:
         from ._log import log_note
 
-        self.write(encode(hello))
-        for line in self._lines:
-            try:
-                message = decode(line)
-            except ValueError as error:
-                raise StartError(f"the program is not `cofferdam pipe`: {error}") from None
-            kind = message.get("type")
-            if kind == "ready":
-                if message.get("protocol") != PROTOCOL:
-                    raise StartError(
-                        f"expected version {PROTOCOL} of the protocol, found "
-                        f"{message.get('protocol')!r}: install matching versions"
-                    )
-                return message
-            if kind == "failed":
-                raise StartError(str(message.get("message")), message.get("exit"))
-            if kind == "note":
-                log_note(message)
-        code = self._process.wait()
+        try:
+            for message in self._messages:
+                kind = message.get("type")
+                if kind == "ready":
+                    return message
+                if kind == "failed":
+                    raise StartError(str(message.get("message")), message.get("exit"))
+                if kind == "note":
+                    log_note(message)
+        except ValueError as error:
+            raise StartError(f"the program is not `cofferdam pipe`: {error}") from None
+        self._end()
+        code = self._exit_code()
         raise StartError(
-            f"the host ended before it was ready ({_describe_exit(code)}); standard error of "
+            f"the host ended before it was ready ({describe_exit(code)}); standard error of "
             "the process may tell why",
             code,
         )
 
     def _read(self) -> None:
         try:
-            for line in self._lines:
-                self._dispatch(line)
+            for message in self._messages:
+                self._dispatch(message)
         except (KeyError, ValueError) as error:
             self._failure = f"the host sent a line that is not a message: {error}"
-            self._process.kill()
-        self._process.wait()
-        self._output.close()
+            self._kill()
+        self._end()
         self._has_ended = True
         while self._calls:
             _, deliver = self._calls.popitem()
             deliver(None)
 
-    def _dispatch(self, line: bytes) -> None:
-        message = decode(line)
+    def _dispatch(self, message: Message) -> None:
         kind = message.get("type")
         if kind == "result":
             deliver = self._calls.pop(message["id"], None)
@@ -242,22 +190,6 @@ class Connection:
         if message is not None and message["type"] != "revoke":
             threading.Thread(target=self._serve, args=(message,), daemon=True).start()
 
-    def _write(self, line: bytes) -> None:
-        self._check_usable()
-        view = memoryview(line)
-        try:
-            while view:
-                view = view[os.write(self._input.fileno(), view) :]
-        except OSError:
-            pass  # The host has ended, which the reader tells every call.
-
-    def _write_apart(self, line: bytes, errors: list[CofferdamError]) -> None:
-        try:
-            with self._write_lock:
-                self._write(line)
-        except CofferdamError as error:
-            errors.append(error)
-
     def _check_usable(self) -> None:
         if self._is_forked:
             raise CofferdamError(
@@ -266,16 +198,21 @@ class Connection:
         if self._is_closed:
             raise CofferdamError("the host is closed")
 
+    @abstractmethod
     def _kill(self) -> None:
-        self._is_closed = True
-        self._input.close()
-        self._process.kill()
-        self._process.wait()
-        self._output.close()
-        _live.discard(self)
+        """Ends a host that has not started or breaks the protocol."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Cleans up after the last message."""
+
+    @abstractmethod
+    def _exit_code(self) -> int | None:
+        """Returns the exit code of the host's process, if it has one that has ended."""
 
 
-def _describe_exit(code: int | None) -> str:
+def describe_exit(code: int | None) -> str:
+    """Returns an exit code in words."""
     if code is None:
         return "still running"
     return f"exit code {code}" if code >= 0 else f"signal {-code}"

@@ -54,6 +54,8 @@ class Cofferdam:
             `None` to decline.
         functions: functions of the program that plugins and programs of models may call.
         executable: path of the program `cofferdam`.
+        in_process: run the host in this process, for calls that take microseconds. It needs the
+            extra `native` of the package. A crash of the host ends this process.
         cache_dir: directory for compiled plugins, or `False` for none.
     """
 
@@ -80,6 +82,7 @@ class Cofferdam:
         ask: Ask | None = None,
         functions: Iterable[Callable[..., Any]] = (),
         executable: Path | None = None,
+        in_process: bool = False,
         cache_dir: Path | Literal[False] | None = None,
     ) -> None:
         self._flags = command_line(
@@ -104,6 +107,7 @@ class Cofferdam:
             }
         )
         self._executable = executable
+        self._in_process = in_process
         self._approve = approve
         self._ask = ask
         self._functions: dict[str, Function] = {}
@@ -228,14 +232,12 @@ class Cofferdam:
             CallCancelled: the call was canceled, for example by `close`.
             HostExited: the host ended during the call.
         """
-        from . import _blocking
-
         connection = self._connect()
         handlers = self._handlers(approve, on_progress)
         options = _options(timeout, session, dry_run, diff, approve, on_progress, check)
         message = self._message(tool, arguments, keywords, options)
         try:
-            end = _blocking.call(connection, message, handlers)
+            end = connection.call(message, handlers)
         except MessageTooLong as error:
             end = error.refusal()
         return _finish(tool, end, handlers, check)
@@ -330,19 +332,30 @@ class Cofferdam:
         return await asyncio.to_thread(self._connect)
 
     def _start(self) -> Connection:
-        from . import _blocking, _connection
+        from ._blocking import serve
+        from ._connection import PROTOCOL
         from ._executable import find_executable
 
-        hello: Message = {"type": "hello", "protocol": _connection.PROTOCOL, "approves": True}
+        hello: Message = {"type": "hello", "protocol": PROTOCOL, "approves": True}
         if self._functions:
             hello["tools"] = [function.declaration for function in self._functions.values()]
         if self._ask is not None:
             hello["answers"] = ["form"]
         handlers = Handlers(self._functions, self._approve, self._ask)
-        command = [find_executable(self._executable), "pipe", *self._flags]
-        connection = _connection.Connection(
-            command, hello, lambda request: _blocking.serve(connection, request, handlers)
-        )
+        program = find_executable(self._executable)
+        connection: Connection
+
+        def answer(request: Message) -> None:
+            serve(connection, request, handlers)
+
+        if self._in_process:
+            from ._native import NativeConnection
+
+            connection = NativeConnection(program, self._flags, hello, answer)
+        else:
+            from ._process import ProcessConnection
+
+            connection = ProcessConnection([program, "pipe", *self._flags], hello, answer)
         ready = connection.ready
         self._tools = {tool["name"]: Tool(tool) for tool in ready["tools"]}
         self._unavailable = [

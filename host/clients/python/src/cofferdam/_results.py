@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._errors import CallCancelled, CallError, RefusedCall, ToolError, ToolFailure
@@ -127,7 +128,12 @@ class Result:
     """The result as a model sees it: a string or another JSON value. `None` if the result
     consists of items, which are in `contents`."""
 
-    def __init__(self, tool: str, message: dict[str, Any], record_json: bytes | None) -> None:
+    def __init__(
+        self,
+        tool: str,
+        message: dict[str, Any],
+        record_json: bytes | Callable[[], bytes] | None,
+    ) -> None:
         self.tool = tool
         self.outcome = message["outcome"]
         self.is_error = bool(message.get("is_error", self.outcome not in ("ok", "cancelled")))
@@ -173,7 +179,8 @@ class Result:
         if self._record_json is not None:
             import json
 
-            self._message["record"] = json.loads(self._record_json)
+            record = self._record_json
+            self._message["record"] = json.loads(record() if callable(record) else record)
             self._record_json = None
         return self._message.get("record")
 

@@ -1,0 +1,29 @@
+"""The host in a Python process. The package `cofferdam` is its only user."""
+
+import os
+from collections.abc import Callable
+from typing import Any, final
+
+INTERFACE: int
+__version__: str
+
+@final
+class NativeHost:
+    def __init__(
+        self,
+        hello: str,
+        flags: list[tuple[str, str]],
+        program: str | os.PathLike[str],
+        encode: Callable[[dict[str, Any]], bytes],
+    ) -> None: ...
+    def next_message(self) -> dict[str, Any] | None: ...
+    def call(self, message: dict[str, Any]) -> NativeCall: ...
+    def spawn(self, message: dict[str, Any]) -> None: ...
+    def cancel(self, id: int) -> None: ...
+    def reply(self, reply: bytes) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class NativeCall:
+    def wait(self) -> dict[str, Any]: ...
+    def cancel(self) -> None: ...
