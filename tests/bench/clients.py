@@ -1,7 +1,8 @@
 """Makes calls in several ways and times them, for the benchmark `clients`.
 
 Reads lines `NAME COUNT` from standard input and answers each with the seconds that COUNT calls
-took. Takes the path of the plugin with the tool `ok` as its argument.
+took. Takes the path of the plugin with the tool `ok` as its argument, and the folder of the module
+`cofferdam_native` as the second one.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def exchange_calls(plugin: str) -> Callable[[int], float]:
     return exchange_lines(command, b'{"type":"hello","protocol":1}\n')
 
 
-def call_cofferdam(plugin: str) -> Callable[[int], float]:
+def call_cofferdam(plugin: str, in_process: bool) -> Callable[[int], float]:
     """Returns a timer of calls through the package."""
-    host = Cofferdam(plugins=[plugin])
+    host = Cofferdam(plugins=[plugin], in_process=in_process)
     host.__enter__()
 
     def measure(count: int) -> float:
@@ -97,9 +98,11 @@ def main() -> None:
     makers = {
         "cat": lambda: exchange_lines(["cat"]),
         "lines": lambda: exchange_calls(sys.argv[1]),
-        "cofferdam": lambda: call_cofferdam(sys.argv[1]),
+        "cofferdam": lambda: call_cofferdam(sys.argv[1], in_process=False),
+        "native": lambda: call_cofferdam(sys.argv[1], in_process=True),
         "mcp": call_mcp,
     }
+    sys.path.append(sys.argv[2])
     for line in sys.stdin:
         name, count = line.split()
         if name not in timers:

@@ -45,6 +45,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             "cofferdam-cli",
             "--package",
             "cofferdam-bench",
+            "--package",
+            "cofferdam-python",
         ])?;
     } else {
         cargo(&["build", "--release", "--package", "cofferdam-bench", "--no-default-features"])?;

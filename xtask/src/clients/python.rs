@@ -1,11 +1,13 @@
-//! The package for Python: ruff, mypy and pytest, in a virtual environment.
+//! The package for Python: ruff, mypy and pytest, in a virtual environment. The tests run against
+//! the host in a process of its own, and in the process of Python.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 
 use anyhow::Context;
 
 use crate::packages::create_venv;
-use crate::run::{Step, command, root, section};
+use crate::run::{Step, cargo, command, root, section, target_folder};
 
 /// Folder of the package.
 const PACKAGE: &str = "host/clients/python";
@@ -21,7 +23,25 @@ pub(super) fn run() -> anyhow::Result<()> {
     python("ruff", &["format", "--check", "."]).run(&root().join(PACKAGE))?;
     python("ruff", &["check", "."]).run(&root().join(PACKAGE))?;
     python("mypy", &[]).run(&root().join(PACKAGE))?;
-    python("pytest", &["--quiet", "-p", "no:cacheprovider"]).run(&root().join(PACKAGE))
+    let pytest = ["--quiet", "-p", "no:cacheprovider"];
+    python("pytest", &pytest).run(&root().join(PACKAGE))?;
+    section("clients: the package for Python, with the host in its process");
+    let module = build_module()?;
+    python("pytest", &[&pytest[..], &["--ignore", "tests/adapters"]].concat())
+        .env("COFFERDAM_NATIVE", &module)
+        .run(&root().join(PACKAGE))
+}
+
+/// Builds the module of the host for Python, with the features of all tests, and returns its
+/// folder.
+fn build_module() -> anyhow::Result<String> {
+    cargo(&["build", "--workspace", "--bins", "--tests", "--lib"])?;
+    let folder = root().join(FOLDER).join("native");
+    fs::create_dir_all(&folder)?;
+    let library = format!("{DLL_PREFIX}cofferdam_native{DLL_SUFFIX}");
+    fs::copy(target_folder().join("debug").join(&library), folder.join("cofferdam_native.abi3.so"))
+        .with_context(|| format!("cannot copy {library}"))?;
+    Ok(folder.display().to_string())
 }
 
 /// Returns whether an earlier run has installed the packages of the requirements file.
