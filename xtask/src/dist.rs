@@ -15,6 +15,7 @@ mod dependencies;
 mod files;
 mod licenses;
 mod linkage;
+mod module;
 mod npm;
 mod platform;
 mod sbom;
@@ -43,12 +44,16 @@ pub(crate) struct Options {
     /// Package this binary instead of building one for this machine; repeatable
     #[arg(long = "binary", value_name = "TARGET=PATH", value_parser = parse_binary)]
     binaries: Vec<(Platform, PathBuf)>,
+    /// Package this build of `cofferdam-python` too, the module for the host in the process of
+    /// Python; repeatable
+    #[arg(long = "module", value_name = "TARGET=PATH", value_parser = parse_binary)]
+    modules: Vec<(Platform, PathBuf)>,
     /// Install each package that this machine can run, call a tool and uninstall it
     #[arg(long)]
     check: bool,
     /// Pack the crates of this repository into target/package instead, and compile some of them
     /// from there
-    #[arg(long, conflicts_with_all = ["binaries", "check"])]
+    #[arg(long, conflicts_with_all = ["binaries", "modules", "check"])]
     crates: bool,
 }
 
@@ -73,6 +78,7 @@ enum ArtifactKind {
     Archive,
     Bundle,
     Deb,
+    ModuleWheel,
     /// The launcher, which is the same for all platforms.
     NpmMain,
     NpmPlatform,
@@ -111,6 +117,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         container::write(&folder, binary, &contents)?;
         artifacts.push(sbom::write(&folder, binary)?);
+    }
+    for (platform, path) in &options.modules {
+        artifacts.push(module::write(&folder, platform, path)?);
     }
     artifacts.push(npm::write_main(&folder, &binaries)?);
     sums::write(&folder, &artifacts)?;

@@ -40,6 +40,7 @@ pub(super) fn run(folder: &Path, artifacts: &[Artifact]) -> anyhow::Result<()> {
             ArtifactKind::Deb => deb::check(&artifact.path)?,
             ArtifactKind::NpmPlatform => npm::check(&main.path, artifact)?,
             ArtifactKind::Wheel => wheel::check(&artifact.path)?,
+            ArtifactKind::ModuleWheel => wheel::check_module(&artifact.path, folder)?,
             // The main package is checked with that of a platform.
             ArtifactKind::NpmMain | ArtifactKind::Sbom => {}
         }
@@ -82,7 +83,8 @@ fn lint_containerfile() -> anyhow::Result<()> {
 
 /// Fails for wheels that are too large.
 fn check_sizes(artifacts: &[Artifact]) -> anyhow::Result<()> {
-    for wheel in artifacts.iter().filter(|artifact| artifact.kind == ArtifactKind::Wheel) {
+    let is_wheel = |kind| matches!(kind, ArtifactKind::Wheel | ArtifactKind::ModuleWheel);
+    for wheel in artifacts.iter().filter(|artifact| is_wheel(artifact.kind)) {
         let size = fs::metadata(&wheel.path)?.len();
         if size > WHEEL_BYTES_MAX {
             bail!(

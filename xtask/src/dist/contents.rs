@@ -67,7 +67,7 @@ impl Contents {
         let completions = Shell::ALL.into_iter().map(|shell| {
             output_of(generator, &["completions", shell.id()]).map(|script| (shell, script))
         });
-        let crates = dependencies::linked(&binary.platform)?;
+        let crates = dependencies::linked(&binary.platform, dependencies::ROOT_PACKAGE)?;
         Ok(Self {
             license: read("LICENSE")?,
             readme: read("README.md")?,

@@ -13,7 +13,7 @@ use super::platform::Platform;
 use crate::run::{command, root};
 
 /// Package with the binary.
-const ROOT_PACKAGE: &str = "cofferdam-cli";
+pub(super) const ROOT_PACKAGE: &str = "cofferdam-cli";
 
 /// Crate that a binary is built of.
 #[derive(Debug, Clone, Deserialize)]
@@ -55,10 +55,11 @@ impl LinkedCrate {
     }
 }
 
-/// Returns the crates whose code is in the binary for a platform, sorted by name and version.
+/// Returns the crates whose code is in what is built of `package` for a platform, sorted by name and
+/// version.
 /// Procedural macros and their dependencies are among them, build scripts are not.
-pub(super) fn linked(platform: &Platform) -> anyhow::Result<Vec<LinkedCrate>> {
-    let names = names(platform)?;
+pub(super) fn linked(platform: &Platform, package: &str) -> anyhow::Result<Vec<LinkedCrate>> {
+    let names = names(platform, package)?;
     let triple = platform.triple();
     let metadata = command(
         "cargo",
@@ -85,7 +86,7 @@ pub(super) fn linked(platform: &Platform) -> anyhow::Result<Vec<LinkedCrate>> {
 }
 
 /// Returns names and versions of the crates.
-fn names(platform: &Platform) -> anyhow::Result<BTreeSet<(String, String)>> {
+fn names(platform: &Platform, package: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
     let triple = platform.triple();
     let tree = command(
         "cargo",
@@ -93,7 +94,7 @@ fn names(platform: &Platform) -> anyhow::Result<BTreeSet<(String, String)>> {
             "tree",
             "--locked",
             "--package",
-            ROOT_PACKAGE,
+            package,
             "--edges",
             "normal",
             "--target",

@@ -87,6 +87,14 @@ impl Platform {
         }
     }
 
+    /// Returns the file name of a module of Python in its stable ABI.
+    pub(super) fn python_module(&self, name: &str) -> String {
+        match self.is_windows() {
+            true => format!("{name}.pyd"),
+            false => format!("{name}.abi3.so"),
+        }
+    }
+
     /// Returns whether this machine can run the program.
     pub(super) fn runs_here(&self) -> bool {
         let arch = match self.arch {

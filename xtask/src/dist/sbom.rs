@@ -18,7 +18,7 @@ const ROOT_PACKAGE: &str = "cofferdam-cli";
 
 /// Writes the document of a binary.
 pub(super) fn write(folder: &Path, binary: &Binary) -> anyhow::Result<Artifact> {
-    let crates = dependencies::linked(&binary.platform)?;
+    let crates = dependencies::linked(&binary.platform, dependencies::ROOT_PACKAGE)?;
     let triple = binary.platform.triple();
     let document = document(&crates, &triple, &HEXLOWER.encode(&Sha256::digest(&binary.bytes)));
     let path = folder.join(format!("cofferdam-{VERSION}-{triple}.cdx.json"));

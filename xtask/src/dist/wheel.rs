@@ -171,7 +171,7 @@ fn with_extra(requirement: &str, extra: &str) -> String {
 }
 
 /// Returns the digests and sizes of all files. The list itself has none.
-fn record(files: &FileTree, own_path: &str) -> anyhow::Result<String> {
+pub(super) fn record(files: &FileTree, own_path: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     for (path, file) in files.iter() {
         let digest = BASE64URL_NOPAD.encode(&Sha256::digest(&file.bytes));

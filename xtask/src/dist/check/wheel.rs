@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::clean::{CleanHome, check_leftovers, files_below};
 use super::{is_available, plugin};
+use crate::dist::module::NAME as MODULE_NAME;
 use crate::dist::wheel::NAME;
 use crate::packages::text;
 use crate::run::command;
@@ -25,6 +26,35 @@ if any(file.parts[0] == 'cofferdam' for file in files):
         result = host.call('count_words', text='to be or not to be')
         assert result.value == 6, result
 ";
+
+/// Calls a tool with the host in the process of Python.
+const CALL_IN_PROCESS: &str = "
+import sys
+from cofferdam import Cofferdam
+with Cofferdam(plugins=sys.argv[1], in_process=True) as host:
+    result = host.call('count_words', text='to be or not to be')
+    assert result.value == 6, result
+";
+
+/// Checks the wheel of the module. `folder` has the wheel of the client that it needs.
+pub(super) fn check_module(wheel: &Path, folder: &Path) -> anyhow::Result<()> {
+    if !is_available("python3")? {
+        return Ok(());
+    }
+    let home = CleanHome::new()?;
+    let venv = home.folder().join("venv");
+    command("python3", &["-m", "venv", text(&venv)?]).run(home.folder())?;
+    let before = files_below(&venv)?;
+    let python = venv.join("bin/python");
+    let run = |arguments: &[&str]| home.command(text(&python)?, arguments).run(home.folder());
+    let pip = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
+    let links = ["install", "--no-index", "--find-links", text(folder)?, text(wheel)?];
+    run(&[&pip[..], &links].concat())?;
+    run(&[&pip[..], &["check"]].concat())?;
+    run(&["-c", CALL_IN_PROCESS, text(&plugin())?])?;
+    run(&[&pip[..], &["uninstall", "--yes", MODULE_NAME, NAME]].concat())?;
+    check_leftovers(&before, &files_below(&venv)?)
+}
 
 /// Checks a wheel.
 pub(super) fn check(wheel: &Path) -> anyhow::Result<()> {
