@@ -3,7 +3,12 @@
 //! No API says which parts of a request a model accepts, and a table of models would be outdated
 //! with every release. So the client sends what was asked for. If the provider refuses a part that
 //! the request can do without, the client sends the request again without that part, and leaves it
-//! out of later requests. A refusal is recognized by the field that it names.
+//! out of later requests.
+//!
+//! A refusal is recognized by its code or by the field that it names. The Messages API and many
+//! servers name the field only in their message, so the message is searched for names of fields,
+//! and never for a sentence. A wrong guess costs one request: only what a provider then accepts is
+//! remembered.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,9 +25,11 @@ const TOOL_CHOICE: &str = "tool_choice";
 /// servers refuse it.
 const RESPONSE_FORMAT: [&str; 4] =
     ["response_format", "text.format", "output_config.format", "json_schema"];
-/// Words in the refusal of deferred functions, or of references to them.
+/// Fields of deferred functions, and of references to them.
 const DEFERRED: [&str; 2] = ["defer_loading", "tool_reference"];
-/// Word in the refusal of a system message in the middle of a conversation.
+/// Code for a reference to a function that the provider does not find.
+const UNRESOLVED: &str = "tool_reference_unresolved";
+/// Field of a system message in the middle of a conversation.
 const ROLE: &str = "role";
 
 /// Parts that are left out of requests.
@@ -51,25 +58,20 @@ impl Adaptation {
         if refused.error.kind != ChatErrorKind::Rejected {
             return None;
         }
-        let names = |field: &str| {
+        let states = |field: &str| {
             refused.parameter.as_deref().is_some_and(|parameter| parameter.starts_with(field))
         };
-        let adapted = if asked.requests_reasoning() && names(INCLUDE) {
+        let names = |field: &str| states(field) || refused.error.message.contains(field);
+        let adapted = if asked.requests_reasoning() && states(INCLUDE) {
             Self { without_reasoning: true, ..self }
-        } else if asked.forces_call()
-            && (names(TOOL_CHOICE) || refused.error.message.contains(TOOL_CHOICE))
-        {
+        } else if asked.forces_call() && names(TOOL_CHOICE) {
             let model = asked.model();
             tracing::warn!(
                 model,
                 "the model refuses a forced function call: `auto` is sent instead"
             );
             Self { without_forced_choice: true, ..self }
-        } else if asked.format().is_some()
-            && RESPONSE_FORMAT
-                .iter()
-                .any(|field| names(field) || refused.error.message.contains(field))
-        {
+        } else if asked.format().is_some() && RESPONSE_FORMAT.iter().any(|field| names(field)) {
             let (model, error) = (asked.model(), &refused.error);
             tracing::warn!(
                 model,
@@ -78,10 +80,11 @@ impl Adaptation {
             );
             Self { without_format: true, ..self }
         } else if !asked.deferred.names.is_empty()
-            && DEFERRED.iter().any(|word| refused.error.message.contains(word))
+            && (refused.code.as_deref() == Some(UNRESOLVED)
+                || DEFERRED.iter().any(|field| names(field)))
         {
             Self { without_deferred: true, ..self }
-        } else if asked.has_late_system() && refused.error.message.contains(ROLE) {
+        } else if asked.has_late_system() && names(ROLE) {
             Self { without_late_system: true, ..self }
         } else {
             return None;

@@ -186,7 +186,8 @@ impl ModelEndpoint {
             Some(b"true") => true,
             _ => may_pass,
         };
-        let fault = Fault { is_retried, parameter: said.parameter, ..Fault::new(kind, message) };
+        let (parameter, code) = (said.parameter, said.code);
+        let fault = Fault { is_retried, parameter, code, ..Fault::new(kind, message) };
         fault.after(retry::requested_pause(headers))
     }
 

@@ -35,6 +35,8 @@ pub(super) struct ProviderMessage {
     pub(super) text: String,
     /// Field of the request that the error is about.
     pub(super) parameter: Option<String>,
+    /// Code of the details, which says more than the type of the error.
+    pub(super) code: Option<String>,
     /// True if the same request would fail again, although errors of this kind are usually
     /// transient.
     pub(super) is_lasting: bool,
@@ -47,12 +49,14 @@ pub(super) struct Fault {
     pub(super) is_retried: bool,
     /// Field of the request that the provider complains about.
     pub(super) parameter: Option<String>,
+    /// Code of the provider for the error.
+    pub(super) code: Option<String>,
 }
 
 impl Fault {
     /// Creates an error that is not retried.
     pub(super) fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
-        Self { error: ChatError::new(kind, message), is_retried: false, parameter: None }
+        Self::from(ChatError::new(kind, message))
     }
 
     /// Creates a transient error, which is retried.
@@ -68,7 +72,7 @@ impl Fault {
 
 impl From<ChatError> for Fault {
     fn from(error: ChatError) -> Self {
-        Self { error, is_retried: false, parameter: None }
+        Self { error, is_retried: false, parameter: None, code: None }
     }
 }
 
@@ -107,6 +111,7 @@ impl ProviderMessage {
             kind: by_number.or_else(|| words.iter().find_map(|word| kind_of_word(word))),
             text: text.or_else(|| words.first().cloned()).unwrap_or_default(),
             parameter: error.some_text("param"),
+            code: error.object("details").and_then(|details| details.some_text("error_code")),
             is_lasting: words.iter().any(|word| word == OUT_OF_MONEY),
         }
     }

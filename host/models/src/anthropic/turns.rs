@@ -19,7 +19,8 @@ use super::block::{CITATIONS, program_of};
 use super::request::{TYPE, block, result_block};
 use super::{CONTAINER, OF_API};
 
-/// Key for arguments that are not JSON, as Anthropic documents it.
+/// Key for arguments that are not a JSON object. An input has to be one, and the API accepts any
+/// key in it, so the name is for the model, which wrote the arguments.
 const NOT_JSON: &str = "INVALID_JSON";
 
 /// Field of a block with the arguments of a call.

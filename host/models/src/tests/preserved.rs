@@ -251,17 +251,21 @@ async fn loaded_functions_are_deferred_behind_the_result_that_lists_them() {
 
 #[tokio::test]
 async fn a_model_that_cannot_defer_functions_gets_them_like_all_others() {
-    let error = json!({"type": "invalid_request_error",
+    let by_field = json!({"type": "invalid_request_error",
         "message": "tools.1.custom.defer_loading: Extra inputs are not permitted"});
-    let refusal = json_answer(400, "", &json!({"type": "error", "error": error}).to_string());
-    let server = Server::start(vec![refusal, whole(&blocks())]).await;
-    let client = server.client(API);
-    for _ in 0..2 {
-        client.reply(after_loading(r#"{"loaded":["echo"]}"#)).await.unwrap();
+    let by_code = json!({"type": "invalid_request_error", "message": "no",
+        "details": {"error_code": "tool_reference_unresolved"}});
+    for error in [by_field, by_code] {
+        let refusal = json_answer(400, "", &json!({"type": "error", "error": error}).to_string());
+        let server = Server::start(vec![refusal, whole(&blocks())]).await;
+        let client = server.client(API);
+        for _ in 0..2 {
+            client.reply(after_loading(r#"{"loaded":["echo"]}"#)).await.unwrap();
+        }
+        let bodies = server.seen().into_iter().map(|seen| seen.body.to_string());
+        let is_deferred: Vec<_> = bodies.map(|body| body.contains("defer_loading")).collect();
+        assert_eq!(is_deferred, [true, false, false]);
+        let result = server.last_body()["messages"][2]["content"][0]["content"].clone();
+        assert_eq!(result, r#"{"loaded":["echo"]}"#);
     }
-    let is_deferred: Vec<_> =
-        server.seen().iter().map(|seen| seen.body.to_string().contains("defer_loading")).collect();
-    assert_eq!(is_deferred, [true, false, false]);
-    let result = server.last_body()["messages"][2]["content"][0]["content"].clone();
-    assert_eq!(result, r#"{"loaded":["echo"]}"#);
 }
