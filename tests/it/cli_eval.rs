@@ -88,6 +88,7 @@ fn mistakes_are_one_clear_error() {
         (&["--concurrency", "0"], "oncurren"),
         (&["--compare", "broken.json"], "broken.json"),
         (&["--agent", "none.yaml"], "none.yaml"),
+        (&["--judge", "nobody"], "nobody"),
     ] {
         let (code, _, errors) = scene.run(flags);
         assert_eq!(code, 2, "{flags:?}: {errors}");
@@ -98,4 +99,37 @@ fn mistakes_are_one_clear_error() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("other.jsonl:1") && errors.contains("cals"), "{errors}");
+}
+
+/// The judge is a model that the command names, and says so in the table and in JSON.
+#[test]
+fn a_named_model_judges_by_the_rubric() {
+    let scene = Scene::new();
+    let case = json!({"name": "warm", "prompt": "Count a b.", "rubric": "It counts and is warm."});
+    scene.write("cases.jsonl", &case.to_string());
+    let (code, _, errors) = scene.run(&[]);
+    assert_eq!(code, 2, "{errors}");
+    assert!(errors.contains("\"warm\" has a rubric") && errors.contains("--judge"), "{errors}");
+    for is_accepted in [true, false] {
+        let answer = json!({"reason": "It is cold.", "meets_rubric": is_accepted});
+        let reply = json!({"text": answer.to_string(), "usage": {"input": 70, "output": 8}});
+        scene.write("judge.jsonl", &reply.to_string());
+        let expected = i32::from(!is_accepted);
+        let (code, shown, errors) = scene.run(&["--judge", "script:judge.jsonl"]);
+        assert_eq!(code, expected, "{errors}");
+        assert!(shown.contains("accepted"), "{shown}");
+        assert!(shown.contains("Judged by script:judge.jsonl."), "{shown}");
+        let reason = "expected a run that meets the rubric: It is cold.";
+        assert_eq!(shown.contains(reason), !is_accepted, "{shown}");
+        let (code, shown, errors) = scene.run(&["--judge", "script:judge.jsonl", "--json"]);
+        assert_eq!(code, expected, "{errors}");
+        let report: Value = serde_json::from_str(&shown).unwrap();
+        let report = &report["report"];
+        assert_eq!(report["judge"], "script:judge.jsonl");
+        let judgment = &report["cases"][0]["runs"][0]["judgment"];
+        assert_eq!(
+            *judgment,
+            json!({"is_accepted": is_accepted, "reason": "It is cold.", "input_tokens": 70, "output_tokens": 8})
+        );
+    }
 }

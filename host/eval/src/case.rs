@@ -48,6 +48,8 @@ pub struct EvalCase {
     pub none: bool,
     /// Conditions on the last answer of a run.
     pub answer: ExpectedAnswer,
+    /// Description of a good run, for a judge.
+    pub rubric: Option<String>,
     /// Limits of a run.
     pub limits: RunLimits,
     /// The case as its author wrote it, for reports.

@@ -43,6 +43,9 @@ pub struct Subject {
     pub subject: String,
     /// Name of the model.
     pub model: String,
+    /// Name of the model that judged, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
 }
 
 /// Differences of one case.
@@ -134,7 +137,8 @@ impl Comparison {
 
 impl Subject {
     fn of(report: &Report) -> Self {
-        Self { subject: report.subject.clone(), model: report.model.clone() }
+        let Report { subject, model, judge, .. } = report;
+        Self { subject: subject.clone(), model: model.clone(), judge: judge.clone() }
     }
 }
 
@@ -218,6 +222,12 @@ impl fmt::Display for Comparison {
         if self.before.model != self.after.model {
             let (before, after) = (&self.before.model, &self.after.model);
             writeln!(f, "The reports are of different models: {before} and {after}.")?;
+        }
+        if self.before.judge != self.after.judge {
+            let name =
+                |subject: &Subject| subject.judge.clone().unwrap_or_else(|| "none".to_owned());
+            let (before, after) = (name(&self.before), name(&self.after));
+            writeln!(f, "The reports have different judges: {before} and {after}.")?;
         }
         for (names, which) in [(&self.only_before, "earlier"), (&self.only_after, "later")] {
             if !names.is_empty() {

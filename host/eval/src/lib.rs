@@ -22,12 +22,16 @@
 //! | `forbidden` | tools that may not be called | none |
 //! | `none` | true if no tool may be called | false |
 //! | `answer` | `contains`, `not-contains` (strings), `regex`, `equals`, `schema` | |
+//! | `rubric` | description of a good run, by which a [`Judge`] decides | none |
 //! | `limits` | `rounds`, `tokens`, `seconds` of a run | unlimited |
 //!
 //! [`evaluate`] makes a new agent and a new session for each run. The [`Report`] has the rate of
 //! success of each case, its calls, its tokens and the errors that the model recovered from. It is
 //! written as JSON and read again, so that [`Comparison::between`] can compare it with the report
 //! of an earlier version. Rates come with their 95 % intervals: a few runs show little.
+//!
+//! What no rule can decide, such as whether a summary is right, a [`Judge`] decides: a model that
+//! the caller names ([`EvalOptions::judge`]). It is the evaluated one only if the caller says so.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -67,6 +71,7 @@ mod case;
 mod comparison;
 mod judge;
 mod report;
+mod rules;
 mod run;
 mod table;
 mod text;
@@ -78,6 +83,7 @@ pub use case::{
     RUNS_MAX, RunLimits, read_cases,
 };
 pub use comparison::{CaseChange, Change, Comparison, RateChange, Subject};
+pub use judge::{Judge, Judgment};
 pub use report::{
     CaseOutcome, CaseReport, Interval, REPORT_BYTES_MAX, Report, ReportError, RunOutcome,
     RunReport, Spread, Statistics,

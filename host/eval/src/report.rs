@@ -13,9 +13,9 @@ pub use file::{REPORT_BYTES_MAX, ReportError};
 pub use statistics::{Interval, Spread, Statistics};
 pub(crate) use text::rate;
 
-use crate::ObservedCall;
 use crate::case::{EvalCase, PassCriterion};
 use crate::text::cut;
+use crate::{Judgment, ObservedCall};
 
 /// Maximum number of characters of an answer in a report.
 const ANSWER_CHARS_MAX: usize = 4000;
@@ -33,6 +33,8 @@ pub struct Report {
     pub subject: String,
     /// Name of the model. Set by the caller.
     pub model: String,
+    /// Name of the model that judged, if any. Set by the caller.
+    pub judge: Option<String>,
     /// Cases, in the order of their file.
     pub cases: Vec<CaseReport>,
 }
@@ -74,6 +76,9 @@ pub struct RunReport {
     /// Last answer of the model, at most the first 4000 characters.
     #[serde(default)]
     pub answer: String,
+    /// Decision of the judge, if the case has a rubric and the run passed all rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judgment: Option<Judgment>,
     /// Number of model requests.
     pub rounds: u32,
     /// Tokens of requests.

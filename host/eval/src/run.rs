@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ObservedCall;
 use crate::case::{EvalCase, PassCriterion, RUNS_MAX};
-use crate::judge::{self, Observation};
+use crate::judge::{Judge, Judgment};
 use crate::report::{CaseReport, Report, RunOutcome, RunReport};
+use crate::rules::{self, Observation};
 
 /// Maximum number of runs of one evaluation.
 pub const TOTAL_RUNS_MAX: u64 = 100_000;
@@ -39,6 +40,8 @@ pub struct EvalOptions {
     pub runs: Option<u32>,
     /// Number of concurrent runs, at most [`CONCURRENCY_MAX`]. The default is 4.
     pub concurrency: usize,
+    /// Model that decides about cases with a rubric, which need one.
+    pub judge: Option<Judge>,
     /// Token that ends the evaluation. The report then has the runs that have ended.
     pub cancellation: CancellationToken,
     /// Receiver of each run that ends.
@@ -73,6 +76,15 @@ pub enum EvalError {
         /// Number of runs that the options ask for.
         found: u32,
     },
+    /// A case has a rubric, and nothing decides by it.
+    #[error(
+        "the case {case:?} has a rubric: expected a model that judges by it, found none; name one \
+         with `--judge`"
+    )]
+    NoJudge {
+        /// Name of the case.
+        case: String,
+    },
     /// All cases together have too many runs.
     #[error("expected at most {TOTAL_RUNS_MAX} runs in total, found {found}; ask for fewer runs")]
     TooManyRuns {
@@ -92,6 +104,7 @@ impl Default for EvalOptions {
         Self {
             runs: None,
             concurrency: CONCURRENCY,
+            judge: None,
             cancellation: CancellationToken::new(),
             observer: None,
         }
@@ -123,6 +136,9 @@ impl EvalOptions {
             {
                 return Err(EvalError::TooFewRuns { case: case.name.clone(), k, found });
             }
+            if case.rubric.is_some() && self.judge.is_none() {
+                return Err(EvalError::NoJudge { case: case.name.clone() });
+            }
         }
         let runs = |case| u64::from(self.runs_of(case));
         let found = cases.iter().fold(0_u64, |sum, case| sum.saturating_add(runs(case)));
@@ -137,8 +153,8 @@ impl EvalOptions {
 /// whose state no other run has changed; it receives the case and the number of the run, from 1.
 /// The turns of a run share a new session.
 ///
-/// A run whose agent cannot be made, whose provider fails, or that asks for an approval ends with
-/// an error and says nothing about the tools. All other runs pass or fail.
+/// A run whose agent cannot be made, whose provider or judge fails, or that asks for an approval
+/// ends with an error and says nothing about the tools. All other runs pass or fail.
 ///
 /// # Errors
 /// [`EvalError`] if the options and the cases do not fit together. Errors of runs are part of the
@@ -202,15 +218,12 @@ where
             (Observation::default(), RunVerdict::Error(reason))
         }
     };
-    let (outcome, reasons) = match verdict {
+    let (outcome, reasons, judgment) = match verdict {
         RunVerdict::Cancelled if cancellation.is_cancelled() => return None,
-        RunVerdict::Cancelled => (RunOutcome::Error, vec!["the run was canceled".to_owned()]),
-        RunVerdict::Error(reason) => (RunOutcome::Error, vec![reason]),
-        RunVerdict::Failed(reasons) => (RunOutcome::Failed, reasons),
-        RunVerdict::Ended => match judge::reasons(case, &seen) {
-            reasons if reasons.is_empty() => (RunOutcome::Passed, reasons),
-            reasons => (RunOutcome::Failed, reasons),
-        },
+        RunVerdict::Cancelled => (RunOutcome::Error, vec!["the run was canceled".to_owned()], None),
+        RunVerdict::Error(reason) => (RunOutcome::Error, vec![reason], None),
+        RunVerdict::Failed(reasons) => (RunOutcome::Failed, reasons, None),
+        RunVerdict::Ended => judge(case, &seen, options).await?,
     };
     let failed_calls = seen.calls.iter().filter(|call| call.failed).count() as u64;
     let report = RunReport {
@@ -221,12 +234,43 @@ where
         failed_calls,
         calls: seen.calls,
         answer: seen.answer,
+        judgment,
         rounds: seen.rounds,
         input_tokens: seen.input_tokens,
         output_tokens: seen.output_tokens,
         seconds: seen.seconds,
     };
     Some(report.shortened())
+}
+
+/// Judges a run whose model answered: by the rules of its case, and then by the rubric, if there is
+/// one. Returns `None` if the evaluation was canceled.
+async fn judge(
+    case: &EvalCase,
+    seen: &Observation,
+    options: &EvalOptions,
+) -> Option<(RunOutcome, Vec<String>, Option<Judgment>)> {
+    let reasons = rules::reasons(case, seen);
+    if !reasons.is_empty() {
+        return Some((RunOutcome::Failed, reasons, None));
+    }
+    let (Some(rubric), Some(judge)) = (&case.rubric, &options.judge) else {
+        return Some((RunOutcome::Passed, reasons, None));
+    };
+    match judge.decide(rubric, case, seen, options.cancellation.child_token()).await {
+        Err(RunError::Cancelled) if options.cancellation.is_cancelled() => None,
+        Err(error) => {
+            Some((RunOutcome::Error, vec![format!("the judge did not decide: {error}")], None))
+        }
+        Ok(judgment) => {
+            let problems: Vec<_> = judgment.problem().into_iter().collect();
+            let outcome = match problems.is_empty() {
+                true => RunOutcome::Passed,
+                false => RunOutcome::Failed,
+            };
+            Some((outcome, problems, Some(judgment)))
+        }
+    }
 }
 
 /// End of a run, before its calls and its answer are judged.
@@ -359,7 +403,7 @@ impl<'c> CaseRun<'c> {
     }
 
     fn verdict(&self, ended: Result<Option<String>, RunError>) -> RunVerdict {
-        let exceeded = judge::exceeded(&self.case.limits, &self.seen);
+        let exceeded = rules::exceeded(&self.case.limits, &self.seen);
         let is_over_budget = self.budget.as_ref().is_some_and(|budget| budget.check().is_err());
         match ended {
             Ok(None) => RunVerdict::Ended,

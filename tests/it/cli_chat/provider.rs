@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use serde_json::{Value, json};
 
 use super::{Ran, Scene, ran};
+use crate::cli_skills;
 
 const KEY: &str = "sk-very-secret-1234567890";
 
@@ -301,5 +302,42 @@ fn sampling_options_reach_every_provider_wherever_they_are_set() {
         assert_eq!(ran.code, Some(4), "{}", ran.stderr);
         let (_, request) = asked.recv().unwrap();
         assert_eq!(request["temperature"], json!(0.3), "{request}");
+    }
+}
+
+#[test]
+fn flags_set_options_of_requests_in_evaluations_and_workflows() {
+    let refused = || (400, "application/json", json!({"error": {"message": "no"}}).to_string());
+    let (url, asked) = server(vec![refused(), refused(), refused()]);
+    let scene = Scene::new(&[]);
+    let config = format!(
+        "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase-url = \"{url}\"\nseed = 1\n"
+    );
+    let workflow = "agents: {a: {model: m, settings: {seed: 2, temperature: 0.8}}}\nstart: a\n";
+    for (name, text) in [
+        ("c.toml", config.as_str()),
+        ("a.yaml", "model: m\nsettings: {seed: 2, temperature: 0.8}\n"),
+        ("w.yaml", workflow),
+        ("cases.jsonl", "{\"name\":\"n\",\"prompt\":\"p\"}"),
+    ] {
+        std::fs::write(scene.path(name), text).unwrap();
+    }
+    for (command, seed) in [
+        (&["eval", "cases.jsonl"][..], 1),
+        (&["eval", "cases.jsonl", "--agent", "a.yaml"], 2),
+        (&["workflow", "run", "w.yaml", "hi"], 2),
+    ] {
+        let flags = ["--config", "c.toml", "--setting", "temperature=0.1"];
+        let mut command = cli_skills::command(&scene.path(""), &[command, &flags].concat());
+        let ran = ran(command.env("XDG_STATE_HOME", scene.path("state")).output().unwrap());
+        assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+        let (_, request) = asked.recv().unwrap();
+        assert_eq!((&request["temperature"], &request["seed"]), (&json!(0.1), &json!(seed)));
+    }
+    for command in [&["eval", "cases.jsonl"][..], &["workflow", "run", "w.yaml", "hi"]] {
+        let flags = [command, &["--config", "c.toml", "--setting", "heat=1"]].concat();
+        let ran = ran(cli_skills::command(&scene.path(""), &flags).output().unwrap());
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--setting: there is no setting `heat`"), "{}", ran.stderr);
     }
 }

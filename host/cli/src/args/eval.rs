@@ -11,6 +11,7 @@ pub(crate) const EXAMPLES: &str = "\
 A case is a prompt with the calls and the answer that you expect, one JSON object per line:
   {\"name\":\"counts\",\"prompt\":\"How many words has 'a b'?\",\"runs\":5,\"pass\":{\"rate\":0.8},
    \"calls\":[{\"tool\":\"word_count\",\"arguments\":{\"text\":\"a b\"}}],\"answer\":{\"contains\":\"2\"}}
+What no rule can decide, a `rubric` describes, and the model of --judge decides.
 
 Each run has a new session. Files that a run changes stay changed for the next one. The exit code is
 0 if all cases pass, 1 if one fails, and 4 if too many runs ended with an error of the provider.
@@ -19,6 +20,7 @@ Examples:
   cofferdam eval cases.jsonl --model openai:gpt-5.2 --plugin text.wasm --runs 10
   cofferdam eval cases.jsonl --model openai:gpt-5.2 --plugin text.wasm --report before.json
   cofferdam eval cases.jsonl --model openai:gpt-5.2 --plugin new.wasm --compare before.json
+  cofferdam eval cases.jsonl --model openai:gpt-5.2 --judge anthropic:claude-sonnet-4-6 --setting effort=low
   cofferdam eval cases.jsonl --agent reviewer.yaml --config cofferdam.toml --json";
 
 #[derive(Debug, Args)]
@@ -30,6 +32,13 @@ pub(crate) struct EvalArgs {
     /// Model of agents that name none [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
+    /// Set an option of requests: temperature, top-p, max-output-tokens, stop, seed or effort;
+    /// repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) setting: Vec<String>,
+    /// Model that decides about cases with a `rubric`, which need one
+    #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
+    pub(crate) judge: Option<String>,
     /// Evaluate the agent that FILE defines (YAML) instead of one with all tools
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,

@@ -63,6 +63,10 @@ pub(crate) struct WorkflowRunArgs {
     /// Model of agents that do not name one [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
+    /// Set an option of all agents' requests: temperature, top-p, max-output-tokens, stop, seed or
+    /// effort; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) setting: Vec<String>,
     /// Save a checkpoint after each superstep in this directory, which is created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,

@@ -55,8 +55,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         }
         _ => model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?,
     };
-    let settings = RequestSettings::parse(&args.setting);
-    let settings = settings.map_err(|error| UsageError(format!("--setting: {error}")))?;
+    let settings = request_settings(&args.setting)?;
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = match (&args.system, &defined) {
         (Some(text), _) => Some(text_or_file(text)?),
@@ -304,6 +303,12 @@ pub(super) fn approvals(
         Some(file) => file.approvals(approvals)?,
         None => approvals,
     })
+}
+
+/// Returns the options of requests that `--setting` sets.
+pub(super) fn request_settings(typed: &[String]) -> anyhow::Result<RequestSettings> {
+    let settings = RequestSettings::parse(typed);
+    Ok(settings.map_err(|error| UsageError(format!("--setting: {error}")))?)
 }
 
 fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {

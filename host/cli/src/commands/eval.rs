@@ -8,11 +8,12 @@ use cofferdam::Purpose;
 use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
 use cofferdam::config::edit::replace_file;
-use cofferdam::model_specs;
+use cofferdam::model_specs::{self, ModelSpec};
+use cofferdam::records::CallLog;
 use cofferdam::workflow_file::AgentParts;
 use cofferdam_agent::{ApprovalEffect, ApprovalRule, Approvals, BoxError};
 use cofferdam_eval::{
-    Comparison, EvalCase, EvalOptions, Report, RunObserver, RunReport, evaluate, read_cases,
+    Comparison, EvalCase, EvalOptions, Judge, Report, RunObserver, RunReport, evaluate, read_cases,
 };
 use cofferdam_files::open_named_ambient;
 use serde_json::json;
@@ -27,6 +28,7 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     let before = args.compare.as_deref().map(read_report).transpose()?;
     let definition = args.agent.as_deref().map(AgentFile::read_ambient).transpose()?;
     let instructions = args.system.as_deref().map(chat::text_or_file).transpose()?;
+    let settings = chat::request_settings(&args.setting)?;
     let config = host::config(&args.plugins)?;
     // A tool that could change the cases could make itself pass.
     let mut protected = vec![args.cases.clone()];
@@ -37,8 +39,11 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         Some(file) => file.defined().model(named, None, config)?,
         None => model_specs::choose(named, None, config)?,
     };
+    let judge = args.judge.as_deref();
+    let judge = judge.map(|judge| model_specs::choose(Some(judge), None, config)).transpose()?;
     let parts = AgentParts {
         model: named,
+        settings,
         config,
         toolset: tools.toolset(),
         skills: tools.skills(),
@@ -53,12 +58,16 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         Some(file) => parts.without_loop(file),
         None => parts.with_all_tools(instructions.as_deref()),
     };
+    if judge.is_some() && cases.iter().all(|case| case.rubric.is_none()) {
+        print::note("no case has a `rubric`, so --judge has no effect");
+    }
     // An invalid model or tool is one error instead of one for each run.
     agent()?;
     let runs = |case: &EvalCase| u64::from(args.runs.map_or(case.runs, |runs| runs.get()));
     let options = EvalOptions {
         runs: args.runs.map(|runs| runs.get()),
         concurrency: args.concurrency,
+        judge: judge.as_ref().map(|model| judge_of(model, tools.call_log())).transpose()?,
         cancellation: super::cancelled_by_ctrl_c(),
         observer: Some(Arc::new(progress_of(cases.iter().map(runs).sum()))),
     };
@@ -73,6 +82,7 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     let mut report = ended.map_err(|error| UsageError(error.to_string()))?;
     report.subject = args.plugins.plugins.join(", ");
     report.model = model.to_string();
+    report.judge = judge.map(|judge| judge.to_string());
     let comparison = before.map(|before| Comparison::between(&before, &report));
     if let Some(path) = &args.report {
         let bytes = serde_json::to_vec(&report)?;
@@ -128,6 +138,13 @@ fn approvals(args: &EvalArgs, config: Option<&ConfigFile>) -> anyhow::Result<App
         approvals = approvals.rules([ApprovalRule::new(ApprovalEffect::Allow, "*")])?;
     }
     Ok(approvals)
+}
+
+/// Returns a judge with the options of its model.
+fn judge_of(model: &ModelSpec, call_log: Option<&Arc<CallLog>>) -> anyhow::Result<Judge> {
+    let client = model_specs::client(model, None)?;
+    let client = cofferdam::recorded(client, model.provider.word(), call_log);
+    Ok(Judge::new(client, model.options.clone())?)
 }
 
 /// Returns an observer that shows how many of `runs` runs have ended.

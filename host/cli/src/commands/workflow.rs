@@ -54,6 +54,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let file = WorkflowFile::read_ambient(&args.file)?;
     let input = args.input.as_deref().map(chat::text_or_stdin).transpose()?;
     let mut answers = TypedAnswers::new(args)?;
+    let settings = chat::request_settings(&args.setting)?;
     let config = host::config(&args.plugins)?;
     let kept = args.checkpoints.as_deref().map(CheckpointDirectory::open).transpose()?;
     // Tools must not change the files that control the workflow.
@@ -65,6 +66,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
     let parts = AgentParts {
         model: args.model.as_deref(),
+        settings,
         config: config.as_ref(),
         toolset: tools.toolset(),
         skills: tools.skills(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_agent::{AgentTool, AgentToolOptions, Approvals, InvalidAgentTool};
 use cofferdam_tool::Toolset;
+use cofferdam_workflow::definition::RequestSettings;
 
 use super::offering::AgentSources;
 use crate::agent_file::AgentFile;
@@ -47,6 +48,7 @@ impl ServedAgents {
         };
         let parts = AgentParts {
             model: self.model.as_deref(),
+            settings: RequestSettings::default(),
             config,
             toolset,
             skills,

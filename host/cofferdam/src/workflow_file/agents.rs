@@ -9,6 +9,7 @@ use cofferdam_agent::{
 use cofferdam_labels::LabelPolicy;
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::Toolset;
+use cofferdam_workflow::definition::RequestSettings;
 
 use super::WorkflowFile;
 use crate::agent_file::{AgentFile, DefinedAgent};
@@ -22,6 +23,8 @@ use crate::{Error, Result};
 pub struct AgentParts<'a> {
     /// Model of agents that name none: `PROVIDER:MODEL`, or the name of a configured model.
     pub model: Option<&'a str>,
+    /// Options of requests, over those of agents and their models.
+    pub settings: RequestSettings,
     /// Configuration with the models that agents name.
     pub config: Option<&'a ConfigFile>,
     /// Tools that agents may name.
@@ -71,7 +74,8 @@ impl AgentParts<'_> {
     /// # Errors
     /// Returns an error if there is no such model, or if a setting of the configuration is invalid.
     pub fn with_all_tools(&self, instructions: Option<&str>) -> Result<Agent> {
-        let model = model_specs::choose(self.model, None, self.config)?;
+        let mut model = model_specs::choose(self.model, None, self.config)?;
+        self.settings.apply_to(&mut model.options);
         let mut builder = self.builder(&model, "agent")?.options(model.options);
         builder = builder.tools(self.toolset.clone());
         if let Some(instructions) = instructions {
@@ -119,6 +123,7 @@ impl AgentParts<'_> {
             .model(self.model, None, self.config)
             .map_err(|error| error.context(format!("the agent `{id}`")))?;
         agent.set_options(&mut model.options);
+        self.settings.apply_to(&mut model.options);
         let mut builder = self
             .builder(&model, id)?
             .tools(agent.tools(self.toolset, self.skills)?)

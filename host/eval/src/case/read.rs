@@ -28,6 +28,7 @@ const CASE: &[&str] = &[
     "forbidden",
     "none",
     "answer",
+    "rubric",
     "limits",
 ];
 const CALL: &[&str] = &["tool", "arguments", "match", "min", "max"];
@@ -48,6 +49,7 @@ pub(super) fn case(written: &Value) -> Result<EvalCase, InvalidCase> {
         forbidden: fields.read("forbidden", Field::strings)?.unwrap_or_default(),
         none: fields.read("none", Field::bool)?.unwrap_or_default(),
         answer: fields.read("answer", answer)?.unwrap_or_default(),
+        rubric: fields.read("rubric", Field::string)?,
         limits: fields.read("limits", limits)?.unwrap_or_default(),
         written: written.clone(),
     };

@@ -5,7 +5,7 @@ use crate::case::PassCriterion;
 use crate::report::tests::case;
 
 fn report(cases: Vec<CaseReport>) -> Report {
-    Report { subject: "s".to_owned(), model: "m".to_owned(), cases }
+    Report { subject: "s".to_owned(), model: "m".to_owned(), judge: None, cases }
 }
 
 #[test]

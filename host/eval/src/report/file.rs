@@ -66,6 +66,8 @@ struct WrittenReport<'r> {
     version: u64,
     subject: &'r str,
     model: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judge: Option<&'r str>,
     complete: bool,
     total: Statistics,
     cases: Vec<WrittenCase<'r>>,
@@ -91,6 +93,8 @@ struct ReadReport {
     subject: String,
     #[serde(default)]
     model: String,
+    #[serde(default)]
+    judge: Option<String>,
     cases: Vec<ReadCase>,
 }
 
@@ -139,7 +143,7 @@ impl Report {
             return Err(ReportError::Repeated { name, case: case.name.clone() });
         }
         let cases = read.cases.into_iter().map(CaseReport::from).collect();
-        Ok(Self { subject: read.subject, model: read.model, cases })
+        Ok(Self { subject: read.subject, model: read.model, judge: read.judge, cases })
     }
 }
 
@@ -159,6 +163,7 @@ impl Serialize for Report {
             version: VERSION,
             subject: &self.subject,
             model: &self.model,
+            judge: self.judge.as_deref(),
             complete: self.is_complete(),
             total: self.total(),
             cases: cases.collect(),

@@ -38,6 +38,10 @@ pub struct Statistics {
     pub failed_calls: u64,
     /// Number of runs that passed although a call failed.
     pub recovered: u32,
+    /// Number of runs that a judge decided about.
+    pub judged: u32,
+    /// Number of these runs that the judge accepted.
+    pub accepted: u32,
 }
 
 /// Mean and median of a number; 0 without runs.
@@ -78,6 +82,7 @@ impl Statistics {
         let spread = |number: fn(&RunReport) -> f64| {
             Spread::of(judged.iter().map(|run| number(run)).collect())
         };
+        let judgments = judged.iter().filter_map(|run| run.judgment.as_ref());
         let recovered = judged.iter().filter(is_passed).filter(|run| run.failed_calls > 0);
         Self {
             runs,
@@ -93,6 +98,8 @@ impl Statistics {
             seconds: spread(|run| run.seconds),
             failed_calls: judged.iter().fold(0, |sum, run| sum.saturating_add(run.failed_calls)),
             recovered: count(recovered),
+            judged: count(judgments.clone()),
+            accepted: count(judgments.filter(|judgment| judgment.is_accepted)),
         }
     }
 

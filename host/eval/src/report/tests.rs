@@ -12,6 +12,7 @@ pub(crate) fn run(number: u32, outcome: RunOutcome, failed_calls: u64, tokens: u
         call_count: failed_calls + 1,
         failed_calls,
         answer: String::new(),
+        judgment: None,
         rounds: 2,
         input_tokens: tokens,
         output_tokens: 10,
@@ -110,6 +111,7 @@ fn report() -> Report {
     Report {
         subject: "words 0.2.0".to_owned(),
         model: "m".to_owned(),
+        judge: None,
         cases: vec![case("first", PassCriterion::K(2), 3, "ppp"), failed],
     }
 }
@@ -142,6 +144,8 @@ fn a_report_is_read_back() {
             "seconds",
             "failed_calls",
             "recovered",
+            "judged",
+            "accepted",
         ]
     );
     assert_eq!(

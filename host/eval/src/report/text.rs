@@ -5,11 +5,13 @@ use std::fmt;
 use super::{CaseOutcome, Interval, Report, Statistics};
 use crate::table::Table;
 
-/// Writes a table with a row per case and one for all of them, then the reasons of the first run
+/// Writes a table with a row per case and one for all of them, with the decisions of the judge if
+/// there are any, then the reasons of the first run
 /// of each case that did not pass.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let titles = [
+        let total = self.total();
+        let mut titles = vec![
             "case",
             "outcome",
             "passed",
@@ -21,13 +23,23 @@ impl fmt::Display for Report {
             "tokens out",
             "seconds",
         ];
+        let is_judged = total.judged > 0;
+        titles.extend(is_judged.then_some("accepted"));
         let mut table = Table::new(&titles);
+        let mut add = |name: &str, outcome: &str, planned: u32, numbers: &Statistics| {
+            let accepted = format!("{}/{}", numbers.accepted, numbers.judged);
+            let cells = row(name, outcome, planned, numbers).into_iter();
+            table.add(cells.chain(is_judged.then_some(accepted)));
+        };
         for case in &self.cases {
-            table.add(row(&case.name, case.outcome().as_str(), case.planned, &case.statistics()));
+            add(&case.name, case.outcome().as_str(), case.planned, &case.statistics());
         }
         let planned = self.cases.iter().fold(0_u32, |sum, case| sum.saturating_add(case.planned));
-        table.add(row("all cases", "", planned, &self.total()));
+        add("all cases", "", planned, &total);
         write!(f, "{table}")?;
+        if let (true, Some(judge)) = (is_judged, &self.judge) {
+            writeln!(f, "Judged by {judge}.")?;
+        }
         for case in &self.cases {
             if let Some(run) = case.runs.iter().find(|run| !run.reasons.is_empty()) {
                 writeln!(f, "\n{}, run {}:", case.name, run.number)?;
