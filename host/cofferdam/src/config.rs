@@ -54,7 +54,7 @@ pub use self::grants::{GrantsTable, OfferedGrants, SpannedMessage, ValueSource};
 #[cfg(feature = "labels")]
 pub use self::labels::LabelsTable;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
-pub(crate) use self::models::{ModelTable, Provider};
+pub(crate) use self::models::{ModelTable, Provider, TimeoutTable};
 #[cfg(feature = "registry")]
 pub use self::plugin_index::{InvalidIndex, PluginIndex};
 #[cfg(feature = "registry")]

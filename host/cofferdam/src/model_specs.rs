@@ -16,7 +16,7 @@ use cofferdam_tool::permission::SecretText;
 use cofferdam_code::Language;
 
 use crate::Error;
-use crate::config::{ConfigFile, ModelTable, Provider};
+use crate::config::{ConfigFile, ModelTable, Provider, TimeoutTable};
 use crate::granting::{ValueReader, Values};
 
 /// Tokens of the context window of a model that neither the configuration nor a flag describes.
@@ -47,6 +47,7 @@ pub struct ModelSpec {
     hosted_programs: bool,
     /// Maximum number of times that a request is sent again, if the configuration names it.
     retries_max: Option<u32>,
+    timeouts: TimeoutTable,
     /// Tokens of the context window, if the configuration names them.
     pub context_window: Option<NonZeroU64>,
     /// Options of replies.
@@ -150,6 +151,7 @@ pub fn client(
     if let Some(retries_max) = spec.retries_max {
         settings.retries.retries_max = retries_max;
     }
+    settings.timeouts = spec.timeouts.over(settings.timeouts);
     settings.allow_plain_http = spec.plain_http;
     settings.retry_observer = retries;
     let client = ProviderClient::new(settings).map_err(|error| usage(error.to_string()))?;
@@ -198,6 +200,7 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
         caching: PromptCaching::default(),
         hosted_programs: false,
         retries_max: None,
+        timeouts: TimeoutTable::default(),
         context_window: None,
         options: ChatOptions::default(),
     })
@@ -284,6 +287,7 @@ fn of_table(
         caching: table.caching,
         hosted_programs: table.hosted_programs,
         retries_max: table.retries.as_ref().map(|retries| *retries.get_ref()),
+        timeouts: table.timeouts,
         context_window: table.context_window,
         options: ChatOptions {
             strict_schemas: table.strict,

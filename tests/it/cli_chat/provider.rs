@@ -341,3 +341,27 @@ fn flags_set_options_of_requests_in_evaluations_and_workflows() {
         assert!(ran.stderr.contains("--setting: there is no setting `heat`"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn a_model_that_is_too_slow_is_given_up_after_the_configured_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let scene = Scene::new(&[]);
+    let config = format!(
+        "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase-url = \"http://{}/v1\"\nretries = 0\n\
+         timeouts = {{ first-byte = 1 }}\n",
+        listener.local_addr().unwrap()
+    );
+    std::fs::write(scene.path("c.toml"), config).unwrap();
+    let ran = chat(&scene, &["hi", "--config", "c.toml"], &[]);
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 s"), "{}", ran.stderr);
+    std::fs::write(
+        scene.path("c.toml"),
+        "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n\
+         timeouts = { first-byte = 0 }\n",
+    )
+    .unwrap();
+    let ran = chat(&scene, &["hi", "--config", "c.toml"], &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("c.toml:4:"), "{}", ran.stderr);
+}

@@ -1,11 +1,12 @@
 //! `[models.NAME]`: models for `cofferdam chat` and for workflows.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
+use std::time::Duration;
 
 use cofferdam_agent::Effort;
-use cofferdam_models::PromptCaching;
+use cofferdam_models::{PromptCaching, ProviderTimeouts};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 use url::{Host, Url};
@@ -65,9 +66,41 @@ pub struct ModelTable {
     /// Maximum number of times that a request is sent again after a transient error.
     #[serde(default)]
     pub(crate) retries: Option<Spanned<u32>>,
+    /// Timeouts of requests.
+    #[serde(default)]
+    pub(crate) timeouts: TimeoutTable,
     /// Headers of each request, by name.
     #[serde(default)]
     headers: BTreeMap<String, Spanned<Value>>,
+}
+
+/// `[models.NAME.timeouts]`, in seconds. Omitted keys have the values of the client.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct TimeoutTable {
+    /// Time until there is a connection.
+    connect: Option<NonZeroU32>,
+    /// Time until the first byte of an answer.
+    first_byte: Option<NonZeroU32>,
+    /// Time between two pieces of an answer.
+    pause: Option<NonZeroU32>,
+    /// Total time, with all attempts.
+    total: Option<NonZeroU32>,
+}
+
+impl TimeoutTable {
+    /// Returns the timeouts, with those of `others` for omitted keys.
+    pub(crate) fn over(self, others: ProviderTimeouts) -> ProviderTimeouts {
+        let or = |own: Option<NonZeroU32>, other: Duration| {
+            own.map_or(other, |seconds| Duration::from_secs(seconds.get().into()))
+        };
+        let mut timeouts = others;
+        timeouts.connect = or(self.connect, others.connect);
+        timeouts.first_byte = or(self.first_byte, others.first_byte);
+        timeouts.pause = or(self.pause, others.pause);
+        timeouts.total = or(self.total, others.total);
+        timeouts
+    }
 }
 
 /// Interface of a provider.
