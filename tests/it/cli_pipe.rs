@@ -278,6 +278,59 @@ fn rules_of_the_configuration_apply() {
     assert_eq!(next(&mut pipe, "result")["outcome"], "ok");
 }
 
+/// A program of the model gets the approval of the client for each call that needs it, with the
+/// real arguments.
+#[test]
+fn calls_of_programs_are_approved_like_those_of_the_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    let config = folder.path().join("cofferdam.toml");
+    let rules = "[[agent.approvals]]\ntool = \"diff\"\neffect = \"deny\"\n\
+                 [[agent.approvals]]\ntool = \"word_count\"\neffect = \"ask\"\n";
+    let component = guest("text");
+    std::fs::write(&config, format!("[plugins.text]\ncomponent = {component:?}\n{rules}")).unwrap();
+    let (config, notes) = (config.display().to_string(), files.display().to_string());
+    let flags = ["--config", &config, "--files", &notes, "--code=only"];
+    let (mut pipe, _) = ready(&[], &flags, json!({"approves": true, "answers": ["form"]}));
+    let code = "const {words} = await tools.word_count({text: 'a b'});
+        const seen = [words];
+        try { await tools.diff({before: 'a', after: 'b'}) } catch (e) { seen.push(e.message) }
+        await tools.file_access_delete_file({file_name: 'a.md'}); return seen";
+    for allow in [false, true] {
+        std::fs::write(files.join("a.md"), "x").unwrap();
+        call(&mut pipe, 7, "run_code", json!({ "code": code }));
+        for (tool, arguments, allow) in [
+            ("word_count", json!({"text": "a b", "min_length": 1}), true),
+            ("file_access_delete_file", json!({"file_name": "a.md"}), allow),
+        ] {
+            let approve = next(&mut pipe, "approve");
+            assert_eq!((&approve["call"], &approve["tool"]), (&json!(7), &json!(tool)));
+            assert_eq!((&approve["arguments"], &approve["program"]), (&arguments, &json!(true)));
+            send(&mut pipe, &json!({"type": "approved", "id": approve["id"], "allow": allow}));
+        }
+        let result = next(&mut pipe, "result");
+        assert_eq!(files.join("a.md").exists(), !allow, "{result}");
+        let shown = result["result"].to_string();
+        match allow {
+            true => assert!(shown.contains("a rule of the user denies"), "{shown}"),
+            false => assert!(shown.contains("was not approved"), "{shown}"),
+        }
+    }
+    // A question about a program that is cancelled is withdrawn.
+    call(&mut pipe, 8, "run_code", json!({ "code": code }));
+    let approve = next(&mut pipe, "approve");
+    send(&mut pipe, &json!({"type": "cancel", "id": 8}));
+    let mut seen = [pipe.next(), pipe.next()];
+    seen.sort_by_key(|message| message["type"].to_string());
+    assert_eq!(seen[0]["outcome"], "cancelled");
+    assert_eq!(seen[1], json!({"type": "revoke", "id": approve["id"]}));
+    // A client that approves nothing and answers no forms cannot let the call run.
+    let (mut silent, _) = ready(&[], &flags, json!({}));
+    let result = called(&mut silent, "run_code", json!({ "code": code }));
+    assert!(result["result"].to_string().contains("needs the approval of a user"), "{result}");
+}
+
 #[test]
 fn questions_of_a_plugin_reach_the_program() {
     let permissions = ["--allow", "ask:form"];

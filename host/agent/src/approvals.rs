@@ -208,7 +208,8 @@ impl Approvals {
 
     /// Returns whether a call that a program of the model makes has to be approved, by the same
     /// rules.
-    pub(crate) fn of_inner_call(
+    #[must_use]
+    pub fn of_inner_call(
         &self,
         call: &InnerCall<'_>,
         arguments: &Map<String, Value>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use serde_json::{Map, Value};
 
 use crate::cut::shortened;
@@ -50,6 +51,12 @@ pub enum Decision {
 pub trait CallApprover: Send + Sync {
     /// Returns the user's decision.
     async fn approve(&self, request: ApprovalRequest<'_>) -> Decision;
+}
+
+/// Decides which calls of programs need approval, for callers that have no rules of their own.
+pub trait ProgramRules: Send + Sync {
+    /// Returns whether a user has to approve a call. Must not block.
+    fn approval(&self, call: &InnerCall<'_>, arguments: &Map<String, Value>) -> ApprovalNeed;
 }
 
 /// Asks for an approval: the approver of the host, or else the caller of the program.

@@ -39,7 +39,7 @@ mod mode;
 mod run;
 mod types;
 
-pub use self::approval::{ApprovalRequest, CallApprover, CodeApproval, Decision};
+pub use self::approval::{ApprovalRequest, CallApprover, CodeApproval, Decision, ProgramRules};
 pub use self::error::CodeError;
 pub use self::language::{Language, UnknownLanguage};
 pub use self::mode::{CodeMode, CodeOptions, RUN_CODE};

@@ -14,7 +14,7 @@ use cofferdam_tool::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::approval::{CallApprover, CodeApproval};
+use crate::approval::{CallApprover, CodeApproval, ProgramRules};
 use crate::builtins::Builtins;
 use crate::catalog::Catalog;
 use crate::cut::{shortened, size};
@@ -48,6 +48,9 @@ pub struct CodeOptions {
     /// Asks about calls of programs that need approval. Without it, the caller of the program is
     /// asked if its client can show a form.
     pub approver: Option<Arc<dyn CallApprover>>,
+    /// Rules about calls of programs, unless the caller of a program has rules, as an agent does.
+    /// Without any, a call needs approval if the source of its tool requires it.
+    pub rules: Option<Arc<dyn ProgramRules>>,
     /// Types of results, by tool, for tools without an output schema: those that were observed
     /// before.
     pub observed: BTreeMap<String, Type>,
@@ -73,11 +76,18 @@ pub struct CodeMode {
 /// State that all runs of programs with the same tools share.
 pub(crate) struct ModeState {
     pub(crate) catalog: Catalog,
-    pub(crate) approver: Option<Arc<dyn CallApprover>>,
+    pub(crate) policy: ApprovalPolicy,
     /// Whether the source of some tool requires approval.
     pub(crate) has_approvals: bool,
     builtins: Arc<dyn ToolSource>,
     pub(crate) past: Arc<PastRuns>,
+}
+
+/// Approvals of the calls that programs make.
+#[derive(Clone)]
+pub(crate) struct ApprovalPolicy {
+    pub(crate) approver: Option<Arc<dyn CallApprover>>,
+    pub(crate) rules: Option<Arc<dyn ProgramRules>>,
 }
 
 /// Remains of earlier runs, which outlive a change of the tools.
@@ -146,10 +156,11 @@ impl CodeMode {
         tools: &Toolset,
         options: CodeOptions,
     ) -> Result<Self, CodeError> {
-        let CodeOptions { language, approval, approver, observed } = options;
+        let CodeOptions { language, approval, approver, rules, observed } = options;
+        let policy = ApprovalPolicy { approver, rules };
         let observed = observed.into_iter().map(|(tool, ty)| (tool, ObservedType { ty, count: 1 }));
         let past = PastRuns { observed: Mutex::new(observed.collect()), ..PastRuns::default() };
-        Self::create(interpreter, tools, language, approval, approver, Arc::new(past))
+        Self::create(interpreter, tools, language, approval, policy, Arc::new(past))
     }
 
     /// Creates the tool for other tools. Stored values and suspended programs remain.
@@ -162,7 +173,7 @@ impl CodeMode {
             tools,
             self.language,
             self.approval,
-            self.state.approver.clone(),
+            self.state.policy.clone(),
             Arc::clone(&self.state.past),
         )
     }
@@ -172,7 +183,7 @@ impl CodeMode {
         tools: &Toolset,
         language: Language,
         approval: CodeApproval,
-        approver: Option<Arc<dyn CallApprover>>,
+        policy: ApprovalPolicy,
         past: Arc<PastRuns>,
     ) -> Result<Self, CodeError> {
         let found = interpreter.definitions();
@@ -185,7 +196,7 @@ impl CodeMode {
         let has_approvals = tools.tools().any(|(tool, source)| source.needs_approval(&tool.name));
         let mut tools = tools.clone();
         tools.add(Arc::clone(&builtins))?;
-        let state = ModeState { catalog, approver, has_approvals, builtins, past };
+        let state = ModeState { catalog, policy, has_approvals, builtins, past };
         Ok(Self {
             definitions: Arc::from([Arc::new(definition)]),
             interpreter,

@@ -93,9 +93,10 @@ impl CodeRun {
             calls: HashMap::new(),
             files: Transaction::over(outer, Budget::new(CHANGED_BYTES_MAX), None),
         });
-        let may_ask = mode.has_approvals || context.inner_calls.is_some();
+        let policy = &mode.policy;
+        let may_ask = mode.has_approvals || policy.rules.is_some() || context.inner_calls.is_some();
         Self {
-            keeps_results: may_ask && mode.approver.is_none() && context.asker.is_some(),
+            keeps_results: may_ask && policy.approver.is_none() && context.asker.is_some(),
             mode,
             checks: context.inner_calls.clone(),
             asker: context.asker.clone(),
@@ -203,11 +204,12 @@ impl CodeRun {
         std::future::pending().await
     }
 
-    /// Returns whether a call needs approval: by the rules of the caller, which consider what the
-    /// source says, or else by what the source says.
+    /// Returns whether a call needs approval: by the rules of the caller, or else of the host,
+    /// which consider what the source says, or else by what the source says.
     fn approval(&self, call: &InnerCall<'_>, arguments: &Map<String, Value>) -> ApprovalNeed {
-        let by_rules = self.checks.as_ref().and_then(|checks| checks.approval(call, arguments));
-        by_rules.unwrap_or_else(|| {
+        let of_caller = self.checks.as_ref().and_then(|checks| checks.approval(call, arguments));
+        let of_host = || Some(self.mode.policy.rules.as_ref()?.approval(call, arguments));
+        of_caller.or_else(of_host).unwrap_or_else(|| {
             match call.source.needs_approval_for(&call.tool.name, arguments) {
                 true => ApprovalNeed::Needed,
                 false => ApprovalNeed::NotNeeded,
@@ -223,7 +225,8 @@ impl CodeRun {
         if self.keeps_results {
             past.suspended.keep(self.key.clone(), self.ledger());
         }
-        let decision = ask(self.mode.approver.as_ref(), self.asker.as_ref(), number, request).await;
+        let decision =
+            ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), number, request).await;
         if self.keeps_results {
             past.suspended.take(&self.key);
         }

@@ -1,12 +1,17 @@
 //! Code mode: `run_code`, a tool that runs programs of the model, which call the other tools.
 
+#[cfg(feature = "agent")]
+mod rules;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cofferdam_code::{CallApprover, CodeApproval, CodeMode, CodeOptions, Language, RUN_CODE, Type};
+use cofferdam_code::{
+    CallApprover, CodeApproval, CodeMode, CodeOptions, Language, ProgramRules, RUN_CODE, Type,
+};
 use cofferdam_engine::{Engine, Grants, PluginOptions};
 use cofferdam_record::{CallFilter, Log, PayloadKind};
 use cofferdam_tool::{Limits, PluginName, ToolSource, Toolset};
@@ -77,6 +82,7 @@ pub(crate) struct CodePlan {
     interpreter: PathBuf,
     approval: CodeApproval,
     approver: Option<Arc<dyn CallApprover>>,
+    rules: Option<Arc<dyn ProgramRules>>,
     limits: Limits,
     observed: BTreeMap<String, Type>,
 }
@@ -115,6 +121,7 @@ impl CodePlan {
                 .map_or_else(|| installed_beside(chosen.program.clone(), language), Ok)?,
             approval: configured.map(|table| table.approval).unwrap_or_default(),
             approver: chosen.approver.clone(),
+            rules: rules(file)?,
             limits,
             observed: file.map(recorded_types).unwrap_or_default(),
         }))
@@ -139,10 +146,22 @@ impl CodePlan {
             language: self.language,
             approval: self.approval,
             approver: self.approver,
+            rules: self.rules,
             observed: self.observed,
         };
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);
         mode.map_err(|error| Error::invalid(format!("code mode: {error}")))
+    }
+}
+
+/// Returns the rules of a configuration about calls of programs, if it has any.
+fn rules(file: Option<&ConfigFile>) -> Result<Option<Arc<dyn ProgramRules>>> {
+    #[cfg(feature = "agent")]
+    return rules::of_config(file);
+    #[cfg(not(feature = "agent"))]
+    {
+        let _ = file;
+        Ok(None)
     }
 }
 

@@ -6,6 +6,7 @@
 //! needs approval runs only after the program has approved it, and a program that does not say that
 //! it approves calls gets none of them.
 
+mod approver;
 mod calls;
 mod functions;
 mod lines;

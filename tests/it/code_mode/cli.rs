@@ -224,3 +224,22 @@ fn programs_of_an_agent_have_its_tools() {
         assert_eq!(shown.contains("unknown tool `lines_matching`"), !is_known, "{shown}");
     }
 }
+
+/// Rules of the configuration apply to the calls of programs of MCP clients, as they do to theirs.
+#[test]
+fn rules_apply_to_programs_of_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("c.toml");
+    let rule = "[[agent.approvals]]\neffect = \"deny\"\ntool = \"word_count\"\n\
+                arguments = { text = { equals = \"secret\" } }\n";
+    std::fs::write(&config, rule).unwrap();
+    let flags = ["--config", config.to_str().unwrap(), "--code"];
+    let mut pipe = Pipe::of(&mut command(&["text"], &flags));
+    for (text, is_denied) in [("secret", true), ("a b", false)] {
+        let code = format!("return (await tools.word_count({{text: {text:?}}})).words");
+        let answer = pipe.call("run_code", json!({ "code": code }));
+        let shown = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(shown.contains("a rule of the user denies"), is_denied, "{answer}");
+        assert_eq!(shown.contains(r#""result":2"#), !is_denied, "{answer}");
+    }
+}

@@ -138,11 +138,13 @@ export class Calls {
   /** @param {number} id @param {CallOptions} options */
   #open(id, options) {
     const approve = options.approve ?? this.#handlers.approve;
+    // What a program will do is not known when its call is approved.
+    const approveInner = typeof approve === "boolean" ? this.#handlers.approve : approve;
     /** @type {RunningCall} */
     const call = {
       end: deferred(),
       options,
-      handlers: { ...this.#handlers, approve },
+      handlers: { ...this.#handlers, approve, approveInner },
       inContext: AsyncLocalStorage.snapshot(),
       cause: undefined,
     };

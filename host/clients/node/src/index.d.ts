@@ -73,7 +73,10 @@ export interface CallOptions {
   dryRun?: boolean | undefined;
   /** Include line differences in the record. */
   diff?: boolean | undefined;
-  /** Approves or refuses this call, in place of the function of the host. */
+  /**
+   * Approves or refuses this call, in place of the function of the host. A boolean is not about the
+   * calls that a program of a model makes.
+   */
   approve?: Approve | boolean | undefined;
   /** Receives the progress of the call. What it throws is an uncaught error. */
   onProgress?: ((progress: Progress) => void) | undefined;

@@ -11,6 +11,7 @@ import { CofferdamError, ToolFailure } from "./errors.js";
  * @typedef {object} Handlers
  * @property {ReadonlyMap<string, ProgramFunction>} functions
  * @property {Approve | boolean | undefined} approve
+ * @property {Approve | boolean | undefined} [approveInner] for the calls of a program of a model
  * @property {Ask | undefined} ask
  */
 
@@ -32,7 +33,7 @@ export async function answer(request, handlers, options) {
       return { type: "returned", id, value: value ?? null };
     }
     case "approve": {
-      const { approve = false } = handlers;
+      const approve = (request.program ? handlers.approveInner : handlers.approve) ?? false;
       const allow =
         typeof approve === "boolean"
           ? approve

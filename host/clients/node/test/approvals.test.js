@@ -104,25 +104,25 @@ test("a canceled call withdraws its question", async (t) => {
   assert.equal(await isThere(host), true);
 });
 
-test("calls of programs are questions", async (t) => {
+test("calls of programs are approved with their arguments", async (t) => {
   for (const allow of [true, false]) {
-    /** @type {string[]} */
+    /** @type {unknown[]} */
     const asked = [];
     const host = await start(t, {
       files: "memory",
       code: "only",
-      ask: ({ message }) => {
-        asked.push(message);
-        return { action: "accept", content: { allow } };
+      approve: ({ tool, arguments: args }) => {
+        asked.push([tool, args]);
+        return allow;
       },
     });
     const code = `
       await tools.file_access_save_file({file_name: "a.txt", content: "a"});
       return await tools.file_access_delete_file({file_name: "a.txt"});
     `;
-    const result = await host.run("run_code", { code });
+    // Approval of the program is not approval of its calls.
+    const result = await host.run("run_code", { code }, { approve: true });
     assert.equal(result.outcome, allow ? "ok" : "failure");
-    const args = '{"file_name":"a.txt"}';
-    assert.deepEqual(asked, [`Allow the program to call ${TOOL} with ${args}?`]);
+    assert.deepEqual(asked, [[TOOL, { file_name: "a.txt" }]]);
   }
 });

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cofferdam import Approval, Approve, Cofferdam, Question, RefusedCall
+from cofferdam import Approval, Approve, Cofferdam, RefusedCall
 
 TOOL = "file_access_delete_file"
 ARGUMENTS = {"file_name": "a.txt"}
@@ -80,19 +80,19 @@ def test_approval_of_one_call() -> None:
 
 
 @pytest.mark.parametrize("allow", [True, False])
-def test_calls_of_programs_are_questions(allow: bool) -> None:
-    asked: list[str] = []
+def test_calls_of_programs_are_approved_with_their_arguments(allow: bool) -> None:
+    asked: list[Approval] = []
 
-    def ask(question: Question) -> dict[str, bool]:
-        asked.append(question.message)
-        return {"allow": allow}
+    def approve(request: Approval) -> bool:
+        asked.append(request)
+        return allow
 
-    with Cofferdam(files="memory", code="only", ask=ask) as host:
+    with Cofferdam(files="memory", code="only", approve=approve) as host:
         code = """
             await tools.file_access_save_file({file_name: "a.txt", content: "a"});
             return await tools.file_access_delete_file({file_name: "a.txt"});
         """
-        result = host.call("run_code", code=code, check=False)
+        # Approval of the program is not approval of its calls.
+        result = host.call("run_code", code=code, check=False, approve=True)
         assert result.outcome == ("ok" if allow else "failure")
-        arguments = '{"file_name":"a.txt"}'
-        assert asked == [f"Allow the program to call {TOOL} with {arguments}?"]
+        assert [(call.tool, call.arguments) for call in asked] == [(TOOL, {"file_name": "a.txt"})]

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, Transaction, WriteMode};
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
-use cofferdam_tool::invoke::OuterCall;
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, OuterCall};
 use cofferdam_tool::permission::FileAccess;
 use cofferdam_tool::{Functions, RefusedCall};
 
@@ -314,6 +314,39 @@ async fn a_rejected_call_fails_and_no_change_is_kept() {
     assert_eq!(rejected["error"]["message"], "the user did not approve it");
     assert!(guarded.has("b").await && !guarded.has("c").await);
     assert_eq!(guarded.calls.load(Ordering::Relaxed), 2);
+}
+
+/// Rules that let a call run if its name is `a`, ask about `b`, and deny all others.
+impl ProgramRules for ByName {
+    fn approval(&self, _: &InnerCall<'_>, arguments: &Map<String, Value>) -> ApprovalNeed {
+        match arguments.get("name").and_then(Value::as_str) {
+            Some("a") => ApprovalNeed::NotNeeded,
+            Some("b") => ApprovalNeed::Needed,
+            _ => ApprovalNeed::Denied,
+        }
+    }
+}
+
+#[tokio::test]
+async fn rules_of_the_host_decide_for_callers_without_rules() {
+    let guarded = Guarded::new();
+    let mut tools = Toolset::new();
+    tools.add(Arc::clone(&guarded) as Arc<dyn ToolSource>).unwrap();
+    let rules = || Some(Arc::new(ByName) as Arc<dyn ProgramRules>);
+    let with = |approver| CodeOptions { approver, rules: rules(), ..CodeOptions::default() };
+    let toolset = mode(&tools, with(Some(Arc::new(ByName) as Arc<dyn CallApprover>)));
+    for (name, expected) in
+        [("a", None), ("b", None), ("c", Some("a rule of the user denies this call of 'write'"))]
+    {
+        let answer = shown(&toolset, json!([["write", {"name": name}]])).await;
+        assert_eq!(answer["error"]["message"].as_str(), expected, "{name}: {answer}");
+        assert_eq!(guarded.has(name).await, expected.is_none());
+    }
+    // No one can be asked.
+    let toolset = mode(&tools, with(None));
+    let answer = shown(&toolset, json!([["write", {"name": "b"}]])).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("needs the approval of a user"), "{answer}");
 }
 
 #[tokio::test]

@@ -196,7 +196,15 @@ pub enum HostMessage<'m> {
     /// Request to run a function of the program.
     Invoke { id: u64, tool: &'m str, arguments: &'m Value, call: Option<u64> },
     /// Request to approve a call.
-    Approve { id: u64, call: u64, tool: &'m str, arguments: &'m Value },
+    Approve {
+        id: u64,
+        call: u64,
+        tool: &'m str,
+        arguments: &'m Value,
+        /// True if a program of code mode makes the call.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        program: bool,
+    },
     /// Question of a tool.
     Ask { id: u64, call: u64, kind: &'static str, parameters: &'m serde_json::Map<String, Value> },
     /// Nothing waits for the answer to a request anymore.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::approver::ClientApprover;
 use super::message::{ClientMessage, ClientReply, Hello, HostMessage};
 use super::requests::Requests;
 use super::{PROTOCOL, PipeOptions, functions};
@@ -210,7 +211,8 @@ impl ProgramSession {
         }
         let arguments = call.arguments.as_deref().unwrap_or(b"{}");
         let arguments = serde_json::from_slice(arguments).unwrap_or(Value::Null);
-        let message = |id| HostMessage::Approve { id, call: call.id, tool, arguments: &arguments };
+        let (call, program) = (call.id, false);
+        let message = |id| HostMessage::Approve { id, call, tool, arguments: &arguments, program };
         match self.requests.send(message).await {
             Some(ClientReply::Approved(true)) => None,
             _ => {
@@ -271,6 +273,9 @@ async fn build(
     let PipeOptions { mut selection, engine } = options;
     if !hello.tools.is_empty() {
         selection.sources.push(Arc::new(functions::source(&hello.tools, requests)?));
+    }
+    if hello.approves {
+        selection.code.approver = Some(Arc::new(ClientApprover(Arc::clone(requests))));
     }
     let operator = Arc::new(ProgramOperator(Arc::clone(sender)));
     Host::builder()

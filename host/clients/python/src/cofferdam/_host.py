@@ -222,7 +222,8 @@ class Cofferdam:
             session: name of the conversation that the call belongs to.
             dry_run: report the file changes without making them.
             diff: include line differences in the record.
-            approve: approve or refuse this call, instead of the function of the host.
+            approve: approve or refuse this call, instead of the function of the host. `True` is
+                not about the calls that a program of a model makes.
             on_progress: function that receives the progress of the call.
 
         Raises:
@@ -368,7 +369,9 @@ class Cofferdam:
 
     def _handlers(self, approve: Approve | bool | None, on_progress: OnProgress | None) -> Handlers:
         approve = self._approve if approve is None else approve
-        return Handlers(self._functions, approve, self._ask, on_progress)
+        # What a program will do is not known when its call is approved.
+        inner = self._approve if isinstance(approve, bool) else approve
+        return Handlers(self._functions, approve, self._ask, on_progress, inner)
 
     def _message(
         self,

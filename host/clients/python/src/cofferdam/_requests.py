@@ -27,7 +27,7 @@ OnProgress = Callable[[Progress], object]
 class Handlers:
     """Functions that answer the requests about one call."""
 
-    __slots__ = ("approve", "ask", "functions", "lacks_approver", "on_progress")
+    __slots__ = ("approve", "approve_inner", "ask", "functions", "lacks_approver", "on_progress")
 
     def __init__(
         self,
@@ -35,9 +35,12 @@ class Handlers:
         approve: Approve | bool | None,
         ask: Ask | None,
         on_progress: OnProgress | None = None,
+        approve_inner: Approve | None = None,
     ) -> None:
         self.functions = functions
         self.approve = approve
+        # Decides about the calls of a program of a model.
+        self.approve_inner = approve_inner
         self.ask = ask
         self.on_progress = on_progress
         self.lacks_approver = False
@@ -58,6 +61,9 @@ class Handlers:
                 raise CofferdamError(f"there is no function `{request['tool']}`")
             return function.call(**request["arguments"])
         if kind == "approve":
+            if request.get("program"):
+                inner = self.approve_inner
+                return inner and inner(Approval(request["tool"], request["arguments"]))
             if callable(self.approve):
                 return self.approve(Approval(request["tool"], request["arguments"]))
             self.lacks_approver = self.approve is None
