@@ -397,3 +397,17 @@ fn one_trace_from_the_client_through_an_agent_to_its_model_and_its_tools() {
     assert_eq!(attributes(&agent)["gen_ai.agent.name"], "note keeper");
     assert_eq!(attributes(models[0])["gen_ai.provider.name"], "script");
 }
+
+/// A served agent writes programs if the server offers them, and clients see the agent.
+#[test]
+fn a_served_agent_writes_programs() {
+    let code = "await tools.file_access_save_file({file_name: 'b.md', content: 'two'})";
+    let program = json!({"calls": [{"tool": "run_code", "arguments": {"code": code}}]});
+    let scene = Scene::new(&[program, json!({"text": "Done."})]);
+    let agent = "name: note keeper\nmodel: script:model.jsonl\ntools: [file_access_save_file]\ncode: only\n";
+    scene.write("keeper.yaml", agent);
+    let mut pipe = scene.serve(&["--code"]);
+    let answer = pipe.call("note_keeper", json!({"task": "Write."}));
+    assert_eq!(text(&answer), "Done.", "{answer}");
+    assert_eq!(std::fs::read_to_string(scene.path("notes/b.md")).unwrap(), "two");
+}

@@ -66,7 +66,9 @@ pub struct CodeMode {
     interpreter: Arc<dyn ToolSource>,
     /// Tool of the interpreter that runs a program.
     interpret: Arc<ToolDefinition>,
-    /// Tools of programs, with those functions that every program has.
+    /// Tools that programs can call.
+    callable: Toolset,
+    /// The same, with those functions that every program has.
     tools: Toolset,
     state: Arc<ModeState>,
     language: Language,
@@ -194,6 +196,7 @@ impl CodeMode {
         let definition = definition(language, &catalog.description(&past.observed()))?;
         let builtins: Arc<dyn ToolSource> = Arc::new(Builtins::new()?);
         let has_approvals = tools.tools().any(|(tool, source)| source.needs_approval(&tool.name));
+        let callable = tools.clone();
         let mut tools = tools.clone();
         tools.add(Arc::clone(&builtins))?;
         let state = ModeState { catalog, policy, has_approvals, builtins, past };
@@ -201,11 +204,18 @@ impl CodeMode {
             definitions: Arc::from([Arc::new(definition)]),
             interpreter,
             interpret,
+            callable,
             tools,
             state: Arc::new(state),
             language,
             approval,
         })
+    }
+
+    /// Returns the tools that programs can call.
+    #[must_use]
+    pub fn callable(&self) -> &Toolset {
+        &self.callable
     }
 
     /// Returns the types of results that were observed, for [`CodeOptions::observed`] of another

@@ -9,12 +9,13 @@ use cofferdam_agent::{
 };
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::{ToolDefinition, Toolset};
-use cofferdam_workflow::definition::{AgentDefinition, NameList};
+use cofferdam_workflow::definition::{AgentCode, AgentDefinition, NameList};
 
+use crate::code_mode::{self, CodeOffer};
 use crate::config::{ConfigError, ConfigFile, loop_names};
 use crate::definition_file::DefinitionFile;
 use crate::model_specs::{self, ModelSpec};
-use crate::{Error, Result, code_mode, skill_tools, text};
+use crate::{Error, Result, skill_tools, text};
 
 /// A parsed agent file.
 pub struct AgentFile {
@@ -94,8 +95,33 @@ impl DefinedAgent<'_> {
     /// tools for skills offer only those; `skills` are all that there are.
     ///
     /// # Errors
-    /// Returns an error for a tool or a skill that does not exist.
+    /// Returns an error for a tool or a skill that does not exist, and if the agent runs programs
+    /// and `all` has no `run_code`.
     pub fn tools(&self, all: &Toolset, skills: Option<&Arc<SkillTools>>) -> Result<Toolset> {
+        let Some(code) = &self.definition.code else {
+            return code_mode::of_agent(self.tools_with_skills(all, skills)?);
+        };
+        let offer = match code.value {
+            AgentCode::Both => CodeOffer::Both,
+            AgentCode::Only => CodeOffer::Only,
+        };
+        let absent = || {
+            let message =
+                "there is no `run_code` for the agent: pass --code, or set `offer` in [code]";
+            self.file.error(code.referenced, message)
+        };
+        // Programs may call tools that models do not see.
+        let callable = code_mode::callable(all).ok_or_else(absent)?;
+        let listed = self.tools_with_skills(callable, skills)?;
+        Ok(code_mode::for_agent(offer, &listed, all)?.ok_or_else(absent)?)
+    }
+
+    /// Returns the tools that the agent names, with the tools for its skills.
+    fn tools_with_skills(
+        &self,
+        all: &Toolset,
+        skills: Option<&Arc<SkillTools>>,
+    ) -> Result<Toolset> {
         let Some(named) = &self.definition.skills else { return self.named_tools(all) };
         let all_skills = || skills.map(|skills| skills.skills().skills()).unwrap_or_default();
         if named.value == NameList::Word("all".to_owned()) {
@@ -131,8 +157,7 @@ impl DefinedAgent<'_> {
             }
         }
         let names: BTreeSet<_> = named.value.ids().iter().map(String::as_str).collect();
-        let named = all.restrict(|tool| names.contains(tool.name.as_str()) || is_for_skills(tool));
-        code_mode::of_agent(named)
+        Ok(all.restrict(|tool| names.contains(tool.name.as_str()) || is_for_skills(tool)))
     }
 
     /// Returns the instructions.

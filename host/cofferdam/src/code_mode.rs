@@ -214,18 +214,43 @@ pub(crate) fn offered(offer: CodeOffer, tools: &Toolset, mode: CodeMode) -> Resu
     Ok(offered)
 }
 
-/// Returns the tools of an agent. If the agent has `run_code` and other tools, its programs call
+/// Returns the tools of an agent. If the agent names `run_code` and other tools, its programs call
 /// only these.
 ///
 /// # Errors
 /// Returns an error if a tool cannot be called from a program.
-pub(crate) fn of_agent(mut tools: Toolset) -> Result<Toolset> {
-    let source = tools.source(RUN_CODE).cloned();
-    let mode = source.as_deref().and_then(|source| (source as &dyn Any).downcast_ref::<CodeMode>());
-    let Some(mode) = mode.filter(|_| tools.definitions().len() > 1) else { return Ok(tools) };
-    tools.remove(RUN_CODE);
-    let mode = mode.over(&tools).map_err(|error| Error::invalid(format!("code mode: {error}")))?;
-    offered(CodeOffer::Both, &tools, mode)
+pub(crate) fn of_agent(tools: Toolset) -> Result<Toolset> {
+    if tools.source(RUN_CODE).is_none() || tools.definitions().len() == 1 {
+        return Ok(tools);
+    }
+    let mut called = tools.clone();
+    called.remove(RUN_CODE);
+    Ok(for_agent(CodeOffer::Both, &called, &tools)?.unwrap_or(tools))
+}
+
+/// Returns the tools that programs can call, or `None` if `all` has no `run_code`.
+pub(crate) fn callable(all: &Toolset) -> Option<&Toolset> {
+    mode_of(all).map(CodeMode::callable)
+}
+
+/// Returns `run_code` for an agent whose programs call `tools`, with them or instead of them.
+/// Returns `None` if `all` has no `run_code`.
+///
+/// # Errors
+/// Returns an error if a tool cannot be called from a program.
+pub(crate) fn for_agent(
+    offer: CodeOffer,
+    tools: &Toolset,
+    all: &Toolset,
+) -> Result<Option<Toolset>> {
+    let Some(mode) = mode_of(all) else { return Ok(None) };
+    let mode = mode.over(tools).map_err(|error| Error::invalid(format!("code mode: {error}")))?;
+    offered(offer, tools, mode).map(Some)
+}
+
+fn mode_of(tools: &Toolset) -> Option<&CodeMode> {
+    let source: &dyn Any = &**tools.source(RUN_CODE)?;
+    source.downcast_ref()
 }
 
 /// Returns the component of the interpreter that is installed for a language.

@@ -65,6 +65,8 @@ pub struct AgentDefinition {
     pub description: Option<String>,
     /// Names of its tools. `all` means all tools that the command line provides.
     pub tools: Option<Spanned<NameList>>,
+    /// Use of `run_code`, whose programs call the tools of the agent.
+    pub code: Option<Spanned<AgentCode>>,
     /// Names of its skills, of those that the command line and the configuration provide. By
     /// default it has all of them if it has their tools.
     pub skills: Option<Spanned<NameList>>,
@@ -84,6 +86,16 @@ pub struct AgentDefinition {
     /// Rules that allow, ask about or deny calls.
     #[serde(default)]
     pub approvals: Vec<Spanned<ApprovalRule>>,
+}
+
+/// Tools that the model of an agent has with `run_code`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentCode {
+    /// `run_code` and the tools of the agent.
+    Both,
+    /// Only `run_code`.
+    Only,
 }
 
 /// Form of an agent's answers.
@@ -258,13 +270,16 @@ impl AgentDefinition {
     pub fn is_only_a_file(&self) -> bool {
         let Self { name, file, model, instructions, description, tools, max_tool_rounds, .. } =
             self;
-        let Self { skills, output, loop_settings, choice, settings, bounded, approvals, .. } = self;
+        let Self {
+            code, skills, output, loop_settings, choice, settings, bounded, approvals, ..
+        } = self;
         file.is_some()
             && name.is_none()
             && model.is_none()
             && instructions.is_none()
             && description.is_none()
             && tools.is_none()
+            && code.is_none()
             && skills.is_none()
             && output.is_none()
             && max_tool_rounds.is_none()

@@ -225,6 +225,65 @@ fn programs_of_an_agent_have_its_tools() {
     }
 }
 
+/// A program that writes whether it has `word_count`.
+const ASKS_FOR_WORDS: &str = "const name = 'word_count'; let has = true;
+    try { await tools[name]({text: 'a'}) } catch (e) { has = false }
+    await tools.file_access_save_file({file_name: 'program.md', content: String(has)})";
+
+/// Agents in files and in workflows have programs if the configuration offers them.
+#[test]
+fn agents_and_workflows_run_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let save = json!({"file_name": "direct.md", "content": "x"});
+    let replies = [
+        json!({"calls": [{"tool": "file_access_save_file", "arguments": save}]}),
+        json!({"calls": [{"tool": "run_code", "arguments": {"code": ASKS_FOR_WORDS}}]}),
+        json!({"text": "Done."}),
+    ];
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    write("model.jsonl", &lines.join("\n"));
+    let rows = [
+        ("both", "tools: [run_code]", true, false),
+        ("only", "tools: [run_code]", true, false),
+        ("both", "tools: [run_code, file_access_save_file]", false, true),
+        ("both", "tools: [file_access_save_file], code: only", false, false),
+        ("only", "tools: [file_access_save_file], code: only", false, false),
+        ("only", "tools: [file_access_save_file], code: both", false, true),
+        ("only", "tools: all, code: only", true, false),
+    ];
+    for (offer, agent, has_words, is_direct) in rows {
+        let plugin = guest("text").display().to_string();
+        write(
+            "c.toml",
+            &format!("[plugins.text]\ncomponent = {plugin:?}\n[code]\noffer = {offer:?}\n"),
+        );
+        write("a.yaml", &format!("{{model: \"script:model.jsonl\", {agent}}}\n"));
+        write(
+            "w.yaml",
+            &format!("agents: {{a: {{model: \"script:model.jsonl\", {agent}}}}}\nstart: a\n"),
+        );
+        for command in
+            [&["chat", "Go.", "--agent", "a.yaml"][..], &["workflow", "run", "w.yaml", "Go."]]
+        {
+            let notes = folder.path().join("notes");
+            std::fs::create_dir(&notes).unwrap();
+            let flags = ["--config", "c.toml", "--files", "notes", "--no-record"];
+            let (exit, _, errors) = run(folder.path(), &[command, &flags].concat());
+            assert_eq!(exit, Some(0), "{offer}, {agent}: {errors}");
+            let written = std::fs::read_to_string(notes.join("program.md")).unwrap_or_default();
+            assert_eq!(written, has_words.to_string(), "{offer}, {agent}: {errors}");
+            assert_eq!(notes.join("direct.md").exists(), is_direct, "{offer}, {agent}: {errors}");
+            std::fs::remove_dir_all(&notes).unwrap();
+        }
+    }
+    write("c.toml", "");
+    let flags = ["chat", "Go.", "--agent", "a.yaml", "--config", "c.toml", "--no-record"];
+    let (exit, _, errors) = run(folder.path(), &flags);
+    assert_eq!(exit, Some(2), "{errors}");
+    assert!(errors.contains("a.yaml:1:") && errors.contains("no `run_code`"), "{errors}");
+}
+
 /// Rules of the configuration apply to the calls of programs of MCP clients, as they do to theirs.
 #[test]
 fn rules_apply_to_programs_of_clients() {

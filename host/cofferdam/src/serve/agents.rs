@@ -29,15 +29,14 @@ impl ServedAgents {
         self.agents.iter().chain(&self.workflows).cloned().collect()
     }
 
-    /// Returns the tools of `sources` with a tool for each agent and each workflow, which can use
-    /// them.
+    /// Returns the offered tools of `sources` with a tool for each agent and each workflow.
     ///
     /// # Errors
     /// Returns an error if a file is invalid, or names a model, a tool or a skill that does not
     /// exist.
     pub(super) fn add_to(&self, sources: &AgentSources<'_>) -> Result<Toolset> {
-        let AgentSources { toolset, is_complete, skills, config, call_log } = *sources;
-        let mut offered = toolset.clone();
+        let AgentSources { offered, toolset, is_complete, skills, config, call_log } = *sources;
+        let mut offered = offered.clone();
         if self.agents.is_empty() && self.workflows.is_empty() {
             return Ok(offered);
         }

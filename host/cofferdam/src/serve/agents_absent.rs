@@ -19,6 +19,6 @@ impl ServedAgents {
 
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as in builds with agents")]
     pub(super) fn add_to(&self, sources: &AgentSources<'_>) -> Result<Toolset> {
-        Ok(sources.toolset.clone())
+        Ok(sources.offered.clone())
     }
 }

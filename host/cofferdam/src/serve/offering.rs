@@ -27,7 +27,7 @@ use super::ServeOptions;
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
 use crate::artifacts::Locator;
-use crate::code_mode::{CodeOffer, CodePlan};
+use crate::code_mode::{self, CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
@@ -42,6 +42,9 @@ use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 /// Sources of tools for agents and workflows that are offered as tools.
 #[derive(Clone, Copy)]
 pub(super) struct AgentSources<'a> {
+    /// Tools that clients get, to which those of agents are added.
+    pub(super) offered: &'a Toolset,
+    /// Tools that agents can name.
     pub(super) toolset: &'a Toolset,
     /// True if all plugins are loaded and all servers connected.
     pub(super) is_complete: bool,
@@ -468,8 +471,10 @@ impl ServedState {
         // The tools of an agent may not be loaded yet. Clients wait for what is loading.
         let loading = self.loading();
         if loading.is_empty() {
+            let for_agents = self.tools_of_agents(&toolset)?;
             toolset = options.agents.add_to(&AgentSources {
-                toolset: &toolset,
+                offered: &toolset,
+                toolset: &for_agents,
                 is_complete: self.is_complete(),
                 #[cfg(feature = "skills")]
                 skills: self.skills.as_ref(),
@@ -504,6 +509,14 @@ impl ServedState {
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
             rules,
         })
+    }
+
+    /// Returns the tools that served agents can name: all, and `run_code` if it is offered.
+    fn tools_of_agents(&self, toolset: &Toolset) -> crate::Result<Toolset> {
+        let Some((_, mode)) = &self.code else { return Ok(toolset.clone()) };
+        let mode = mode.over(toolset);
+        let mode = mode.map_err(|error| Error::invalid(format!("code mode: {error}")))?;
+        code_mode::offered(CodeOffer::Both, toolset, mode)
     }
 
     /// Adds `run_code`, if it is offered, to the tools and to the names of those that clients see.
