@@ -3,23 +3,30 @@
 //! `code-javascript` and `code-python` are programs that return a number, against a trivial call of
 //! the conformance plugin of the language. `code-call` is what one of 100 calls of a program in
 //! JavaScript takes, against the same call by the host. `code-waits` is a program with 16 calls at
-//! once that wait 50 ms each, against one such call. Interpreters that are not built are skipped.
+//! once that wait 50 ms each, against one such call. `code-resume` is the whole second run of a
+//! program in JavaScript after an approval, with one call that is kept from the first run and the
+//! call that was approved. Interpreters that are not built are skipped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use cofferdam_code::{CodeMode, CodeOptions, Language};
+use async_trait::async_trait;
+use cofferdam_code::{CodeMode, CodeOptions, Language, ProgramRules};
 use cofferdam_engine::{Component, PluginOptions};
 use cofferdam_tests::{Host, root};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::{CallContext, Functions, PluginName, Toolset};
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 use crate::effort::Effort;
 use crate::languages::calls_per_round;
-use crate::measure::{Goal, Measure};
+use crate::measure::{Amount, Goal, Measure, Unit};
 use crate::ratio::Ratio;
+use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "code";
 const ROUNDS: usize = 30;
@@ -28,11 +35,15 @@ const CALLS: u32 = 100;
 const WAIT: Duration = Duration::from_millis(50);
 /// Tool of the conformance plugins that takes nothing.
 const TOOL: &str = "word";
+/// Tool whose calls need approval.
+const APPROVED: &str = "approved";
+/// Number of programs that are continued.
+const RESUMES: u32 = 200;
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let mut measures = Vec::new();
     for language in Language::ALL {
-        let Some(programs) = programs(language).await? else { continue };
+        let Some(programs) = programs(language, None).await? else { continue };
         let mut sdk = crate::call_floor::empty_host();
         sdk.load(&format!("conformance_{}", language.name())).await;
         let program = match language {
@@ -47,6 +58,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         if language == Language::JavaScript {
             measures.push(calls(effort, &programs).await?);
             measures.push(waits(effort, &programs).await?);
+            measures.push(resume(effort, language).await?);
         }
     }
     Ok(measures)
@@ -77,9 +89,12 @@ async fn waits(effort: Effort, programs: &Toolset) -> anyhow::Result<Measure> {
     Ok(ratio.alternate(effort, ROUNDS / 3, ours, reference).await?.into())
 }
 
-/// Returns `run_code` over a tool in Rust and one that waits, or nothing if the interpreter is not
+/// Returns `run_code` over a tool in Rust and functions of the host, or nothing if the interpreter is not
 /// built.
-async fn programs(language: Language) -> anyhow::Result<Option<Toolset>> {
+async fn programs(
+    language: Language,
+    rules: Option<Arc<dyn ProgramRules>>,
+) -> anyhow::Result<Option<Toolset>> {
     let path = root().join("target/code").join(format!("{}.wasm", language.name()));
     if !path.is_file() {
         return Ok(None);
@@ -88,20 +103,86 @@ async fn programs(language: Language) -> anyhow::Result<Option<Toolset>> {
     host.load("conformance_rust").await;
     let mut tools = host.toolset().restrict(|tool| tool.name.as_str() == TOOL);
     let wait = Declaration::new("wait", "Waits.", r#"{"type":"object"}"#);
-    let wait = Functions::new("wait").with(wait, async |_, _| {
-        tokio::time::sleep(WAIT).await;
-        Ok(json!(null))
-    })?;
-    tools.add(Arc::new(wait))?;
+    let approved = Declaration::new(APPROVED, "Needs approval.", r#"{"type":"object"}"#);
+    let functions = Functions::new("functions")
+        .with(wait, async |_, _| {
+            tokio::time::sleep(WAIT).await;
+            Ok(json!(null))
+        })?
+        .with(approved, async |_, _| Ok(json!(null)))?;
+    tools.add(Arc::new(functions))?;
     host.grants.all_tools = true;
     let options =
         PluginOptions::new(PluginName::new(NAME)?, host.grants.clone(), host.limits.clone());
     let component = Component::from_file_ambient(&path);
     let interpreter = host.engine.load(&component, options, &()).await?;
-    let options = CodeOptions { language, ..CodeOptions::default() };
+    let options = CodeOptions { language, rules, ..CodeOptions::default() };
     let mut offered = Toolset::new();
     offered.add(Arc::new(CodeMode::new(Arc::new(interpreter), &tools, options)?))?;
     Ok(Some(offered))
+}
+
+/// Measures the second run of a program that has waited for an approval.
+async fn resume(effort: Effort, language: Language) -> anyhow::Result<Measure> {
+    let programs = programs(language, Some(Arc::new(ApprovedToolRule))).await?;
+    let programs = programs.context("the interpreter is gone")?;
+    let program = format!("await tools.{TOOL}({{}}); await tools.{APPROVED}({{}}); return 1");
+    let arguments = json!({ "code": program }).to_string();
+    let mut samples = Samples::default();
+    for _ in 0..effort.times(RESUMES) {
+        let waiting = Arc::new(ApprovingClient { answers: false, asked: Notify::new() });
+        let asks = CallContext { asker: Some(waiting.clone()), ..CallContext::new("bench") };
+        tokio::select! {
+            ended = programs.call("run_code", Some(arguments.as_bytes()), &asks) => {
+                anyhow::bail!("a program did not wait for its approval: {ended:?}");
+            }
+            () = waiting.asked.notified() => {}
+        }
+        let answering = Arc::new(ApprovingClient { answers: true, asked: Notify::new() });
+        let answers = CallContext { asker: Some(answering), ..CallContext::new("bench") };
+        let started = Instant::now();
+        let ended = programs.call("run_code", Some(arguments.as_bytes()), &answers).await;
+        samples.add(started.elapsed().as_secs_f64());
+        let ended = ended.map_err(|refused| anyhow!(refused)).context("a program was refused")?;
+        anyhow::ensure!(ended.record.outcome == "ok", "a continued program failed: {ended:?}");
+    }
+    let amount = Amount::new(format!("{NAME}-resume"), Unit::Seconds, samples);
+    Ok(amount.with_goal(Goal::AtMost(5e-3)).into())
+}
+
+/// Rule by which calls of one tool need approval.
+struct ApprovedToolRule;
+
+impl ProgramRules for ApprovedToolRule {
+    fn approval(&self, call: &InnerCall<'_>, _: &Map<String, Value>) -> ApprovalNeed {
+        match call.tool.name.as_str() == APPROVED {
+            true => ApprovalNeed::Needed,
+            false => ApprovalNeed::NotNeeded,
+        }
+    }
+}
+
+/// Client that approves everything at once, or never answers, like one that answers in a new
+/// request.
+struct ApprovingClient {
+    answers: bool,
+    asked: Notify,
+}
+
+#[async_trait]
+impl Asker for ApprovingClient {
+    fn can_ask(&self, kind: QuestionKind) -> bool {
+        kind == QuestionKind::Elicitation
+    }
+
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
+        if !self.answers {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
+        let allow = json!({"action": "accept", "content": {"allow": true}});
+        Ok(questions.iter().map(|_| allow.clone()).collect())
+    }
 }
 
 /// Returns the time of one run of a program.
