@@ -4,6 +4,7 @@
 mod advisories;
 mod clients;
 mod copies;
+mod interpreter;
 mod real;
 mod search;
 mod sets;

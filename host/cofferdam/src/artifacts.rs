@@ -13,6 +13,7 @@ pub use cofferdam_registry::StorePruning;
 use cofferdam_registry::{ArtifactStore, Digest, Signer};
 use cofferdam_tool::PluginName;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::config::{ComponentLocation, ConfigFile};
 use crate::error::Context as _;
@@ -84,8 +85,9 @@ struct Lock {
 
 impl<'a> Locator<'a> {
     pub(crate) fn new(file: &'a ConfigFile) -> Result<Self> {
-        let is_fetched =
-            file.config.plugins.values().any(|plugin| plugin.component.get_ref().file().is_none());
+        let plugins = file.config.plugins.values().map(|plugin| plugin.component.get_ref());
+        let interpreter = file.config.code.interpreter.iter().map(Spanned::get_ref);
+        let is_fetched = plugins.chain(interpreter).any(|location| location.file().is_none());
         let lock = match is_fetched {
             true => Some(Lock {
                 pins: Pins::of_config_ambient(&file.path)?,
@@ -100,6 +102,19 @@ impl<'a> Locator<'a> {
 
     /// Returns the component of the plugin `name` at `location`.
     pub(crate) fn locate(&self, name: &str, location: &ComponentLocation) -> LocatedComponent {
+        self.locate_by(location, |pins| pins.origin_at(name, location))
+    }
+
+    /// Returns the component of the interpreter at `location`.
+    pub(crate) fn locate_interpreter(&self, location: &ComponentLocation) -> LocatedComponent {
+        self.locate_by(location, |pins| pins.interpreter_at(location))
+    }
+
+    fn locate_by(
+        &self,
+        location: &ComponentLocation,
+        origin: impl FnOnce(&Pins) -> Option<&Origin>,
+    ) -> LocatedComponent {
         let (Some(lock), None) = (&self.lock, location.file()) else {
             let path = location.file().unwrap_or(Path::new(""));
             return LocatedComponent::file(self.file.resolve(path));
@@ -107,7 +122,7 @@ impl<'a> Locator<'a> {
         let Lock { pins, store, .. } = lock;
         let source = location.to_string();
         let config = self.file.path.display();
-        let Some(origin) = pins.origin_at(name, location) else {
+        let Some(origin) = origin(pins) else {
             let missing = format!(
                 "{source} is not in {}; run `cofferdam fetch --config {config}`",
                 pins.path().display()

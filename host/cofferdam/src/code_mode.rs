@@ -12,12 +12,13 @@ use std::sync::Arc;
 use cofferdam_code::{
     CallApprover, CodeApproval, CodeMode, CodeOptions, Language, ProgramRules, RUN_CODE, Type,
 };
-use cofferdam_engine::{Engine, Grants, PluginOptions};
+use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_record::{CallFilter, Log, PayloadKind};
 use cofferdam_tool::{Limits, PluginName, ToolSource, Toolset};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::artifacts::{LocatedComponent, Locator};
 use crate::config::ConfigFile;
 use crate::{Error, Operator, Result, Selection, directories, loading, records};
 
@@ -79,7 +80,7 @@ pub struct CodeSelection {
 pub(crate) struct CodePlan {
     pub(crate) offer: CodeOffer,
     language: Language,
-    interpreter: PathBuf,
+    interpreter: LocatedComponent,
     approval: CodeApproval,
     approver: Option<Arc<dyn CallApprover>>,
     rules: Option<Arc<dyn ProgramRules>>,
@@ -93,15 +94,10 @@ impl CodePlan {
     /// # Errors
     /// Returns an error if there is no interpreter.
     pub(crate) fn new(selection: &Selection, file: Option<&ConfigFile>) -> Result<Option<Self>> {
-        let (chosen, table) = (&selection.code, file.map(|file| (file, &file.config.code)));
-        let configured = table.map(|(_, table)| table);
+        let (chosen, configured) = (&selection.code, file.map(|file| &file.config.code));
         let Some(offer) = chosen.offer.or_else(|| configured?.offer) else { return Ok(None) };
         let language = chosen.language.or_else(|| configured?.language);
         let language = language.unwrap_or(chosen.default_language);
-        let named = chosen.interpreter.clone().or_else(|| {
-            let (file, table) = table?;
-            Some(file.resolve(table.interpreter.as_ref()?.as_ref()))
-        });
         let mut limits = Limits {
             wall_ms_max: WALL_MS_MAX,
             cpu_ms_max: CPU_MS_MAX,
@@ -117,8 +113,7 @@ impl CodePlan {
         Ok(Some(Self {
             offer,
             language,
-            interpreter: named
-                .map_or_else(|| installed_beside(chosen.program.clone(), language), Ok)?,
+            interpreter: interpreter(chosen, file, language)?,
             approval: configured.map(|table| table.approval).unwrap_or_default(),
             approver: chosen.approver.clone(),
             rules: rules(file)?,
@@ -141,7 +136,8 @@ impl CodePlan {
         let name = PluginName::new(PLUGIN).map_err(|error| Error::failed(error.to_string()))?;
         let grants = Grants { all_tools: true, ..Grants::default() };
         let options = PluginOptions::new(name, grants, self.limits);
-        let interpreter = loading::load_one(engine, self.interpreter, options, operator).await?;
+        let LocatedComponent { path, digest, .. } = self.interpreter;
+        let interpreter = loading::load_at(engine, path, digest, options, operator).await?;
         let options = CodeOptions {
             language: self.language,
             approval: self.approval,
@@ -151,6 +147,43 @@ impl CodePlan {
         };
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);
         mode.map_err(|error| Error::invalid(format!("code mode: {error}")))
+    }
+}
+
+/// Returns the component of the interpreter: that of the selection, of the configuration, or the
+/// installed one.
+///
+/// # Errors
+/// Returns an error if there is none, or if the configuration names one that was not fetched.
+fn interpreter(
+    chosen: &CodeSelection,
+    file: Option<&ConfigFile>,
+    language: Language,
+) -> Result<LocatedComponent> {
+    if let Some(path) = &chosen.interpreter {
+        return Ok(LocatedComponent::file(path.clone()));
+    }
+    let named = file.map(ConfigFile::interpreter).transpose()?.flatten();
+    let (Some(file), Some(location)) = (file, named) else {
+        let path = installed_beside(chosen.program.clone(), language)?;
+        return Ok(LocatedComponent::file(path));
+    };
+    let located = Locator::new(file)?.locate_interpreter(location);
+    match &located.missing {
+        Some(missing) => Err(Error::NotAccepted(format!("code mode: {missing}"))),
+        None => Ok(located),
+    }
+}
+
+/// Returns an error if a component is no interpreter of code mode.
+pub(crate) fn check_interpreter(plugin: &Plugin) -> Result<()> {
+    let definitions = plugin.definitions();
+    match definitions.iter().any(|tool| tool.name.as_str() == RUN_CODE) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "code mode: `{}` is no interpreter: it has no tool `{RUN_CODE}`",
+            plugin.identity().name
+        ))),
     }
 }
 
@@ -266,7 +299,8 @@ fn installed_beside(program: Option<PathBuf>, language: Language) -> Result<Path
     find(program, language).map_err(|expected| {
         Error::invalid(format!(
             "code mode: there is no interpreter for {language}; expected {}; in a checkout, \
-             `cargo xtask guests` builds it; `interpreter` in [code] names another component",
+             `cargo xtask guests` builds it; `interpreter` in [code] names another component, such \
+             as oci://HOST/REPOSITORY@sha256:…, which `cofferdam fetch` fetches",
             expected.display()
         ))
     })

@@ -14,6 +14,7 @@ use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::retry::{RetryPolicy, RetryingSource};
 use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
+use toml::Spanned;
 
 pub use self::plan::HostPlan;
 use crate::artifacts::{self, LocatedComponent, Locator};
@@ -254,8 +255,9 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     Ok(specs)
 }
 
-/// Returns an error if the configuration names a component that does not exist, or advisories that
-/// cannot be read. Commands that call tools do not use this: they leave such a plugin out.
+/// Returns an error if the configuration names a component that does not exist, be it a plugin or
+/// the interpreter of code mode, or advisories that cannot be read. Commands that call tools do not
+/// use this: they leave such a plugin out.
 pub fn check_components(file: &ConfigFile) -> crate::Result<()> {
     #[cfg(feature = "registry")]
     crate::advisories::AdvisorySources::of(Some(file)).read_ambient()?;
@@ -268,6 +270,15 @@ pub fn check_components(file: &ConfigFile) -> crate::Result<()> {
             None => format!("there is no file {}", located.path.display()),
         };
         return Err(file.error(plugin.component.span(), message).into());
+    }
+    if let Some(location) = file.interpreter()? {
+        let located = locator.locate_interpreter(location);
+        let is_file = located.path.is_file();
+        let absent = || (!is_file).then(|| format!("there is no file {}", located.path.display()));
+        if let Some(message) = located.missing.clone().or_else(absent) {
+            let span = file.config.code.interpreter.as_ref().map(Spanned::span).unwrap_or_default();
+            return Err(file.error(span, message).into());
+        }
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::config::edit::ConfigEditor;
 use crate::error::Context as _;
 use crate::folder_lock::FolderLock;
 use crate::pins::Pins;
-use crate::{Error, Result, trust};
+use crate::{Error, Result, code_mode, trust};
 
 /// Plugin that is added to a configuration.
 pub struct NewPlugin<'a> {
@@ -71,6 +71,19 @@ pub fn update(config: &Path, plugin: &Plugin, origin: Origin) -> Result<()> {
     artifacts::register(config)?;
     let mut pins = Pins::of_config_ambient(config)?;
     pins.accept_fetched(plugin, origin);
+    pins.save()
+}
+
+/// Writes the origin of the interpreter of code mode to the lock file. `interpreter` is the
+/// component, loaded without grants.
+///
+/// # Errors
+/// Returns an error if the component is no interpreter, or the lock file cannot be written.
+pub fn accept_interpreter(config: &Path, interpreter: &Plugin, origin: Origin) -> Result<()> {
+    code_mode::check_interpreter(interpreter)?;
+    artifacts::register(config)?;
+    let mut pins = Pins::of_config_ambient(config)?;
+    pins.accept_interpreter(origin);
     pins.save()
 }
 

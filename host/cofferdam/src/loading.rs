@@ -378,16 +378,15 @@ pub async fn load_spec(
     Box::pin(load_component(engine, path, spec.current_component(), options, operator)).await
 }
 
-/// Loads the plugin at `path`, which was fetched and must have `digest`.
-#[cfg(feature = "registry")]
-pub(crate) async fn load_fetched(
+/// Loads the plugin at `path`, which must have `digest` if it was fetched.
+pub(crate) async fn load_at(
     engine: &Engine,
     path: PathBuf,
-    digest: cofferdam_registry::Digest,
+    digest: Option<cofferdam_registry::Digest>,
     options: PluginOptions,
     operator: &Operator,
 ) -> crate::Result<Plugin> {
-    let component = artifacts::component(&path, Some(digest));
+    let component = artifacts::component(&path, digest);
     Box::pin(load_component(engine, path, component, options, operator)).await
 }
 
@@ -398,8 +397,7 @@ pub async fn load_one(
     options: PluginOptions,
     operator: &Operator,
 ) -> crate::Result<Plugin> {
-    let component = Component::from_file_ambient(&path);
-    Box::pin(load_component(engine, path, component, options, operator)).await
+    load_at(engine, path, None, options, operator).await
 }
 
 async fn load_component(

@@ -42,6 +42,8 @@ pub struct Pins {
     /// Plugins whose entries were changed or removed.
     changed_plugins: BTreeSet<String>,
     accepted_servers: BTreeSet<String>,
+    /// True if the interpreter was accepted.
+    has_new_interpreter: bool,
 }
 
 /// Serializes writes in this process, because a file system may not support locks.
@@ -53,6 +55,9 @@ struct PinsFile {
     plugins: BTreeMap<String, Pin>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, ServerPin>,
+    /// Origin of the interpreter of code mode, if it was fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interpreter: Option<Origin>,
 }
 
 /// Accepted state of a server.
@@ -182,9 +187,23 @@ impl Pins {
         self.origin(plugin).filter(|origin| origin.source == source)
     }
 
-    /// Returns the origins of all plugins that were fetched.
+    /// Returns the origins of everything that was fetched.
     pub(crate) fn origins(&self) -> impl Iterator<Item = &Origin> {
-        self.file.plugins.values().filter_map(|pin| pin.origin.as_ref())
+        let plugins = self.file.plugins.values().filter_map(|pin| pin.origin.as_ref());
+        plugins.chain(&self.file.interpreter)
+    }
+
+    /// Returns the origin of the interpreter of code mode, if it was fetched from `location`.
+    #[must_use]
+    pub fn interpreter_at(&self, location: &ComponentLocation) -> Option<&Origin> {
+        let source = location.to_string();
+        self.file.interpreter.as_ref().filter(|origin| origin.source == source)
+    }
+
+    /// Accepts an interpreter of code mode that was fetched.
+    pub fn accept_interpreter(&mut self, origin: Origin) {
+        self.file.interpreter = Some(origin);
+        self.has_new_interpreter = true;
     }
 
     /// Returns the origin of a plugin that was fetched.
@@ -252,6 +271,9 @@ impl Pins {
                 Some(pin) => drop(file.plugins.insert(name.clone(), pin.clone())),
                 None => drop(file.plugins.remove(name)),
             }
+        }
+        if self.has_new_interpreter {
+            file.interpreter.clone_from(&self.file.interpreter);
         }
         for name in &self.accepted_servers {
             if let Some(pin) = self.file.servers.get(name) {

@@ -395,8 +395,8 @@ impl FetchedPlugin {
             return Err(Error::NotAccepted(objection.clone()));
         }
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
-        let digest = self.origin.layer;
-        loading::load_fetched(engine, self.path.clone(), digest, options, operator).await
+        let digest = Some(self.origin.layer);
+        loading::load_at(engine, self.path.clone(), digest, options, operator).await
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{Error, Operator, Result};
 
 /// File in a copy with the root that the identities of its signatures are verified with.
 const ROOT_FILE: &str = "trusted_root.json";
+/// Name of the interpreter of code mode among the plugins.
+const INTERPRETER: &str = "[code] interpreter";
 
 /// Copies the locked plugins of a configuration into an image layout at `directory`, which is
 /// created if it does not exist. Returns their names.
@@ -83,7 +85,7 @@ fn read(store: &ArtifactStore, digest: Digest, bytes_max: u64) -> Result<Option<
     store.read(digest, bytes_max).with_context(|| format!("{digest} cannot be used"))
 }
 
-/// Returns the origins of the plugins of a configuration that are not files.
+/// Returns the origins of the plugins and the interpreter of a configuration that are not files.
 fn origins(config: &ConfigFile) -> Result<Vec<(String, Origin)>> {
     let pins = Pins::of_config_ambient(&config.path)?;
     let plugins = config.config.plugins.iter();
@@ -95,5 +97,14 @@ fn origins(config: &ConfigFile) -> Result<Vec<(String, Origin)>> {
             Error::NotAccepted(format!("`{name}` is not in {lock}; run `cofferdam fetch`"))
         })
     };
-    fetched.map(origin).collect()
+    let mut origins = fetched.map(origin).collect::<Result<Vec<_>>>()?;
+    let interpreter = config.interpreter()?.filter(|location| location.file().is_none());
+    if let Some(location) = interpreter {
+        let origin = pins.interpreter_at(location).cloned().ok_or_else(|| {
+            let lock = pins.path().display();
+            Error::NotAccepted(format!("{location} is not in {lock}; run `cofferdam fetch`"))
+        })?;
+        origins.push((INTERPRETER.to_owned(), origin));
+    }
+    Ok(origins)
 }

@@ -1,8 +1,13 @@
-//! `cofferdam fetch`: downloads plugins of a configuration.
+//! `cofferdam fetch`: downloads plugins of a configuration, and its interpreter of code mode.
 
+use std::fmt;
+use std::path::Path;
+
+use cofferdam::artifacts::Origin;
 use cofferdam::config::{ComponentLocation, ConfigFile, PluginConfig};
 use cofferdam::pins::Pins;
 use cofferdam::{install, transfer};
+use cofferdam_engine::Plugin;
 use cofferdam_tool::PluginName;
 
 use super::add::{Candidate, confirm, fetcher, named_config};
@@ -15,40 +20,93 @@ pub(crate) async fn run(global: &Global, args: &FetchArgs) -> anyhow::Result<Exi
     let file = ConfigFile::read_ambient(config)?;
     let fetcher = fetcher(Some(&file), args.allow_unsigned, None)?;
     let engine = host::engine(global)?;
-    let mut count = 0_usize;
-    for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
-        let location = plugin.component.get_ref();
+    let targets = targets(&file, &args.plugins)?;
+    for (target, location) in &targets {
         let pins = Pins::of_config_ambient(config)?;
-        if let Some(origin) = pins.origin_at(name, location) {
+        if let Some(origin) = target.origin(&pins, location) {
             let was_fetched = fetcher.fetch_locked(location, origin).await?;
             let state = if was_fetched { "is fetched" } else { "is on this machine" };
-            print::note(&format!("`{name}` {state}: {}", origin.layer));
-            count += 1;
+            print::note(&format!("{target} {state}: {}", origin.layer));
             continue;
         }
         if args.locked {
             let lock = pins.path().display();
             return Err(ConsentError(format!(
-                "`{name}` is not in {lock}; run `cofferdam fetch` without --locked and look at it"
+                "{target} is not in {lock}; run `cofferdam fetch` without --locked and look at it"
             ))
             .into());
         }
         let fetched = fetcher.fetch(location).await?;
         let must_ask = fetcher.must_ask(fetched.origin.signer.as_ref());
         let candidate =
-            Candidate::of_fetched(&engine, fetched, PluginName::new(name.as_str())?).await?;
+            Candidate::of_fetched(&engine, fetched, PluginName::new(target.name())?).await?;
         print::report(&candidate.report())?;
-        confirm(&format!("Accept `{name}` like this?"), args.yes, must_ask)?;
+        confirm(&format!("Accept {target} like this?"), args.yes, must_ask)?;
         if let Some(origin) = candidate.origin {
-            install::update(config, &candidate.plugin, origin)?;
+            target.accept(config, &candidate.plugin, origin)?;
         }
-        print::note(&format!("`{name}` is fetched and written to {}", pins.path().display()));
-        count += 1;
+        print::note(&format!("{target} is fetched and written to {}", pins.path().display()));
     }
-    if count == 0 {
+    if targets.is_empty() {
         note_names(&[], "");
     }
     Ok(Exit::Ok)
+}
+
+/// Component of a configuration that is fetched.
+enum FetchTarget<'a> {
+    Plugin(&'a str),
+    Interpreter,
+}
+
+impl FetchTarget<'_> {
+    /// Returns the name under which the component is loaded to look at it.
+    fn name(&self) -> &str {
+        match self {
+            Self::Plugin(name) => name,
+            Self::Interpreter => "code",
+        }
+    }
+
+    fn origin<'p>(&self, pins: &'p Pins, location: &ComponentLocation) -> Option<&'p Origin> {
+        match self {
+            Self::Plugin(name) => pins.origin_at(name, location),
+            Self::Interpreter => pins.interpreter_at(location),
+        }
+    }
+
+    fn accept(&self, config: &Path, plugin: &Plugin, origin: Origin) -> cofferdam::Result<()> {
+        match self {
+            Self::Plugin(_) => install::update(config, plugin, origin),
+            Self::Interpreter => install::accept_interpreter(config, plugin, origin),
+        }
+    }
+}
+
+impl fmt::Display for FetchTarget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plugin(name) => write!(f, "`{name}`"),
+            Self::Interpreter => f.write_str("the interpreter of [code]"),
+        }
+    }
+}
+
+/// Returns the plugins of a configuration that are not files, or those that are named. Without
+/// names, the interpreter of code mode is one of them.
+fn targets<'a>(
+    file: &'a ConfigFile,
+    named: &[String],
+) -> anyhow::Result<Vec<(FetchTarget<'a>, &'a ComponentLocation)>> {
+    let plugins = fetched_plugins(file, named)?.into_iter();
+    let mut targets: Vec<_> = plugins
+        .map(|(name, plugin)| (FetchTarget::Plugin(name), plugin.component.get_ref()))
+        .collect();
+    let interpreter = file.interpreter()?.filter(|location| location.file().is_none());
+    if let (Some(location), true) = (interpreter, named.is_empty()) {
+        targets.push((FetchTarget::Interpreter, location));
+    }
+    Ok(targets)
 }
 
 pub(crate) fn export(args: &TransferArgs) -> anyhow::Result<Exit> {
