@@ -161,13 +161,14 @@ impl Innermost<ChatContext> for Model {
 }
 
 impl Model {
-    /// Counts the usage that a stream reports.
+    /// Counts the usage that a stream reports. The hooks of the client stay.
     fn counted(&self, stream: ReplyStream) -> ReplyStream {
         let budgets = self.budgets.clone();
-        ReplyStream::new(stream.inspect(move |update| {
-            if let Ok(Update { usage: Some(usage), .. }) = update {
-                TokenBudget::count_each(&budgets, *usage);
+        stream.map_updates(move |update| {
+            if let Some(usage) = update.usage {
+                TokenBudget::count_each(&budgets, usage);
             }
-        }))
+            update
+        })
     }
 }
