@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use cofferdam_tests::{binary, guest, shared_cache};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::{Ran, ran};
 
@@ -121,9 +121,6 @@ fn calls_run_again_in_another_component() {
     assert_eq!(lines[0]["error"], "the component has no tool `word_count`");
     assert_eq!(lines[3]["summary"]["failed"].as_array().unwrap().len(), 3);
     // Without a component, the plugin of the configuration.
-    let without = run(folder, &["replay", "--plugin", "text"]);
-    assert_eq!(without.code, 2);
-    assert!(without.stderr.contains("pass it as --with COMPONENT"), "{}", without.stderr);
     std::fs::write(folder.join("c.toml"), "[plugins.text]\ncomponent = \"text.wasm\"\n").unwrap();
     done(folder, &["replay", "--plugin", "text", "--config", "c.toml"]);
 
@@ -138,6 +135,140 @@ fn calls_run_again_in_another_component() {
     }
     let first = run(folder, &["replay", &id, "--bisect", "builds"]);
     assert_eq!((first.code, first.stdout.trim()), (1, "builds/3.wasm"), "{}", first.stderr);
+}
+
+#[test]
+fn the_log_keeps_the_component_of_recorded_calls() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &COUNT);
+    done(folder, &COUNT);
+    let id = newest(folder);
+    let config = "[plugins.text]\ncomponent = \"text.wasm\"\n";
+    std::fs::write(folder.join("c.toml"), config).unwrap();
+    std::fs::copy(guest("csv"), folder.join("text.wasm")).unwrap();
+    // The file is another plugin now: the recorded component runs, unless another one is named.
+    let all = done(folder, &["replay", "--plugin", "text"]);
+    assert_eq!(all, "2 recorded calls replayed: 2 identical, 0 different\n");
+    let other = run(folder, &["replay", &id, "--config", "c.toml"]);
+    assert_eq!(other.code, 4, "{}", other.stderr);
+    assert!(other.stdout.contains("the component has no tool `word_count`"), "{}", other.stdout);
+    std::fs::remove_file(folder.join("text.wasm")).unwrap();
+    done(folder, &["replay", &id, "--config", "c.toml"]);
+    // A recording in a file is without the component.
+    let recording = done(folder, &["log", "show", &id, "--recording"]);
+    std::fs::write(folder.join("call.json"), &recording).unwrap();
+    let digest = serde_json::from_str::<Value>(&recording).unwrap()["plugin"]["digest"].clone();
+    let alone = run(folder, &["replay", "--recording", "call.json"]);
+    assert_eq!(alone.code, 2);
+    for part in [digest.as_str().unwrap(), "pass its file, or another version, as --with COMPONENT"]
+    {
+        assert!(alone.stderr.contains(part), "{}", alone.stderr);
+    }
+    done(folder, &["log", "prune", "--max-age", "0"]);
+    let pruned = run(folder, &["replay", &id]);
+    assert_eq!(pruned.code, 2, "{}", pruned.stderr);
+}
+
+/// Talks to a model that replies with a script, in the session `talk`.
+fn chat(folder: &Path, replies: &[Value], flags: &[&str]) {
+    let lines: Vec<_> = replies.iter().map(Value::to_string).collect();
+    std::fs::write(folder.join("model.jsonl"), lines.join("\n")).unwrap();
+    let chat = ["chat", "Count.", "--model", "script:model.jsonl", "-p", "text.wasm"];
+    done(folder, &[&chat[..], &["--session", "talk"], flags].concat());
+}
+
+#[test]
+fn a_conversation_runs_again_with_the_recorded_model() {
+    let folder = folder();
+    let folder = folder.path();
+    let count = |text: &str| json!({"tool": "word_count", "arguments": {"text": text}});
+    let first = [json!({"text": "I count.", "calls": [count("a b")]}), json!({"text": "Two."})];
+    chat(folder, &first, &["--replayable"]);
+    let unknown = json!({"tool": "letter_count", "arguments": {}});
+    let second = [
+        json!({"calls": [count("c"), unknown, json!({"tool": "word_count", "arguments": {}})]}),
+        json!({"calls": [count("d e f")]}),
+        json!({"text": "Three."}),
+    ];
+    chat(folder, &second, &["--replayable"]);
+    let talk = ["replay", "--session", "talk"];
+    let replayed = run(folder, &talk);
+    let expected = "talk  identical (2 turns, 5 replies of the model, 3 calls)\n";
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (0, expected), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains("2 results came from the log"), "{}", replayed.stderr);
+
+    // A new version returns something else.
+    let component = std::fs::read(folder.join("text.wasm")).unwrap();
+    std::fs::write(folder.join("new.wasm"), renamed(&component, b"words", b"wordz")).unwrap();
+    let differs = run(folder, &[&talk[..], &["--with", "new.wasm"]].concat());
+    assert_eq!(differs.code, 1, "{}{}", differs.stdout, differs.stderr);
+    let lines: Vec<_> = differs.stdout.lines().collect();
+    assert_eq!(lines[0], "talk  differs (2 turns, 5 replies of the model, 3 calls)");
+    assert!(lines[1].starts_with("  turn 1, call 1  word_count  "), "{lines:?}");
+    for part in ["result /words: 2 is missing", "turn 2, call 1  ", "turn 2, call 4  "] {
+        assert!(differs.stdout.contains(part), "{}", differs.stdout);
+    }
+    let json = run(folder, &[&talk[..], &["--with", "new.wasm", "--json"]].concat());
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["is_identical"], false);
+    assert_eq!(json["conversation"]["differences"][0]["turn"], 1);
+
+    // A component without the tool, for all plugins and for one that did not take part.
+    let other = run(folder, &[&talk[..], &["--with", "csv.wasm"]].concat());
+    assert_eq!(other.code, 4, "{}", other.stdout);
+    assert!(other.stderr.contains("the component has no tool `word_count`"), "{}", other.stderr);
+    let other = run(folder, &[&talk[..], &["--plugin", "csv", "--with", "csv.wasm"]].concat());
+    assert_eq!(other.code, 0, "{}{}", other.stdout, other.stderr);
+    assert!(other.stdout.contains(", 0 calls)"), "{}", other.stdout);
+}
+
+#[test]
+fn a_conversation_without_text_says_so() {
+    let folder = folder();
+    let folder = folder.path();
+    let count = json!({"tool": "word_count", "arguments": {"text": "a b"}});
+    chat(folder, &[json!({"calls": [count]}), json!({"text": "Two."})], &[]);
+    let replayed = run(folder, &["replay", "--session", "talk"]);
+    assert_eq!(replayed.code, 0, "{}", replayed.stderr);
+    for part in [
+        "the log has 2 replies of the model in the session `talk` without their text",
+        "record conversations with --replayable",
+        "no call matches that was recorded so that it can run again",
+    ] {
+        assert!(replayed.stderr.contains(part), "{}", replayed.stderr);
+    }
+    let unknown = run(folder, &["replay", "--session", "other"]);
+    assert_eq!(unknown.code, 0, "{}", unknown.stderr);
+}
+
+#[test]
+fn secrets_are_not_in_recorded_conversations() {
+    let folder = folder();
+    let folder = folder.path();
+    let count = json!({"tool": "word_count", "arguments": {"text": CANARY}});
+    let replies = [json!({"text": CANARY, "calls": [count]}), json!({"text": "x ".repeat(9000)})];
+    chat(folder, &replies, &["--replayable", "--system", CANARY]);
+    let directory = done(folder, &["log", "dir"]);
+    let found = Command::new("grep").args(["-rlz", CANARY, directory.trim()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    let replayed = run(folder, &["replay", "--session", "talk"]);
+    let note = "secrets were removed from the conversation";
+    assert!(replayed.stderr.contains(note), "{}{}", replayed.stdout, replayed.stderr);
+}
+
+/// Returns a component in which a string has been replaced by one of the same length.
+fn renamed(component: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut renamed = component.to_vec();
+    let mut count = 0;
+    for at in 0..=component.len() - from.len() {
+        if component[at..].starts_with(from) {
+            renamed[at..at + to.len()].copy_from_slice(to);
+            count += 1;
+        }
+    }
+    assert!(count > 0, "the component has no such string");
+    renamed
 }
 
 #[test]

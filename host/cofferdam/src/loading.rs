@@ -400,6 +400,17 @@ pub async fn load_one(
     load_at(engine, path, None, options, operator).await
 }
 
+/// Loads a plugin whose component is in memory. Errors name it as `shown`.
+pub(crate) async fn load_kept(
+    engine: &Engine,
+    shown: PathBuf,
+    component: Component,
+    options: PluginOptions,
+    operator: &Operator,
+) -> crate::Result<Plugin> {
+    Box::pin(load_component(engine, shown, component, options, operator)).await
+}
+
 async fn load_component(
     engine: &Engine,
     path: PathBuf,

@@ -1,5 +1,6 @@
-//! A model whose replies are recorded in the call log: usage, reason of the end, and duration, but
-//! no text.
+//! A model whose replies are recorded in the call log: usage, reason of the end, and duration.
+//! Requests and replies themselves are stored only if conversations are recorded so that they can
+//! run again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,7 +10,8 @@ use cofferdam_agent::{
     ChatClient, ChatError, ChatRequest, EndedRun, FinishReason, Reply, ReplyStream, RunError,
     RunObserver, TokenUsage,
 };
-use cofferdam_record::{LogEvent, SpanIds};
+use cofferdam_record::{LogEvent, ModelExchange, SpanIds};
+use serde_json::Value;
 
 use crate::records::CallLog;
 
@@ -33,6 +35,10 @@ struct OpenRequest {
     usage: Option<TokenUsage>,
     finish: String,
     trace: Option<SpanIds>,
+    /// Messages of the request as JSON, if they are stored.
+    request: Option<Vec<Value>>,
+    /// Messages of the reply, if they are stored and the reply is complete.
+    reply: Option<Vec<Value>>,
 }
 
 /// Records the runs of an agent.
@@ -125,7 +131,17 @@ impl RecordedModel {
             usage: None,
             finish: DROPPED.to_owned(),
             trace: request.trace.map(|run| SpanIds::from(&run.child())),
+            request: self.request(request),
+            reply: None,
         }
+    }
+
+    /// Returns the messages of a request as JSON, if they are to be stored. Without a session they
+    /// would never be found.
+    fn request(&self, request: &ChatRequest) -> Option<Vec<Value>> {
+        request.session_id.as_ref().filter(|_| self.log.recorder().stores_conversations())?;
+        let messages = request.messages.iter().map(|message| serde_json::to_value(&**message));
+        messages.collect::<Result<_, _>>().ok()
     }
 }
 
@@ -138,12 +154,22 @@ impl OpenRequest {
             self.finish = word(finish).to_owned();
         }
     }
+
+    /// Adds the complete reply.
+    fn complete(&mut self, reply: &Reply) {
+        if self.request.is_some() {
+            self.reply =
+                reply.messages.iter().map(serde_json::to_value).collect::<Result<_, _>>().ok();
+        }
+    }
 }
 
 /// Records the request, also if its future or its stream is dropped.
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        self.log.recorder().event(LogEvent::Model {
+        let messages = self.request.take().zip(self.reply.take());
+        let messages = messages.and_then(|(request, reply)| ModelExchange::new(request, reply));
+        let event = LogEvent::Model {
             provider: std::mem::take(&mut self.provider),
             model: std::mem::take(&mut self.model),
             session: self.session.take(),
@@ -151,8 +177,10 @@ impl Drop for OpenRequest {
             output_tokens: self.usage.map(|usage| usage.output),
             finish: std::mem::take(&mut self.finish),
             trace: self.trace.take(),
+            exchange: None,
             duration: self.started.elapsed(),
-        });
+        };
+        self.log.recorder().reply(event, messages);
     }
 }
 
@@ -189,6 +217,7 @@ impl ChatClient for RecordedModel {
             Ok(reply) => {
                 open.finish = "stop".to_owned();
                 open.add(reply.usage, reply.finish.as_ref());
+                open.complete(reply);
             }
             Err(error) => open.finish = format!("{:?}", error.kind),
         }
@@ -211,6 +240,7 @@ impl ChatClient for RecordedModel {
             if open.finish == DROPPED {
                 open.finish = "stop".to_owned();
             }
+            open.complete(&reply);
             reply
         }))
     }

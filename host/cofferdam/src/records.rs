@@ -194,7 +194,11 @@ pub(crate) fn plan(
     let options = directory_ambient(config).map(|directory| {
         // Opening the log reports the error.
         let _ = directories::make_private(&directory);
-        table.options(directory)
+        let mut options = table.options(directory);
+        if let Some(level) = selection.recording {
+            options.stores_conversations = level == RecordingLevel::All;
+        }
+        options
     });
     Ok(Some(PlannedLog {
         options,
@@ -238,6 +242,7 @@ impl RecordsTable {
             PayloadsKey::Digests => PayloadMode::Digests,
             PayloadsKey::Local => PayloadMode::Local,
         };
+        options.stores_conversations = self.replay == RecordingLevel::All;
         options.bytes_max = *self.bytes_max.get_ref();
         options.age_max = self.age_max();
         options.on_full = match self.on_full {
@@ -328,6 +333,9 @@ impl CallLog {
         let mut known = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         for plugin in plugins {
             let identity = &plugin.info().identity;
+            if let Some(file) = plugin.file_ambient() {
+                self.recorder.component_ambient(&identity.digest, file);
+            }
             let (plugin, digest) = (identity.name.to_string(), identity.digest.to_string());
             let replaces = known.insert(plugin.clone(), digest.clone());
             if replaces.as_ref() != Some(&digest) {

@@ -33,16 +33,23 @@
 //! ```
 
 mod compare;
+#[cfg(feature = "agent")]
+mod conversation;
+mod plugins;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_engine::{Plugin, ReplayError};
+use cofferdam_tool::Completion;
 use cofferdam_tool::recording::{CallRecording, InvalidRecording};
 use serde::Serialize;
 
 pub use self::compare::{DifferenceKind, ReplayDifference};
+#[cfg(feature = "agent")]
+pub use self::conversation::{ConversationDifference, ConversationReport, RecordedConversation};
+pub use self::plugins::ReplayPlugins;
 use crate::{Error, Result};
 
 /// Maximum bytes of a file with a recording.
@@ -117,6 +124,14 @@ pub async fn run(
     plugin: &Plugin,
     recording: &Arc<CallRecording>,
 ) -> std::result::Result<ReplayReport, ReplayError> {
+    run_to_end(plugin, recording).await.map(|(report, _)| report)
+}
+
+/// Runs a recorded call again, and returns its completion as well.
+async fn run_to_end(
+    plugin: &Plugin,
+    recording: &Arc<CallRecording>,
+) -> std::result::Result<(ReplayReport, Completion), ReplayError> {
     let replay = plugin.replay(recording).await?;
     let replayed = replay.completion.record.recording.as_ref();
     // What was redacted in the recording is redacted in the replay.
@@ -126,13 +141,14 @@ pub async fn run(
         Some(replayed) => compare::differences(&redacted(recording), replayed, &replay.missing),
         None => Vec::new(),
     };
-    Ok(ReplayReport {
+    let report = ReplayReport {
         differences,
         gaps: recording.gaps.iter().cloned().collect(),
         is_same_component: plugin.identity().digest.as_ref() == recording.plugin.digest,
         recorded_cpu_us: recording.cpu_us,
         cpu_us: replayed.map_or(0, |replayed| replayed.cpu_us),
-    })
+    };
+    Ok((report, replay.completion))
 }
 
 /// Reads a recording from a file.

@@ -7,6 +7,7 @@ mod unavailable;
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -170,6 +171,13 @@ impl Plugin {
             code,
             sampled: AtomicU64::new(0),
         })
+    }
+
+    /// Returns the component's file on the host. `None` if the component was given as bytes, or its
+    /// manifest is not the one next to the file.
+    #[must_use]
+    pub fn file_ambient(&self) -> Option<&Path> {
+        self.component.file_ambient()
     }
 
     /// Returns the same component as a plugin with other options, such as wider grants. Nothing is

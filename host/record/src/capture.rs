@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::label::Label;
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::sink::ObservedCall;
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::entry::{CallLineKind, LINE_VERSION, REFUSED, micros};
 use crate::payloads::RawPayload;
-use crate::queue::{BeginItem, EndItem};
+use crate::queue::{BeginItem, EndItem, RefusedItem};
 use crate::{CallEntry, PayloadKind};
 
 /// Maximum bytes of an id or a name that a caller chose.
@@ -58,14 +59,41 @@ impl CallCapture {
         }
     }
 
-    pub(crate) fn end(self, number: u64, at: Instant, completion: &Completion) -> EndItem {
+    pub(crate) fn end(
+        self,
+        number: u64,
+        at: Instant,
+        call: &ObservedCall<'_>,
+        completion: &Completion,
+    ) -> EndItem {
         let record = &completion.record;
-        let mut payloads = Vec::new();
-        if self.has_payloads {
-            self.add_payloads(completion, &mut payloads);
+        let inner_calls = u64::try_from(record.inner.len()).unwrap_or(0);
+        EndItem {
+            number,
+            at,
+            outcome: completion.outcome.word(),
+            error: record.error_type.as_deref().map(short),
+            refused: record.refused.clone(),
+            files: record.files.iter().map(without_diff).collect(),
+            files_left_out: record.files_left_out,
+            is_dry_run: record.is_dry_run,
+            hosts: record.hosts.clone(),
+            http_sent_bytes: record.http_sent_bytes,
+            http_received_bytes: record.http_received_bytes,
+            inner_calls: record.inner_left_out.saturating_add(inner_calls),
+            retries: record.attempts.saturating_sub(1),
+            questions: record.questions,
+            wait: record.phases.wait,
+            run: record.phases.run,
+            cpu: record.cpu,
+            instructions: record.instructions,
+            memory_peak_bytes: record.memory_peak_bytes,
+            label: record.label.clone(),
+            plugin: record.plugin.clone().filter(|_| call.plugin().is_none()),
+            result: self.has_payloads.then(|| self.result(&completion.outcome)).flatten(),
+            payloads: if self.has_payloads { self.other_payloads(record) } else { Vec::new() },
+            recording: record.recording.clone(),
         }
-        let (entry, recording) = (entry(record, completion.outcome.word()), &record.recording);
-        EndItem { number, at, entry, payloads, recording: recording.clone() }
     }
 
     pub(crate) fn refused(
@@ -74,13 +102,10 @@ impl CallCapture {
         name: &str,
         refused: &RefusedCall,
         context: &CallContext,
-    ) -> EndItem {
+    ) -> RefusedItem {
         // A name that no tool can have is text of a model.
         let tool = ToolName::new(name).map_or_else(|_| String::new(), |_| name.to_owned());
-        let mut payloads = Vec::new();
-        if self.has_payloads {
-            payloads.push((PayloadKind::Detail, self.text(&refused.to_string())));
-        }
+        let detail = self.has_payloads.then(|| self.text(&refused.to_string()));
         let entry = CallEntry {
             v: LINE_VERSION,
             kind: CallLineKind::Refused,
@@ -92,32 +117,31 @@ impl CallCapture {
             error: Some(reason(refused).to_owned()),
             ..CallEntry::default()
         };
-        EndItem { number, at: Instant::now(), entry, payloads, recording: None }
+        RefusedItem { number, at: Instant::now(), entry, detail }
     }
 
-    fn add_payloads(self, completion: &Completion, to: &mut Vec<(PayloadKind, RawPayload)>) {
-        let record = &completion.record;
-        if let Some(result) = self.result(&completion.outcome) {
-            to.push((PayloadKind::Result, result));
-        }
+    /// Returns the payloads of a call besides arguments and result.
+    fn other_payloads(self, record: &CallRecord) -> Vec<(PayloadKind, RawPayload)> {
+        let mut payloads = Vec::new();
         for (kind, text) in [
             (PayloadKind::Stdout, Some(&*record.stdout_tail)),
             (PayloadKind::Stderr, Some(&*record.stderr_tail)),
             (PayloadKind::Backtrace, record.backtrace.as_deref()),
         ] {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
-                to.push((kind, self.text(text)));
+                payloads.push((kind, self.text(text)));
             }
         }
         if record.detail.is_some() || !record.store_failures.is_empty() {
             let failures = record.store_failures.iter().map(String::as_str);
             let lines: Vec<_> = record.detail.as_deref().into_iter().chain(failures).collect();
-            to.push((PayloadKind::Detail, self.text(&lines.join("\n"))));
+            payloads.push((PayloadKind::Detail, self.text(&lines.join("\n"))));
         }
         if record.files.iter().any(|change| change.diff.is_some()) {
             let diffs: String = record.files.iter().filter_map(|c| c.diff.as_deref()).collect();
-            to.push((PayloadKind::Diff, self.text(&diffs)));
+            payloads.push((PayloadKind::Diff, self.text(&diffs)));
         }
+        payloads
     }
 
     fn result(self, outcome: &Outcome) -> Option<RawPayload> {
@@ -178,39 +202,39 @@ impl io::Write for LimitedBuffer {
     }
 }
 
-fn entry(record: &CallRecord, outcome: &str) -> CallEntry {
-    let left_out = record.inner_left_out;
-    let mut entry = CallEntry {
-        v: LINE_VERSION,
-        outcome: outcome.to_owned(),
-        error: record.error_type.as_deref().map(short),
-        refused: record.refused.clone(),
-        files: record.files.iter().map(without_diff).collect(),
-        files_left_out: record.files_left_out,
-        is_dry_run: record.is_dry_run,
-        hosts: record.hosts.clone(),
-        http_sent_bytes: record.http_sent_bytes,
-        http_received_bytes: record.http_received_bytes,
-        inner_calls: left_out.saturating_add(u64::try_from(record.inner.len()).unwrap_or(0)),
-        retries: u64::from(record.attempts.saturating_sub(1)),
-        questions: u64::from(record.questions),
-        cpu_us: micros(record.cpu),
-        instructions: record.instructions,
-        memory_peak_bytes: record.memory_peak_bytes,
-        ..CallEntry::default()
-    };
-    entry.set_phases(&record.phases);
-    if let Some(label) = &record.label {
-        let (integrity, confidentiality) = (json!(label.integrity), json!(label.confidentiality));
-        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        entry.label = Some(format!("{}/{}", word(&integrity), word(&confidentiality)));
+impl EndItem {
+    /// Moves what the item has to an entry.
+    pub(crate) fn fill(&mut self, entry: &mut CallEntry) {
+        entry.v = LINE_VERSION;
+        self.outcome.clone_into(&mut entry.outcome);
+        entry.error = self.error.take();
+        entry.refused = std::mem::take(&mut self.refused);
+        entry.files = std::mem::take(&mut self.files);
+        entry.files_left_out = self.files_left_out;
+        entry.is_dry_run = self.is_dry_run;
+        entry.hosts = std::mem::take(&mut self.hosts);
+        entry.http_sent_bytes = self.http_sent_bytes;
+        entry.http_received_bytes = self.http_received_bytes;
+        entry.inner_calls = self.inner_calls;
+        entry.retries = u64::from(self.retries);
+        entry.questions = u64::from(self.questions);
+        entry.wait_us = micros(self.wait);
+        entry.run_us = micros(self.run);
+        entry.cpu_us = micros(self.cpu);
+        entry.instructions = self.instructions;
+        entry.memory_peak_bytes = self.memory_peak_bytes;
+        entry.label = self.label.as_ref().map(label_words);
+        if let Some(plugin) = &self.plugin {
+            entry.plugin = Some(plugin.name.as_str().to_owned());
+            entry.digest = Some(plugin.digest.as_ref().to_owned());
+        }
     }
-    // The plugin of a source that could not name it before the call.
-    if let Some(plugin) = &record.plugin {
-        entry.plugin = Some(plugin.name.as_str().to_owned());
-        entry.digest = Some(plugin.digest.as_ref().to_owned());
-    }
-    entry
+}
+
+fn label_words(label: &Label) -> String {
+    let (integrity, confidentiality) = (json!(label.integrity), json!(label.confidentiality));
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{}/{}", word(&integrity), word(&confidentiality))
 }
 
 fn without_diff(change: &FileChange) -> FileChange {

@@ -124,6 +124,16 @@ impl Cleaner {
         }
     }
 
+    /// Redacts a message of a conversation, as JSON. Returns whether something was redacted.
+    pub(crate) fn message(&self, message: &mut Value) -> bool {
+        if self.is_clean(&message.to_string()) {
+            return false;
+        }
+        let before = message.clone();
+        self.value(message);
+        *message != before
+    }
+
     /// Redacts a string where it is.
     pub(crate) fn string(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.text(text) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_tool::record::{FileChange, HostContact, Phases, Refusal};
+use cofferdam_tool::record::{FileChange, HostContact, Refusal};
 use cofferdam_tool::trace::TraceContext;
 use serde::{Deserialize, Serialize};
 
@@ -245,11 +245,6 @@ impl CallEntry {
             PayloadKind::Backtrace => self.backtrace.as_ref(),
             PayloadKind::Diff => self.diff.as_ref(),
         }
-    }
-
-    pub(crate) fn set_phases(&mut self, phases: &Phases) {
-        self.wait_us = micros(phases.wait);
-        self.run_us = micros(phases.run);
     }
 
     /// Parses a line about a call. Returns `None` for other lines and torn ones.

@@ -80,6 +80,14 @@ pub enum RecordError {
     /// A stored recording cannot be read.
     #[error("the stored payload {0}")]
     Recording(#[from] InvalidRecording),
+    /// A stored exchange with a model has another version of the format.
+    #[error("the stored conversation has version {found} of the format; this build reads {known}")]
+    ExchangeVersion {
+        /// Version of the exchange.
+        found: u32,
+        /// Version that can be read.
+        known: u32,
+    },
     /// No call has this id.
     #[error("no call in the log has the id `{0}`; `cofferdam log` lists ids")]
     UnknownId(String),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::SpanIds;
+use crate::{PayloadDigest, SpanIds};
 
 /// An event besides calls. Strings are redacted and cut to 1,024 characters when they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub enum LogEvent {
         /// Position in a trace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<SpanIds>,
+        /// Request and answer, if they are stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<PayloadDigest>,
         /// Time from request to end of the answer.
         #[serde(rename = "us", with = "as_micros")]
         duration: Duration,

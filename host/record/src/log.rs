@@ -8,7 +8,9 @@ use std::time::Duration;
 use cofferdam_tool::recording::CallRecording;
 use serde::{Deserialize, Serialize};
 
+use crate::components::{StoredComponent, read_component};
 use crate::directory::LogDirectory;
+use crate::exchange::{ModelExchange, read_exchange};
 use crate::filter::IdCondition;
 use crate::item::parse_event;
 use crate::note::SigningKey;
@@ -147,6 +149,27 @@ impl Log {
     /// If a file cannot be read, or the recording is from another version of the format.
     pub fn recording(&self, entry: &CallEntry) -> Result<Option<CallRecording>, RecordError> {
         read_recording(&self.directory, entry)
+    }
+
+    /// Returns the component that a recorded call ran in. `None` if the log does not keep it, or it
+    /// was pruned.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn component(
+        &self,
+        recording: &CallRecording,
+    ) -> Result<Option<StoredComponent>, RecordError> {
+        read_component(&self.directory, recording)
+    }
+
+    /// Returns the request to a model and its reply, redacted. `None` if the event is not a reply,
+    /// its messages were not stored, or they were pruned.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or the exchange is from another version of the format.
+    pub fn exchange(&self, event: &TimedEvent) -> Result<Option<ModelExchange>, RecordError> {
+        read_exchange(&self.directory, event)
     }
 
     /// Returns counts and durations by tool of the calls that pass a filter.

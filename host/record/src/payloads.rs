@@ -14,6 +14,7 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
 use crate::cleaner::Cleaner;
+use crate::components::ComponentFiles;
 use crate::directory::{LogDirectory, random};
 use crate::entry::PayloadDigest;
 use crate::{CallEntry, PayloadKind, RecordError};
@@ -27,7 +28,7 @@ const KEY: &str = "key";
 /// Longest payload that is stored without compression.
 const PLAIN_BYTES_MAX: usize = 4096;
 /// Longest payload that is read back, beyond any limit that a recorder has.
-const BLOB_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const BLOB_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Number of stored digests that are remembered, so that repeated payloads cost no system call.
 const REMEMBERED_MAX: usize = 4096;
 
@@ -59,17 +60,33 @@ pub(crate) struct PayloadStore {
     key: [u8; 32],
     remembered: HashSet<blake3::Hash>,
     bytes_written: u64,
+    /// Components that recordings may be of.
+    pub(crate) components: ComponentFiles,
+    /// Maximum bytes of the log.
+    pub(crate) log_bytes_max: u64,
 }
 
 impl PayloadStore {
     /// Opens the store, and creates the key of the directory if it has none.
-    pub(crate) fn open(directory: &LogDirectory, mode: PayloadMode) -> Result<Self, RecordError> {
+    pub(crate) fn open(
+        directory: &LogDirectory,
+        mode: PayloadMode,
+        log_bytes_max: u64,
+    ) -> Result<Self, RecordError> {
         let key = read_or_create_key(directory)?;
         if mode == PayloadMode::Local {
             directory.create_folder(BLOBS)?;
         }
         let directory = directory.clone();
-        Ok(Self { directory, mode, key, remembered: HashSet::new(), bytes_written: 0 })
+        Ok(Self {
+            directory,
+            mode,
+            key,
+            remembered: HashSet::new(),
+            bytes_written: 0,
+            components: ComponentFiles::default(),
+            log_bytes_max,
+        })
     }
 
     /// Returns the bytes of blobs written since the last call, and forgets which blobs exist:
@@ -104,7 +121,7 @@ impl PayloadStore {
             _ => None,
         };
         let digest = PayloadDigest {
-            hash: hash.to_hex().as_str().to_owned(),
+            hash: HEXLOWER.encode(hash.as_bytes()),
             bytes: u64::try_from(clean.len()).unwrap_or(u64::MAX),
             is_cut: payload.is_cut,
         };
@@ -116,10 +133,26 @@ impl PayloadStore {
         let hash = blake3::keyed_hash(&self.key, bytes);
         self.store(hash, bytes)?;
         Ok(PayloadDigest {
-            hash: hash.to_hex().as_str().to_owned(),
+            hash: HEXLOWER.encode(hash.as_bytes()),
             bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             is_cut: false,
         })
+    }
+
+    /// Makes retention keep a blob longer. Returns false if the blob is gone.
+    pub(crate) fn keep_again(&mut self, hash: &str) -> bool {
+        let Ok(digest) = blake3::Hash::from_hex(hash) else { return false };
+        if self.remembered.contains(&digest) {
+            return true;
+        }
+        let Some((_, name)) = blob_name(hash) else { return false };
+        let names = [name.clone(), format!("{name}{COMPRESSED}")];
+        let found = names.iter().find(|name| self.directory.facts(name).is_some());
+        if let Some(name) = found {
+            self.directory.touch(name);
+            self.remembered.insert(digest);
+        }
+        found.is_some()
     }
 
     fn store(&mut self, hash: blake3::Hash, bytes: &[u8]) -> Result<(), RecordError> {

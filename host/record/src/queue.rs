@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::ToolName;
 use cofferdam_tool::invoke::McpRequest;
-use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::label::Label;
+use cofferdam_tool::record::{FileChange, HostContact, PluginIdentity, Refusal};
 use cofferdam_tool::recording::CallRecording;
 use cofferdam_tool::trace::TraceContext;
 
 use crate::event::LogEvent;
+use crate::exchange::ModelExchange;
 use crate::payloads::RawPayload;
 use crate::{CallEntry, PayloadKind};
 
@@ -52,8 +54,10 @@ pub(crate) enum QueueItem {
     Begin(Box<BeginItem>),
     End(Box<EndItem>),
     /// A call that did not start.
-    Refused(Box<EndItem>),
+    Refused(Box<RefusedItem>),
     Event(Instant, Box<LogEvent>),
+    /// Reply of a model, with the messages.
+    Exchange(Instant, Box<LogEvent>, Box<ModelExchange>),
     /// Asks for a message when everything before it is on disk.
     Flush(SyncSender<()>),
 }
@@ -75,15 +79,44 @@ pub(crate) struct BeginItem {
     pub(crate) arguments: RawPayload,
 }
 
-/// End of a call.
+/// End of a call: what its entry has besides the start, in a smaller form. One that allocators
+/// serve from a list of the thread costs the caller less.
 pub(crate) struct EndItem {
     pub(crate) number: u64,
     pub(crate) at: Instant,
-    /// Entry without the part that is known from the start of the call.
-    pub(crate) entry: CallEntry,
+    pub(crate) outcome: &'static str,
+    pub(crate) error: Option<String>,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) files: Vec<FileChange>,
+    pub(crate) files_left_out: u64,
+    pub(crate) is_dry_run: bool,
+    pub(crate) hosts: Vec<HostContact>,
+    pub(crate) http_sent_bytes: u64,
+    pub(crate) http_received_bytes: u64,
+    pub(crate) inner_calls: u64,
+    pub(crate) retries: u32,
+    pub(crate) questions: u32,
+    pub(crate) wait: Duration,
+    pub(crate) run: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) instructions: Option<u64>,
+    pub(crate) memory_peak_bytes: u64,
+    pub(crate) label: Option<Label>,
+    /// Plugin of a source that could not name it before the call.
+    pub(crate) plugin: Option<PluginIdentity>,
+    pub(crate) result: Option<RawPayload>,
+    /// Payloads that few calls have.
     pub(crate) payloads: Vec<(PayloadKind, RawPayload)>,
     /// Inputs of the call, if it can run again.
     pub(crate) recording: Option<Arc<CallRecording>>,
+}
+
+/// Call that did not start.
+pub(crate) struct RefusedItem {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    pub(crate) entry: CallEntry,
+    pub(crate) detail: Option<RawPayload>,
 }
 
 /// Queue from the callers to the writer.
@@ -117,12 +150,17 @@ impl QueueItem {
     fn bytes(&self) -> usize {
         let payloads = match self {
             Self::Begin(begin) => begin.arguments.bytes.len(),
-            Self::End(end) | Self::Refused(end) => {
-                let files = end.entry.files.len() * ITEM_BYTES;
+            Self::End(end) => {
+                let files = end.files.len() * ITEM_BYTES;
                 let recording = end.recording.as_ref().map_or(0, |recording| recording.size());
-                let payloads = end.payloads.iter().map(|(_, payload)| payload.bytes.len());
+                let payloads = end.payloads.iter().map(|(_, payload)| payload);
+                let payloads = payloads.chain(&end.result).map(|payload| payload.bytes.len());
                 files + recording + payloads.sum::<usize>()
             }
+            Self::Refused(refused) => {
+                refused.detail.as_ref().map_or(0, |detail| detail.bytes.len())
+            }
+            Self::Exchange(_, _, exchange) => exchange.bytes(),
             Self::Event(..) | Self::Flush(_) => 0,
         };
         payloads + ITEM_BYTES

@@ -1,6 +1,6 @@
 //! Recorder: receives calls and events, and hands them to the writer's thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::capture::CallCapture;
 use crate::cleaner::Cleaner;
+use crate::components::ComponentFiles;
 use crate::directory::LogDirectory;
 use crate::note::SigningKey;
 use crate::payloads::{PayloadStore, process_digits};
@@ -21,7 +22,7 @@ use crate::queue::{FullQueue, LogQueue, QueueItem};
 use crate::retention::RetentionLimits;
 use crate::segment_writer::SegmentWriter;
 use crate::writer::{LogWriter, WriterState};
-use crate::{EvidenceError, LogEvent, LogFollower, PayloadMode, RecordError};
+use crate::{EvidenceError, LogEvent, LogFollower, ModelExchange, PayloadMode, RecordError};
 
 /// Size at which a segment is replaced.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -37,6 +38,9 @@ pub struct RecordOptions {
     pub payloads: PayloadMode,
     /// Maximum bytes of a payload. A longer one is cut and marked.
     pub payload_bytes_max: usize,
+    /// True to store requests to models and their replies, redacted, so that a conversation can run
+    /// again.
+    pub stores_conversations: bool,
     /// Maximum bytes of the log.
     pub bytes_max: u64,
     /// Age after which segments and payloads are removed.
@@ -70,6 +74,8 @@ pub struct Recorder {
     process: String,
     next: AtomicU64,
     capture: CallCapture,
+    stores_conversations: bool,
+    components: ComponentFiles,
     on_full: FullQueue,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -81,6 +87,7 @@ impl RecordOptions {
             directory: directory.into(),
             payloads: PayloadMode::default(),
             payload_bytes_max: 8 * 1024 * 1024,
+            stores_conversations: false,
             bytes_max: 1024 * 1024 * 1024,
             age_max: Duration::from_secs(30 * 24 * 3600),
             on_full: FullQueue::default(),
@@ -110,8 +117,10 @@ impl Recorder {
         let process = process_digits()?;
         let segment_bytes_max = options.segment_bytes_max();
         let (queue, health) = (Arc::<LogQueue>::default(), Arc::default());
+        let payloads = PayloadStore::open(&directory, options.payloads, options.bytes_max)?;
+        let components = payloads.components.clone();
         let writer = LogWriter {
-            payloads: PayloadStore::open(&directory, options.payloads)?,
+            payloads,
             segment: Some(SegmentWriter::create(&directory, &process, None, &key)?),
             directory: directory.clone(),
             process: process.clone(),
@@ -140,6 +149,8 @@ impl Recorder {
             process,
             next: AtomicU64::new(1),
             capture,
+            stores_conversations: options.stores_conversations,
+            components,
             on_full: options.on_full,
             thread: Mutex::new(Some(thread)),
         })
@@ -149,6 +160,30 @@ impl Recorder {
     pub fn event(&self, event: LogEvent) {
         let item = QueueItem::Event(Instant::now(), Box::new(event));
         self.queue.push(item, self.on_full);
+    }
+
+    /// Records the reply of a model. Its messages are stored only if the
+    /// [options](RecordOptions::stores_conversations) ask for it.
+    pub fn reply(&self, event: LogEvent, messages: Option<ModelExchange>) {
+        match messages.filter(|_| self.stores_conversations) {
+            None => self.event(event),
+            Some(messages) => {
+                let (event, messages) = (Box::new(event), Box::new(messages));
+                let item = QueueItem::Exchange(Instant::now(), event, messages);
+                self.queue.push(item, self.on_full);
+            }
+        }
+    }
+
+    /// Names the file of a component, which the log keeps once a recording of a call is stored.
+    pub fn component_ambient(&self, digest: &str, file: &Path) {
+        self.components.add(digest, file);
+    }
+
+    /// Returns whether requests to models and their replies are stored.
+    #[must_use]
+    pub fn stores_conversations(&self) -> bool {
+        self.stores_conversations
     }
 
     /// Returns the id in the log of the call with this number ([`CallRecord::number`]).
@@ -205,11 +240,11 @@ impl CallSink for Recorder {
         if is_recorded { number } else { 0 }
     }
 
-    fn end(&self, number: u64, _call: &ObservedCall<'_>, completion: &Completion) {
+    fn end(&self, number: u64, call: &ObservedCall<'_>, completion: &Completion) {
         // The first thing, so that the duration is not that of the copies.
         let now = Instant::now();
         if number != 0 {
-            let end = self.capture.end(number, now, completion);
+            let end = self.capture.end(number, now, call, completion);
             self.queue.push(QueueItem::End(Box::new(end)), self.on_full);
         }
     }

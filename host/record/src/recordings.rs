@@ -15,7 +15,7 @@ use crate::payloads::{PayloadStore, read_blob};
 use crate::{CallEntry, RecordError};
 
 /// Longest content that stands in the recording itself.
-const INLINE_BYTES_MAX: usize = 1024;
+pub(crate) const INLINE_BYTES_MAX: usize = 1024;
 /// Gap of a recording in which something was redacted.
 const REDACTED: &str = "secrets were removed from the recording";
 /// Gap of a recording whose contents were removed by retention.
@@ -29,6 +29,7 @@ impl PayloadStore {
         cleaner: &Cleaner,
     ) -> Result<PayloadDigest, RecordError> {
         let mut recording = Arc::unwrap_or_clone(recording);
+        self.add_component(&mut recording)?;
         let mut is_redacted = false;
         for content in recording.contents_mut() {
             is_redacted |= cleaner.content(content);
@@ -57,10 +58,8 @@ impl PayloadStore {
 /// recording from a log.
 #[must_use]
 pub fn redacted(recording: &CallRecording) -> CallRecording {
-    static CLEANER: OnceLock<Option<Cleaner>> = OnceLock::new();
     let mut recording = recording.clone();
-    // The patterns are constants, so they are valid.
-    if let Some(cleaner) = CLEANER.get_or_init(|| Cleaner::new(Redactor::default()).ok()) {
+    if let Some(cleaner) = common_cleaner() {
         for content in recording.contents_mut() {
             cleaner.content(content);
         }
@@ -72,6 +71,20 @@ pub fn redacted(recording: &CallRecording) -> CallRecording {
         }
     }
     recording
+}
+
+/// Returns text as a log would store it, except for secrets that were granted. For comparing what a
+/// model gets with a conversation from a log.
+#[must_use]
+pub fn redacted_text(text: &str) -> String {
+    common_cleaner().map_or_else(|| text.to_owned(), |cleaner| cleaner.text(text).into_owned())
+}
+
+/// Returns a cleaner that knows no granted secrets.
+fn common_cleaner() -> Option<&'static Cleaner> {
+    static CLEANER: OnceLock<Option<Cleaner>> = OnceLock::new();
+    // The patterns are constants, so they are valid.
+    CLEANER.get_or_init(|| Cleaner::new(Redactor::default()).ok()).as_ref()
 }
 
 /// Reads the recording of a call with its contents.

@@ -12,10 +12,11 @@ use crate::cleaner::Cleaner;
 use crate::directory::LogDirectory;
 use crate::entry::{CallLineKind, LINE_VERSION, PayloadDigest, micros};
 use crate::event::LogEvent;
+use crate::exchange::ModelExchange;
 use crate::lines::EventLine;
 use crate::note::SigningKey;
 use crate::payloads::{PayloadStore, RawPayload};
-use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem};
+use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem, RefusedItem};
 use crate::recorder::RecorderHealth;
 use crate::retention::{RetentionLimits, compress, prune};
 use crate::sealer::seal_orphans;
@@ -107,6 +108,10 @@ impl LogWriter {
                 QueueItem::End(end) => self.end(end, anchor),
                 QueueItem::Refused(refused) => self.refused(refused, anchor),
                 QueueItem::Event(at, event) => self.event(anchor.time(at), *event),
+                QueueItem::Exchange(at, event, exchange) => {
+                    let event = self.with_exchange(*event, *exchange);
+                    self.event(anchor.time(at), event);
+                }
                 QueueItem::Flush(done) => self.state.flushes.push(done),
             }
             if self.segment.as_ref().is_some_and(|open| open.is_full(self.segment_bytes_max)) {
@@ -160,7 +165,9 @@ impl LogWriter {
         else {
             return;
         };
-        let EndItem { at, entry, payloads, recording, .. } = &mut *end;
+        let entry = &mut CallEntry::default();
+        end.fill(entry);
+        let EndItem { at, result, payloads, recording, .. } = &mut *end;
         entry.kind = if written.is_some() { CallLineKind::End } else { CallLineKind::Call };
         entry.us = micros(at.saturating_duration_since(begin.at));
         // The wall clock may have been set meanwhile.
@@ -168,6 +175,7 @@ impl LogWriter {
         entry.arguments = arguments;
         self.add_start(entry, *begin);
         self.clean(entry);
+        entry.result = result.as_ref().and_then(|result| self.digest(result));
         self.add_payloads(entry, payloads);
         if let Some(recording) = recording.take() {
             match self.payloads.add_recording(recording, &self.cleaner) {
@@ -207,12 +215,12 @@ impl LogWriter {
         id
     }
 
-    fn refused(&mut self, mut refused: Box<EndItem>, anchor: ClockAnchor) {
-        let EndItem { number, at, entry, payloads, .. } = &mut *refused;
+    fn refused(&mut self, mut refused: Box<RefusedItem>, anchor: ClockAnchor) {
+        let RefusedItem { number, at, entry, detail } = &mut *refused;
         entry.at = anchor.time(*at);
         entry.id = self.id(*number);
         self.clean(entry);
-        self.add_payloads(entry, payloads);
+        entry.detail = detail.as_ref().and_then(|detail| self.digest(detail));
         self.add_call(entry);
     }
 
@@ -225,6 +233,15 @@ impl LogWriter {
             Some(segment) => segment.add_event(&EventLine::new(segment.next(), at, event)),
             None => self.state.dropped += 1,
         }
+    }
+
+    /// Stores the messages of a model's reply, and adds their digest to it.
+    fn with_exchange(&mut self, mut event: LogEvent, messages: ModelExchange) -> LogEvent {
+        let stored = self.payloads.add_exchange(messages, &self.cleaner);
+        if let LogEvent::Model { exchange, .. } = &mut event {
+            *exchange = stored.map_err(|error| self.fail(&error.into())).ok();
+        }
+        event
     }
 
     fn write_drops(&mut self) {

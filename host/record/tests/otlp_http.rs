@@ -228,6 +228,7 @@ fn model(finish: &str) -> LogEvent {
         output_tokens: Some(5),
         finish: finish.to_owned(),
         trace: None,
+        exchange: None,
         duration: Duration::from_secs(1),
     }
 }

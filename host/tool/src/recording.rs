@@ -127,6 +127,9 @@ pub struct RecordedPlugin {
     pub name: String,
     /// Digest of the component: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
+    /// Component in the log that holds the recording, if the log keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<RecordedComponent>,
     /// Granted permissions in their written form, except mounts and limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
@@ -153,6 +156,16 @@ pub struct RecordedPlugin {
     /// True if the model saw the text of unexpected errors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shows_errors: bool,
+}
+
+/// Component of a recorded call, as a log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedComponent {
+    /// Digest under which the component is stored.
+    pub hash: String,
+    /// Digest under which the manifest next to the component's file is stored, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
 }
 
 /// Mount of a recorded call.

@@ -146,6 +146,16 @@ pub(crate) struct LogFilterArgs {
     pub(crate) grep: Option<String>,
 }
 
+impl LogFilterArgs {
+    /// Returns whether a flag is set that can only select calls, besides session and plugin.
+    pub(crate) fn selects_calls(&self) -> bool {
+        let Self { tool, plugin: _, session: _, outcome, since, until, .. } = self;
+        let Self { refused, changed, slow, grep, .. } = self;
+        let texts = [tool, since, until, refused, changed, grep];
+        texts.iter().any(|text| text.is_some()) || outcome.is_some() || slow.is_some()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoggedOutcome {
     Ok,

@@ -12,12 +12,18 @@ and `workflow run`, or with replay = \"failures\", \"sampled\" or \"all\" in [re
 plugin's table. A replay gets the recorded inputs. It sends no request, opens no socket, changes no
 file and uses no secret.
 
+With only --session, and --plugin if wanted, a conversation runs again: the recorded model answers,
+and the calls of plugins run with their recorded inputs.
+
+Without --with and --config, calls run in the recorded component, which the log keeps.
+
 Exit code 0: all replays are identical, 1: some differ, 4: some calls could not be replayed.
 
 Examples:
   cofferdam call word_count text='a b' --plugin text.wasm --replayable
-  cofferdam replay 3f2a91c0-17 --with text.wasm
+  cofferdam replay 3f2a91c0-17
   cofferdam replay 3f2a91c0-17 --config cofferdam.toml
+  cofferdam replay --session holiday --with new.wasm
   cofferdam replay --since 1d --plugin web --with new.wasm
   cofferdam replay 3f2a91c0-17 --bisect builds/
   cofferdam log show 3f2a91c0-17 --recording > call.json
@@ -31,7 +37,7 @@ pub(crate) struct ReplayArgs {
     /// Replay the recording in a file, which `log show ID --recording` has written
     #[arg(long, value_name = "FILE")]
     pub(crate) recording: Option<PathBuf>,
-    /// Component to run [default: that of the plugin in the configuration]
+    /// Component to run [default: that of the plugin in the configuration, or the recorded one]
     #[arg(long, value_name = "COMPONENT")]
     pub(crate) with: Option<PathBuf>,
     /// Find the first component in a directory, by the time of its last change, whose replay

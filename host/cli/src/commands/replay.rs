@@ -1,17 +1,16 @@
 //! `cofferdam replay`: runs recorded calls again and compares them with their recordings.
 
-use std::collections::HashMap;
+mod conversation;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cofferdam::compose;
 use cofferdam::config::ConfigFile;
-use cofferdam::granting::Values;
 use cofferdam::record::{CallEntry, Log};
-use cofferdam::replay::{self, ReplayReport, ReplaySummary};
-use cofferdam_engine::{Engine, Plugin, ReplayError};
+use cofferdam::replay::{self, ReplayPlugins, ReplayReport, ReplaySummary};
+use cofferdam_engine::{Engine, ReplayError};
 use cofferdam_tool::PluginName;
 use cofferdam_tool::recording::CallRecording;
 use serde_json::json;
@@ -27,55 +26,35 @@ const APPROVAL_CALLS_MAX: usize = 200;
 /// Number of ids that a summary lists for one difference.
 const IDS_MAX: usize = 5;
 
-/// Loads each plugin once.
-struct Plugins<'a> {
-    engine: Engine,
-    with: Option<&'a Path>,
-    config: Option<ConfigFile>,
-    loaded: HashMap<PathBuf, Arc<Plugin>>,
-}
-
-impl Plugins<'_> {
-    /// Returns the plugin that a call runs in.
-    async fn of(&mut self, recording: &CallRecording) -> anyhow::Result<Arc<Plugin>> {
-        let name = &recording.plugin.name;
-        let path = match (self.with, &self.config) {
-            (Some(path), _) => path.to_owned(),
-            (None, Some(config)) => compose::spec_of_config(config, name, Values::Leave)?.path,
-            (None, None) => {
-                let message = format!(
-                    "no component is named for the plugin `{name}`; pass it as --with COMPONENT, \
-                     or a configuration as --config FILE"
-                );
-                return Err(UsageError(message).into());
-            }
-        };
-        if let Some(plugin) = self.loaded.get(&path) {
-            return Ok(Arc::clone(plugin));
-        }
-        let name = PluginName::new(name.as_str())?;
-        let plugin = host::load_without_grants(&self.engine, name, path.clone()).await?;
-        let plugin = Arc::new(plugin);
-        self.loaded.insert(path, Arc::clone(&plugin));
-        Ok(plugin)
-    }
-}
-
 pub(crate) async fn run(global: &Global, args: &ReplayArgs) -> anyhow::Result<Exit> {
     let (_, config) = log::directory(&args.log)?;
     if let Some(file) = &args.recording {
         let recording = Arc::new(replay::read_ambient(file)?);
-        return one(global, args, config, &file.display().to_string(), recording).await;
+        let plugins = plugins(global, args, config, None)?;
+        return one(args, plugins, &file.display().to_string(), recording).await;
     }
     let Some(log) = log::open(&args.log)? else { return Ok(Exit::Usage) };
-    match &args.id {
-        Some(id) => {
-            let call = log.find(id).map_err(|error| UsageError(error.to_string()))?;
-            let recording = log.recording(&call)?.ok_or_else(|| not_recorded(&call))?;
-            one(global, args, config, &call.id, Arc::new(recording)).await
-        }
-        None => many(global, args, config, &log).await,
+    let plugins = plugins(global, args, config, Some(&log))?;
+    if let Some(id) = &args.id {
+        let call = log.find(id).map_err(|error| UsageError(error.to_string()))?;
+        let recording = log.recording(&call)?.ok_or_else(|| not_recorded(&call))?;
+        return one(args, plugins, &call.id, Arc::new(recording)).await;
     }
+    match conversation::selected(args, &log)? {
+        Some(recorded) => conversation::run(args, &log, &recorded, plugins).await,
+        None => many(args, plugins, &log).await,
+    }
+}
+
+/// Returns the plugins that calls run in, in the order in which they are looked for.
+fn plugins(
+    global: &Global,
+    args: &ReplayArgs,
+    config: Option<ConfigFile>,
+    log: Option<&Log>,
+) -> anyhow::Result<ReplayPlugins> {
+    let plugins = ReplayPlugins::new(host::engine(global)?, host::operator());
+    Ok(plugins.component(args.with.clone()).config(config).log(log.cloned()))
 }
 
 /// Returns the error for a call without a recording.
@@ -89,34 +68,25 @@ pub(crate) fn not_recorded(call: &CallEntry) -> UsageError {
 
 /// Replays one call and shows all differences.
 async fn one(
-    global: &Global,
     args: &ReplayArgs,
-    config: Option<ConfigFile>,
+    mut plugins: ReplayPlugins,
     id: &str,
     recording: Arc<CallRecording>,
 ) -> anyhow::Result<Exit> {
-    let engine = host::engine(global)?;
     if let Some(directory) = &args.bisect {
-        return bisect(&engine, directory, &recording).await;
+        return bisect(plugins.engine(), directory, &recording).await;
     }
-    let with = args.with.as_deref();
-    let mut plugins = Plugins { engine, with, config, loaded: HashMap::new() };
     let plugin = plugins.of(&recording).await?;
     let report = replay::run(&plugin, &recording).await;
     show(args.json, id, &recording, &report)?;
     if let (Ok(report), false) = (&report, args.json) {
-        notes(report);
+        notes(&recording, report);
     }
     Ok(exit(&report))
 }
 
 /// Replays the calls that the filters select and shows a summary.
-async fn many(
-    global: &Global,
-    args: &ReplayArgs,
-    config: Option<ConfigFile>,
-    log: &Log,
-) -> anyhow::Result<Exit> {
+async fn many(args: &ReplayArgs, mut plugins: ReplayPlugins, log: &Log) -> anyhow::Result<Exit> {
     if args.bisect.is_some() {
         let message = "--bisect needs the id of a call, or --recording".to_owned();
         return Err(UsageError(message).into());
@@ -131,9 +101,6 @@ async fn many(
         );
         return Ok(Exit::Ok);
     }
-    let with = args.with.as_deref();
-    let engine = host::engine(global)?;
-    let mut plugins = Plugins { engine, with, config, loaded: HashMap::new() };
     let shown = |call: &CallEntry,
                  recording: &CallRecording,
                  report: &Result<ReplayReport, ReplayError>| {
@@ -157,7 +124,7 @@ async fn replay_all(
     log: &Log,
     calls: &[CallEntry],
     limit: usize,
-    plugins: &mut Plugins<'_>,
+    plugins: &mut ReplayPlugins,
     stop: &CancellationToken,
     mut show: impl FnMut(
         &CallEntry,
@@ -217,9 +184,8 @@ pub(super) async fn of_changed_plugin(
     if calls.is_empty() {
         return Ok(None);
     }
-    let engine = host::engine(global)?;
-    let with = Some(component);
-    let mut plugins = Plugins { engine, with, config: None, loaded: HashMap::new() };
+    let plugins = ReplayPlugins::new(host::engine(global)?, host::operator());
+    let mut plugins = plugins.component(component.to_owned());
     let shown = |_: &CallEntry, _: &CallRecording, _: &Result<ReplayReport, ReplayError>| Ok(());
     // Ctrl-C ends the command, as at its question.
     let stop = CancellationToken::new();
@@ -330,9 +296,10 @@ fn show(
 }
 
 /// Notes what restricts the meaning of a replay.
-fn notes(report: &ReplayReport) {
+fn notes(recording: &CallRecording, report: &ReplayReport) {
     if !report.is_same_component {
-        print::note("note: the component is not the recorded one");
+        let digest = &recording.plugin.digest;
+        print::note(&format!("note: the component is not the recorded one, {digest}"));
     }
     for gap in &report.gaps {
         print::note(&format!("note: the replay is approximate: {gap}"));

@@ -50,6 +50,8 @@ pub enum DifferenceKind {
     Permission,
     /// Returned value, or the failure's message.
     Result,
+    /// Requests to the model, in a conversation.
+    Model,
 }
 
 impl DifferenceKind {
@@ -63,6 +65,7 @@ impl DifferenceKind {
             Self::File => "file",
             Self::Permission => "refused permission",
             Self::Result => "result",
+            Self::Model => "requests to the model",
         }
     }
 }
@@ -142,6 +145,20 @@ pub(super) fn differences(
     sequences(DifferenceKind::Permission, &refused(recorded), &refused(replayed), &mut found);
     results(recorded, replayed, &mut found);
     found
+}
+
+/// Returns the difference between the texts that the model got as the result of a call.
+#[cfg(feature = "agent")]
+pub(super) fn shown_results(recorded: &str, replayed: &str) -> ReplayDifference {
+    let (recorded, replayed) = (Some(cut(recorded)), Some(cut(replayed)));
+    ReplayDifference::new(DifferenceKind::Result, "", recorded, replayed)
+}
+
+/// Returns the difference between the numbers of requests to the model in a turn.
+#[cfg(feature = "agent")]
+pub(super) fn model_requests(recorded: usize, replayed: usize) -> ReplayDifference {
+    let (recorded, replayed) = (Some(recorded.to_string()), Some(replayed.to_string()));
+    ReplayDifference::new(DifferenceKind::Model, "", recorded, replayed)
 }
 
 fn outcomes(recorded: &CallRecording, replayed: &CallRecording, found: &mut Vec<ReplayDifference>) {

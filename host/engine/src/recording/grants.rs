@@ -25,6 +25,7 @@ pub(super) fn recorded_plugin(plugin: &PluginContext, limits: &Limits) -> Record
     };
     let addresses: BTreeSet<_> = grants.http.iter().flat_map(|grant| &grant.addresses).collect();
     RecordedPlugin {
+        component: None,
         name: plugin.identity.name.to_string(),
         digest: plugin.identity.digest.as_ref().to_owned(),
         permissions: permissions(grants).iter().map(ToString::to_string).collect(),

@@ -118,6 +118,7 @@ fn events_are_found_again() {
             output_tokens: None,
             finish: "stop".to_owned(),
             trace: None,
+            exchange: None,
             duration: Duration::from_micros(5),
         },
         LogEvent::Approval {

@@ -78,6 +78,7 @@ async fn events_are_between_the_calls() {
         output_tokens: None,
         finish: "stop".to_owned(),
         trace: None,
+        exchange: None,
         duration: std::time::Duration::ZERO,
     });
     call(&tools, "fail", "{}", "chat").await;
