@@ -299,3 +299,42 @@ fn changes_of_grants_are_recorded() {
     assert_eq!(run(folder, &["grant", "web", rule, "--config", "d.toml"]).code, 0);
     assert!(!folder.join("other").exists());
 }
+
+/// Key of a witness that does not exist.
+const WITNESS: &str = "witness.example/w1+7e136b5c+BAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
+#[test]
+fn a_witness_that_is_away_stops_no_call_and_has_signed_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    // Nothing listens on this port: it was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = |key: &str| {
+        format!(
+            "[plugins.text]\ncomponent = \"text.wasm\"\n\n[[records.witness]]\n\
+             url = \"http://127.0.0.1:{port}\"\nkey = \"{key}\"\n"
+        )
+    };
+    std::fs::write(folder.join("c.toml"), config(WITNESS)).unwrap();
+    let called = run(folder, &["call", "word_count", "text=a", "-c", "c.toml", "--record"]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    for flags in [["-c", "c.toml"], ["--witness", WITNESS]] {
+        let verified = run(folder, &[&["log", "verify"][..], &flags].concat());
+        assert_eq!(verified.code, 0, "{}", verified.stderr);
+        let note = "note: witness.example/w1 has signed no checkpoint of this log";
+        assert!(verified.stderr.contains(note), "{}", verified.stderr);
+    }
+    let json = run(folder, &["log", "verify", "-c", "c.toml", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["witnesses"][0]["checkpoints"], 0);
+
+    std::fs::write(folder.join("c.toml"), config("w+00000000+AQ==")).unwrap();
+    let wrong = run(folder, &["log", "verify", "-c", "c.toml"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("c.toml:6"), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("an algorithm other than Ed25519 with a time"),
+        "{}",
+        wrong.stderr
+    );
+}

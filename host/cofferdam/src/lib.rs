@@ -261,6 +261,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `mcp` | `mcp` | MCP servers and clients |
 //! | `registry` | `registry`, `advisories` | plugins from OCI registries and from the web |
 //! | `macros` | | the attribute `#[cofferdam::tool]` |
+//! | `otlp`, `witness` | | spans of the call log for a collector, and its checkpoints for witnesses |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
 //!
 //! The module `workflow_file`, for workflows in YAML, needs `workflows`, `labels` and `openai` or

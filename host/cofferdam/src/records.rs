@@ -7,6 +7,8 @@
 
 #[cfg(feature = "otlp")]
 mod collector;
+#[cfg(feature = "witness")]
+mod witnesses;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,6 +25,8 @@ use toml::Spanned;
 
 #[cfg(feature = "otlp")]
 pub use self::collector::exporter;
+#[cfg(feature = "witness")]
+pub use self::witnesses::witness_keys;
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::config::edit::GrantChange;
@@ -70,6 +74,9 @@ pub(crate) struct RecordsTable {
     /// Collector that gets spans of the calls.
     #[cfg(feature = "otlp")]
     otlp: Option<self::collector::CollectorTable>,
+    /// Witnesses that sign the checkpoints.
+    #[cfg(feature = "witness")]
+    witness: Vec<self::witnesses::WitnessTable>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -101,6 +108,8 @@ impl Default for RecordsTable {
             replay: RecordingLevel::default(),
             #[cfg(feature = "otlp")]
             otlp: None,
+            #[cfg(feature = "witness")]
+            witness: Vec::new(),
         }
     }
 }
@@ -108,11 +117,16 @@ impl Default for RecordsTable {
 /// Log that a host writes to.
 pub struct CallLog {
     recorder: Arc<Recorder>,
+    #[cfg(feature = "witness")]
+    directory: PathBuf,
     /// Digests of the plugins that were recorded as loaded, by name.
     plugins: Mutex<BTreeMap<String, String>>,
     /// Export of what is recorded.
     #[cfg(feature = "otlp")]
     export: Mutex<Option<cofferdam_record::OtlpExport>>,
+    /// Offers of checkpoints to witnesses.
+    #[cfg(feature = "witness")]
+    witnesses: Mutex<Option<cofferdam_record::WitnessTask>>,
 }
 
 /// Log that a host is going to open.
@@ -121,6 +135,8 @@ pub(crate) struct PlannedLog {
     is_required: bool,
     #[cfg(feature = "otlp")]
     exporter: Option<cofferdam_record::OtlpExporter>,
+    #[cfg(feature = "witness")]
+    witnesses: Vec<cofferdam_record::WitnessClient>,
 }
 
 /// Returns the directory of the log: that of a configuration, or `records` in the user's state
@@ -205,6 +221,8 @@ pub(crate) fn plan(
         is_required,
         #[cfg(feature = "otlp")]
         exporter: config.map(collector::exporter).transpose()?.flatten(),
+        #[cfg(feature = "witness")]
+        witnesses: config.map(witnesses::clients).transpose()?.unwrap_or_default(),
     }))
 }
 
@@ -280,6 +298,10 @@ impl PlannedLog {
                 if let Some(exporter) = self.exporter {
                     log.export_to(exporter)?;
                 }
+                #[cfg(feature = "witness")]
+                if !self.witnesses.is_empty() {
+                    log.offer_to(self.witnesses);
+                }
                 Ok(Some(log))
             }
             Err(error) if self.is_required => Err(error),
@@ -302,9 +324,13 @@ impl CallLog {
             .with_context(|| format!("the call log {} cannot be opened", directory.display()))?;
         Ok(Arc::new(Self {
             recorder: Arc::new(recorder),
+            #[cfg(feature = "witness")]
+            directory,
             plugins: Mutex::default(),
             #[cfg(feature = "otlp")]
             export: Mutex::default(),
+            #[cfg(feature = "witness")]
+            witnesses: Mutex::default(),
         }))
     }
 
@@ -314,11 +340,18 @@ impl CallLog {
         &self.recorder
     }
 
-    /// Writes what was recorded, closes the log, and sends the rest to the collector, if there is
-    /// one, for at most two seconds. Later calls are not recorded. Dropping the log closes it
-    /// without sending the rest.
+    /// Writes what was recorded, closes the log, and sends the rest to the collector and the last
+    /// checkpoints to witnesses, if there are any, for at most two seconds each. Later calls are
+    /// not recorded. Dropping the log closes it without sending anything.
     pub async fn finish(&self) {
         self.recorder.close();
+        #[cfg(feature = "witness")]
+        {
+            let task = self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(task) = task {
+                task.shutdown().await;
+            }
+        }
         #[cfg(feature = "otlp")]
         {
             let export = self.export.lock().unwrap_or_else(PoisonError::into_inner).take();

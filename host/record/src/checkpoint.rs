@@ -127,13 +127,19 @@ impl LogCheckpoint {
     }
 
     fn parse_state(segment: &str, text: &str) -> Result<Self, EvidenceError> {
-        let mut lines = text.lines().skip(1);
-        let size = lines.next().and_then(parse_size);
-        let size = size.ok_or(EvidenceError::Checkpoint("an invalid size"))?;
-        let root = lines.next().and_then(decode_hash);
-        let root = root.ok_or(EvidenceError::Checkpoint("an invalid root"))?;
+        let (size, root) = parse_state_of(text)?;
         Ok(Self { segment: segment.to_owned(), size, root })
     }
+}
+
+/// Parses size and root of the text of a checkpoint.
+pub(crate) fn parse_state_of(text: &str) -> Result<(u64, TreeHash), EvidenceError> {
+    let mut lines = text.lines().skip(1);
+    let size = lines.next().and_then(parse_size);
+    let size = size.ok_or(EvidenceError::Checkpoint("an invalid size"))?;
+    let root = lines.next().and_then(decode_hash);
+    let root = root.ok_or(EvidenceError::Checkpoint("an invalid root"))?;
+    Ok((size, root))
 }
 
 impl SigningKey {

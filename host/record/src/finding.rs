@@ -11,6 +11,8 @@ pub enum ClaimSource {
     Checkpoint,
     /// Tombstone that retention signed.
     Tombstone,
+    /// Line of the file `witnessed` that a witness has signed.
+    Witness(String),
     /// `heads` line of another segment.
     Heads {
         /// Segment with the line.
@@ -88,6 +90,24 @@ pub enum FindingKind {
     InvalidTombstone,
     /// A kept checkpoint is not signed by the key of the log.
     KeptSignature(String),
+    /// The note of a witness is not signed by the log and the witness.
+    InvalidWitness(String),
+    /// A witness has signed other checkpoints than those of the log.
+    WitnessMismatch {
+        /// Name of the witness.
+        name: String,
+        /// Number of checkpoints that it has signed.
+        signed: u64,
+    },
+    /// A witness has signed more checkpoints than the log has.
+    WitnessAhead {
+        /// Name of the witness.
+        name: String,
+        /// Number of checkpoints that it has signed.
+        signed: u64,
+        /// Number of checkpoints that the log has.
+        found: u64,
+    },
 }
 
 /// One thing that is wrong with a log.
@@ -107,6 +127,7 @@ impl fmt::Display for ClaimSource {
             Self::Kept => formatter.write_str("a kept checkpoint"),
             Self::Checkpoint => formatter.write_str("its own checkpoint"),
             Self::Tombstone => formatter.write_str("its tombstone"),
+            Self::Witness(name) => write!(formatter, "the witness `{name}`"),
             Self::Heads { segment, line } => write!(formatter, "line {line} of `{segment}`"),
         }
     }
@@ -148,6 +169,19 @@ impl fmt::Display for FindingKind {
             Self::KeptSignature(error) => {
                 write!(f, "the kept checkpoint is not from this log's key: {error}")
             }
+            Self::InvalidWitness(error) => {
+                write!(f, "the note of a witness is invalid: {error}")
+            }
+            Self::WitnessMismatch { name, signed } => write!(
+                f,
+                "the witness `{name}` has signed {signed} checkpoints, and not the first {signed} \
+                 that the log has: some were changed"
+            ),
+            Self::WitnessAhead { name, signed, found } => write!(
+                f,
+                "the witness `{name}` has signed {signed} checkpoints, found {found}: the log was \
+                 replaced by an older state"
+            ),
         }
     }
 }

@@ -23,6 +23,8 @@ mod filter;
 mod finding;
 mod follow;
 mod heads;
+#[cfg(any(feature = "otlp-http", feature = "witness"))]
+mod http;
 mod item;
 mod lines;
 mod log;
@@ -46,6 +48,7 @@ mod stats;
 mod stream;
 mod time;
 mod verify;
+mod witness;
 mod writer;
 mod zone;
 
@@ -77,4 +80,7 @@ pub use search::LogDamage;
 pub use stats::ToolStats;
 pub use stream::LogStream;
 pub use time::UtcTime;
-pub use verify::{VerifyReport, log_key, verify};
+pub use verify::{VerifyOptions, VerifyReport, log_key, verify, verify_with};
+#[cfg(feature = "witness")]
+pub use witness::{WitnessClient, WitnessError, WitnessHealth, WitnessOptions, WitnessTask};
+pub use witness::{WitnessKey, WitnessStatus};

@@ -19,7 +19,7 @@ const ALGORITHM: u8 = 0x01;
 const SEED_BYTES: usize = 32;
 const KEY_NAME_BYTES_MAX: usize = 255;
 const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";
-const SIGNATURE_PREFIX: &str = "— ";
+pub(crate) const SIGNATURE_PREFIX: &str = "— ";
 
 /// Error of a signed note or of a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,7 @@ impl VerifierKey {
     ///
     /// Returns [`NoteError::Key`] if the text has another form, or the id is not that of the key.
     pub fn parse(text: &str) -> Result<Self, NoteError> {
-        let (name, id, public) = parse_key(text.trim())?;
+        let (name, id, public) = parse_key(text.trim(), ALGORITHM)?;
         let key = Self::new(name, public)?;
         if hex(&key.id) != id {
             return Err(NoteError::Key("an id that is not that of the key"));
@@ -69,7 +69,7 @@ impl VerifierKey {
         if !is_key_name(name) {
             return Err(NoteError::Key("an invalid name"));
         }
-        let id = key_id(name, &public);
+        let id = key_id(name, ALGORITHM, &public);
         Ok(Self { name: name.to_owned(), id, public })
     }
 
@@ -101,7 +101,7 @@ impl VerifierKey {
 
 impl std::fmt::Display for VerifierKey {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}+{}+{}", self.name, hex(&self.id), keydata(&self.public))
+        write!(formatter, "{}+{}+{}", self.name, hex(&self.id), keydata(ALGORITHM, &self.public))
     }
 }
 
@@ -128,7 +128,7 @@ impl SigningKey {
     pub(crate) fn parse(text: &str) -> Result<Self, NoteError> {
         let rest = text.trim().strip_prefix(PRIVATE_PREFIX);
         let rest = rest.ok_or(NoteError::Key("no `PRIVATE+KEY+` at its start"))?;
-        let (name, id, seed) = parse_key(rest)?;
+        let (name, id, seed) = parse_key(rest, ALGORITHM)?;
         let key = Self::new(name, &seed)?;
         if hex(&key.verifier.id) != id {
             return Err(NoteError::Key("an id that is not that of the key"));
@@ -144,7 +144,7 @@ impl SigningKey {
 
     fn private_text(&self, seed: &[u8; SEED_BYTES]) -> String {
         let VerifierKey { name, id, .. } = &self.verifier;
-        format!("{PRIVATE_PREFIX}{name}+{}+{}\n", hex(id), keydata(seed))
+        format!("{PRIVATE_PREFIX}{name}+{}+{}\n", hex(id), keydata(ALGORITHM, seed))
     }
 
     /// Returns the public key.
@@ -171,10 +171,11 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-struct NoteSignature<'a> {
-    name: &'a str,
-    id: [u8; 4],
-    bytes: Vec<u8>,
+/// Line with a signature of a note.
+pub(crate) struct NoteSignature<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) id: [u8; 4],
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Splits a text into the notes that it consists of.
@@ -196,7 +197,8 @@ pub(crate) fn split_notes(text: &str) -> Vec<String> {
     notes
 }
 
-fn split(note: &str) -> Result<(&str, Vec<NoteSignature<'_>>), NoteError> {
+/// Splits a note into its text and its signatures.
+pub(crate) fn split(note: &str) -> Result<(&str, Vec<NoteSignature<'_>>), NoteError> {
     if note.len() > NOTE_BYTES_MAX {
         return Err(NoteError::Malformed("more than 65536 bytes"));
     }
@@ -226,34 +228,36 @@ fn parse_signature(line: &str) -> Result<NoteSignature<'_>, NoteError> {
     Ok(NoteSignature { name, id: *id, bytes: signature.to_vec() })
 }
 
-fn parse_key(text: &str) -> Result<(&str, &str, [u8; 32]), NoteError> {
+/// Parses a key of the form `name+id+base64` into its name, its id and its bytes.
+pub(crate) fn parse_key(text: &str, algorithm: u8) -> Result<(&str, &str, [u8; 32]), NoteError> {
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(NoteError::Key("fewer than three parts"));
     };
     let data = STANDARD.decode(data).map_err(|_| NoteError::Key("invalid base64"))?;
     match data.split_first() {
-        Some((&ALGORITHM, key)) => {
+        Some((&found, key)) if found == algorithm => {
             let key = key.try_into().map_err(|_| NoteError::Key("a key of another length"))?;
             Ok((name, id, key))
         }
-        _ => Err(NoteError::Key("an algorithm other than Ed25519")),
+        _ if algorithm == ALGORITHM => Err(NoteError::Key("an algorithm other than Ed25519")),
+        _ => Err(NoteError::Key("an algorithm other than Ed25519 with a time (4)")),
     }
 }
 
-fn is_key_name(name: &str) -> bool {
+pub(crate) fn is_key_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= KEY_NAME_BYTES_MAX
         && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+')
 }
 
-fn key_id(name: &str, public: &[u8; 32]) -> [u8; 4] {
-    let digest = sha256(&[name.as_bytes(), b"\n", &[ALGORITHM], public]);
+pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
+    let digest = sha256(&[name.as_bytes(), b"\n", &[algorithm], public]);
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-fn keydata(key: &[u8; 32]) -> String {
-    STANDARD.encode([&[ALGORITHM], key.as_slice()].concat())
+pub(crate) fn keydata(algorithm: u8, key: &[u8; 32]) -> String {
+    STANDARD.encode([&[algorithm], key.as_slice()].concat())
 }
 
 fn pair(seed: &[u8; SEED_BYTES]) -> Result<Ed25519KeyPair, NoteError> {
@@ -264,7 +268,7 @@ fn public_key(pair: &Ed25519KeyPair) -> Result<[u8; 32], NoteError> {
     pair.public_key().as_ref().try_into().map_err(|_| NoteError::Crypto("return a public key"))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 

@@ -16,6 +16,7 @@ use crate::finding::{ClaimSource, FindingKind, LogFinding};
 use crate::note::{SigningKey, VerifierKey, split_notes};
 use crate::scan::SegmentScan;
 use crate::segments::SegmentFile;
+use crate::witness::{WitnessKey, WitnessStatus, WitnessedLines};
 
 mod claims;
 
@@ -28,6 +29,18 @@ const THREADS_MAX: usize = 16;
 
 type ScanMap = BTreeMap<String, SegmentScan>;
 type TombstoneMap = BTreeMap<String, LogCheckpoint>;
+
+/// What a log is compared with, besides its own statements.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VerifyOptions<'o> {
+    /// Texts with checkpoints that the user has kept elsewhere, one after the other.
+    pub kept: &'o [String],
+    /// Key of the log. Without it, the key in the directory is used, which shows less: a key that
+    /// was replaced together with all checkpoints is found only by what was kept.
+    pub key: Option<&'o VerifierKey>,
+    /// Keys of the witnesses whose signatures are checked.
+    pub witnesses: &'o [WitnessKey],
+}
 
 /// Result of checking a log.
 #[derive(Debug, Default)]
@@ -53,6 +66,8 @@ pub struct VerifyReport {
     pub kept_checkpoints: u64,
     /// Segments that a statement names and that retention removed.
     pub pruned: BTreeSet<String>,
+    /// Witnesses, in the order in which their keys were given.
+    pub witnesses: Vec<WitnessStatus>,
     /// Notes to keep elsewhere: the checkpoints that no other segment covers.
     pub frontier: Vec<String>,
     /// Everything that is wrong; at most 1000.
@@ -89,19 +104,30 @@ impl VerifyReport {
     }
 }
 
-/// Checks a log. Each text in `kept` holds checkpoints that the user has kept elsewhere, one after
-/// the other. Without `verifier`, the key in the directory is used, which shows less: a key that
-/// was replaced together with all checkpoints is found only by what was kept.
+/// Checks a log, without witnesses. [`VerifyOptions`] describes `kept` and `key`.
 ///
 /// # Errors
 ///
-/// Returns an error if the directory or its key cannot be read, or a text in `kept` is not a
-/// checkpoint. What is wrong with the log itself is in the report.
+/// Same as [`verify_with`].
 pub fn verify(
     directory: &Path,
     kept: &[String],
-    verifier: Option<&VerifierKey>,
+    key: Option<&VerifierKey>,
 ) -> Result<VerifyReport, EvidenceError> {
+    verify_with(directory, VerifyOptions { kept, key, witnesses: &[] })
+}
+
+/// Checks a log.
+///
+/// # Errors
+///
+/// Returns an error if the directory or its key cannot be read, or a kept text is not a checkpoint.
+/// What is wrong with the log itself is in the report.
+pub fn verify_with(
+    directory: &Path,
+    options: VerifyOptions<'_>,
+) -> Result<VerifyReport, EvidenceError> {
+    let VerifyOptions { kept, key: verifier, witnesses } = options;
     let directory = LogDirectory::open(directory)?;
     let key = match verifier {
         Some(key) => key.clone(),
@@ -110,6 +136,7 @@ pub fn verify(
     let mut report = VerifyReport::default();
     let mut claims = ClaimSet::default();
     add_kept(kept, &key, &mut claims, &mut report)?;
+    add_witnesses(&directory, witnesses, &key, &mut claims, &mut report)?;
     let scans = read_all(&directory, &key, &claims)?;
     add_orphans(&directory, &key, &scans, &mut claims)?;
     scans.values().for_each(|scan| report.add_scan(scan));
@@ -155,6 +182,29 @@ fn add_kept(
         }
         report.kept_checkpoints += 1;
         claims.add(state, ClaimSource::Kept);
+    }
+    Ok(())
+}
+
+/// Adds the checkpoints that witnesses have signed.
+fn add_witnesses(
+    directory: &LogDirectory,
+    witnesses: &[WitnessKey],
+    key: &VerifierKey,
+    claims: &mut ClaimSet,
+    report: &mut VerifyReport,
+) -> Result<(), EvidenceError> {
+    if witnesses.is_empty() {
+        return Ok(());
+    }
+    let lines = WitnessedLines::read(directory)?;
+    for witness in witnesses {
+        let (status, finding) = crate::witness::check(directory, &lines, witness, key)?;
+        finding.into_iter().for_each(|finding| report.add(finding));
+        for state in lines.newest(status.checkpoints).into_values() {
+            claims.add(state, ClaimSource::Witness(witness.name().to_owned()));
+        }
+        report.witnesses.push(status);
     }
     Ok(())
 }

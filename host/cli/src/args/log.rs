@@ -75,9 +75,12 @@ Examples:
 Whoever can use the key on this machine can rewrite the whole log. Keep a checkpoint elsewhere
 (`cofferdam log checkpoint`): with it, a rewritten or shortened log is found.
 
+A witness keeps checkpoints by itself: [[records.witness]] in the configuration.
+
 Examples:
   cofferdam log checkpoint > kept.txt
-  cofferdam log verify --kept kept.txt")]
+  cofferdam log verify --kept kept.txt
+  cofferdam log verify --config cofferdam.toml")]
     Verify(LogVerifyArgs),
     /// Print the newest signed checkpoints, to keep elsewhere
     Checkpoint(LogDirectoryArgs),
@@ -316,6 +319,10 @@ pub(crate) struct LogVerifyArgs {
     /// File with checkpoints that were kept elsewhere; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) kept: Vec<PathBuf>,
+    /// Key of a witness whose signatures are checked, besides those in the configuration;
+    /// repeatable
+    #[arg(long, value_name = "KEY")]
+    pub(crate) witness: Vec<String>,
     /// Key that the checkpoints are checked with, as `log checkpoint` prints it [default: the
     /// key in the directory]
     #[arg(long, value_name = "KEY")]

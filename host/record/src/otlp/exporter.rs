@@ -4,7 +4,6 @@
 //! followed, because headers would be sent along.
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_tool::permission::SecretText;
@@ -15,14 +14,14 @@ use flate2::write::GzEncoder;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
-use reqwest::{Client, Response, StatusCode, Url, redirect};
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::export::SharedHealth;
 use super::requests::{TraceRequest, TraceRequests};
+use crate::http::{self, root_cause};
 use crate::{CallFilter, Log, LogDamage, RecordError};
 
 /// Maximum bytes of a response that are read.
@@ -246,7 +245,8 @@ impl OtlpExporter {
         let mut shown = url.clone();
         shown.set_query(None);
         Ok(Self {
-            client: client(&options)?,
+            client: http::client(&options.authorities, options.timeout)
+                .map_err(OtlpError::Client)?,
             headers: headers(&options)?,
             redactor: redactor(&options)?,
             shown_url: shown.to_string(),
@@ -510,37 +510,4 @@ fn redactor(options: &OtlpOptions) -> Result<Redactor, OtlpError> {
     }
     Redactor::new(secrets.iter().map(|(name, secret)| (*name, secret)))
         .map_err(|error| OtlpError::Client(error.to_string()))
-}
-
-/// Creates the HTTP client, with the same TLS as everywhere: one provider, Mozilla's roots, nothing
-/// from the environment.
-fn client(options: &OtlpOptions) -> Result<Client, OtlpError> {
-    let refused =
-        |error: rustls::Error| OtlpError::Client(format!("TLS cannot be set up: {error}"));
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for authority in &options.authorities {
-        roots.add(authority.clone().into()).map_err(refused)?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(refused)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(options.timeout)
-        .build()
-        .map_err(|error| OtlpError::Client(root_cause(&error)))
-}
-
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use cofferdam::record::{
-    Log, ProofTarget, VerifierKey, VerifyReport, check_proof, log_key, prove as prove_line,
-    verify as verify_log,
+    Log, ProofTarget, VerifierKey, VerifyOptions, VerifyReport, WitnessKey, WitnessStatus,
+    check_proof, log_key, prove as prove_line, verify as verify_log, verify_with,
 };
+use cofferdam::records::witness_keys;
 use cofferdam_files::read_named_ambient;
 use serde_json::json;
 
@@ -17,12 +18,17 @@ use crate::print;
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
-    let (directory, _) = super::directory(&args.log)?;
+    let (directory, config) = super::directory(&args.log)?;
     let read = |path: &std::path::PathBuf| Ok(String::from_utf8_lossy(&read(path)?).into_owned());
     let kept = args.kept.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let key = args.key.as_deref().map(parse_key).transpose()?;
-    let report = verify_log(&directory, &kept, key.as_ref())
-        .map_err(|error| UsageError(error.to_string()))?;
+    let mut witnesses = config.as_ref().map(witness_keys).transpose()?.unwrap_or_default();
+    for typed in &args.witness {
+        let key = WitnessKey::parse(typed);
+        witnesses.push(key.map_err(|error| UsageError(format!("--witness: {error}")))?);
+    }
+    let options = VerifyOptions { kept: &kept, key: key.as_ref(), witnesses: &witnesses };
+    let report = verify_with(&directory, options).map_err(|error| UsageError(error.to_string()))?;
     if args.json {
         print::result(&report_json(&report).to_string())?;
     } else {
@@ -60,7 +66,17 @@ fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
             print::counted(report.pruned.len(), "segment")
         ));
     }
-    if kept.is_empty() {
+    for witness in &report.witnesses {
+        let name = &witness.name;
+        match witness.at {
+            Some(at) => {
+                let checkpoints = count(witness.checkpoints, "checkpoint");
+                print::note(&format!("note: {name} has signed {checkpoints}, the last at {at}"));
+            }
+            None => print::note(&format!("note: {name} has signed no checkpoint of this log")),
+        }
+    }
+    if kept.is_empty() && report.witnesses.iter().all(|witness| witness.at.is_none()) {
         print::note(
             "note: whoever can use the key of this machine could have rewritten the log; \
              compare it with a checkpoint that was kept elsewhere: --kept FILE",
@@ -77,6 +93,7 @@ fn report_json(report: &VerifyReport) -> serde_json::Value {
             "message": finding.kind.to_string(),
         })
     };
+    let witness = |witness: &WitnessStatus| json!({ "name": witness.name, "checkpoints": witness.checkpoints, "at": witness.at });
     json!({
         "is_intact": report.is_intact(),
         "segments": report.segments,
@@ -85,6 +102,7 @@ fn report_json(report: &VerifyReport) -> serde_json::Value {
         "segments_unclosed": report.segments_unclosed,
         "torn_tails": report.torn_tails,
         "kept_checkpoints": report.kept_checkpoints,
+        "witnesses": report.witnesses.iter().map(witness).collect::<Vec<_>>(),
         "pruned": report.pruned,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "findings_left_out": report.findings_left_out,
