@@ -5,6 +5,7 @@ use std::time::Duration;
 use memchr::memmem::{self, Finder};
 
 use crate::entry::{CallLineKind, micros};
+use crate::position::CallPosition;
 use crate::zone::ZoneMap;
 use crate::{CallEntry, LOST, RUNNING, TimedEvent, UtcTime};
 
@@ -31,8 +32,31 @@ pub struct CallFilter {
     pub slower_than: Option<Duration>,
     /// Text that the line or a stored payload contains.
     pub text: Option<String>,
+    /// Id that the caller of an outer call gave to it: only calls that this one made.
+    pub outer: Option<String>,
+    /// Position in the order of the newest first: only calls that come after it.
+    pub after: Option<CallPosition>,
     /// Maximum number of calls, of which the newest are returned.
     pub limit: Option<usize>,
+}
+
+impl CallFilter {
+    /// Returns whether a call passes, for readers of calls as they are recorded. The text is
+    /// searched in the call only, not in its payloads.
+    #[must_use]
+    pub fn matches(&self, entry: &CallEntry) -> bool {
+        let lines = LineFilter::new(self, None, true);
+        let outcome = self.outcome.as_deref().is_none_or(|wanted| wanted == entry.outcome);
+        let has_text = self.text.is_none()
+            || serde_json::to_vec(entry).is_ok_and(|line| lines.has_text(&line));
+        outcome && has_text && lines.matches(entry)
+    }
+
+    /// Returns the latest start that can pass.
+    fn latest(&self) -> Option<UtcTime> {
+        let after = self.after.as_ref().map(CallPosition::at);
+        self.until.into_iter().chain(after).min()
+    }
 }
 
 /// Condition on the id of a call.
@@ -58,7 +82,10 @@ pub(crate) struct LineFilter<'f> {
 /// Part of a finished call that statistics need.
 pub(crate) struct CallBrief<'l> {
     pub(crate) tool: &'l str,
+    pub(crate) plugin: Option<&'l str>,
+    pub(crate) session: Option<&'l str>,
     pub(crate) outcome: &'l str,
+    pub(crate) at: Option<UtcTime>,
     pub(crate) us: u64,
     pub(crate) has_refusal: bool,
 }
@@ -72,6 +99,7 @@ impl<'f> LineFilter<'f> {
             ("plugin", &filter.plugin),
             ("session", &filter.session),
             ("outcome", &filter.outcome),
+            ("outer", &filter.outer),
         ] {
             // A `begin` line has no outcome.
             if let Some(value) = value
@@ -104,7 +132,7 @@ impl<'f> LineFilter<'f> {
             at: Finder::new("\"at\":\"").into_owned(),
             us: Finder::new("\"us\":").into_owned(),
             since: filter.since.map(|time| time.to_string()),
-            until: filter.until.map(|time| time.to_string()),
+            until: filter.latest().map(|time| time.to_string()),
             has_begins: filter.outcome.as_deref().is_none_or(is_unfinished),
             has_payloads: payloads,
         }
@@ -123,14 +151,19 @@ impl<'f> LineFilter<'f> {
     pub(crate) fn is_exact(&self) -> bool {
         let is_any = |part: &Option<String>| part.as_deref().unwrap_or_default().is_empty();
         let has_payloads = self.has_payloads && self.filter.text.is_some();
-        is_any(&self.filter.refused) && is_any(&self.filter.changed) && !has_payloads
+        let is_part = self.filter.after.is_some();
+        is_any(&self.filter.refused) && is_any(&self.filter.changed) && !has_payloads && !is_part
     }
 
     /// Returns the part of a finished call that statistics need, without parsing the line.
     pub(crate) fn brief<'l>(&self, line: &'l [u8]) -> Option<CallBrief<'l>> {
+        let at = self.time(line).and_then(|at| std::str::from_utf8(at).ok());
         Some(CallBrief {
             tool: name_in(line, b"\"tool\":\"")?,
+            plugin: optional_name_in(line, b"\"plugin\":\"")?,
+            session: optional_name_in(line, b"\"session\":\"")?,
             outcome: name_in(line, b"\"outcome\":\"")?,
+            at: at.and_then(UtcTime::parse),
             us: self.us(line),
             has_refusal: memmem::find(line, b"\"refused\":[").is_some(),
         })
@@ -161,7 +194,7 @@ impl<'f> LineFilter<'f> {
             if is_unfinished(outcome) { zone.begins > 0 } else { zone.outcomes.may_have(outcome) }
         });
         let is_in_time = filter.since.is_none_or(|since| zone.to.is_some_and(|to| to >= since))
-            && filter.until.is_none_or(|until| zone.from.is_some_and(|from| from <= until));
+            && filter.latest().is_none_or(|until| zone.from.is_some_and(|from| from <= until));
         has_names
             && has_outcome
             && is_in_time
@@ -220,6 +253,8 @@ impl<'f> LineFilter<'f> {
             && is(&filter.tool, Some(&entry.tool))
             && is(&filter.plugin, entry.plugin.as_deref())
             && is(&filter.session, entry.session.as_deref())
+            && is(&filter.outer, entry.outer.as_deref())
+            && filter.after.as_ref().is_none_or(|after| entry.position() < *after)
             && filter.since.is_none_or(|since| entry.at >= since)
             && filter.until.is_none_or(|until| entry.at <= until)
             && filter.slower_than.is_none_or(|least| entry.us >= micros(least))
@@ -237,12 +272,14 @@ impl<'f> LineFilter<'f> {
 
     /// Returns whether an event passes. No event passes a condition that only calls can meet.
     pub(crate) fn matches_event(&self, event: &TimedEvent) -> bool {
-        let CallFilter { tool, plugin, outcome, refused, changed, text, .. } = self.filter;
-        let is_for_calls =
-            [tool, plugin, outcome, refused, changed, text].iter().any(|part| part.is_some());
+        let CallFilter { tool, plugin, outcome, refused, changed, text, outer, .. } = self.filter;
+        let is_for_calls = [tool, plugin, outcome, refused, changed, text, outer]
+            .iter()
+            .any(|part| part.is_some());
         let CallFilter { session, since, until, slower_than, .. } = self.filter;
         let at = event.started();
         !is_for_calls
+            && self.filter.after.is_none()
             && self.id.is_none()
             && session.as_deref().is_none_or(|session| event.event.session() == Some(session))
             && since.is_none_or(|since| at >= since)
@@ -268,6 +305,13 @@ fn name_in<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l str> {
     let start = memmem::find(line, key)? + key.len();
     let name = line.get(start..)?.split(|byte| *byte == b'"').next()?;
     std::str::from_utf8(name).ok().filter(|name| !name.contains('\\'))
+}
+
+/// Returns a string without escapes that follows a key, if the line has the key. `None` if it has
+/// escapes. Keys of names stand before the time of a line.
+fn optional_name_in<'l>(line: &'l [u8], key: &[u8]) -> Option<Option<&'l str>> {
+    let head = memmem::find(line, b"\"at\":\"").and_then(|at| line.get(..at)).unwrap_or(line);
+    if memmem::find(head, key).is_none() { Some(None) } else { name_in(head, key).map(Some) }
 }
 
 fn is_unfinished(outcome: &str) -> bool {

@@ -33,6 +33,7 @@ mod metrics;
 mod note;
 mod otlp;
 mod payloads;
+mod position;
 mod proof;
 mod queue;
 mod recorder;
@@ -71,15 +72,16 @@ pub use otlp::{
 };
 pub use otlp::{SpanProjector, TraceRequest, TraceRequests};
 pub use payloads::PayloadMode;
+pub use position::{CallPosition, InvalidPosition};
 pub use proof::{InclusionProof, ProofTarget, ProvenLine, check_proof, prove};
 pub use queue::FullQueue;
 pub use recorder::{RecordOptions, Recorder, RecorderHealth};
 pub use recordings::{redacted, redacted_text};
 pub use retention::PruneReport;
 pub use search::LogDamage;
-pub use stats::ToolStats;
+pub use stats::{StatsKey, ToolStats};
 pub use stream::LogStream;
-pub use time::UtcTime;
+pub use time::{InvalidTime, UtcTime};
 pub use verify::{VerifyOptions, VerifyReport, log_key, verify, verify_with};
 #[cfg(feature = "witness")]
 pub use witness::{WitnessClient, WitnessError, WitnessHealth, WitnessOptions, WitnessTask};

@@ -19,7 +19,7 @@ use crate::recordings::read_recording;
 use crate::retention::{RetentionLimits, prune};
 use crate::search::{CallCollector, LogDamage, LogSearch};
 use crate::segments::SegmentFile;
-use crate::stats::{StatsCollector, ToolStats};
+use crate::stats::{StatsCollector, StatsKey, ToolStats};
 use crate::{
     CallEntry, CallFilter, EvidenceError, LogEvent, LogFollower, LogStream, PayloadKind,
     PruneReport, RecordError, UtcTime,
@@ -177,18 +177,43 @@ impl Log {
     /// # Errors
     /// If the directory cannot be read.
     pub fn stats(&self, filter: &CallFilter) -> Result<BTreeMap<String, ToolStats>, RecordError> {
+        self.stats_by(filter, StatsKey::Tool)
+    }
+
+    /// Returns counts and durations of the calls that pass a filter, by a name that calls have.
+    /// Calls without one are left out.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn stats_by(
+        &self,
+        filter: &CallFilter,
+        key: StatsKey,
+    ) -> Result<BTreeMap<String, ToolStats>, RecordError> {
         let search = LogSearch::new(&self.directory, filter, None);
-        let (collectors, _) = search.run(StatsCollector::default)?;
+        let (collectors, _) = search.run(|| StatsCollector::new(key))?;
         Ok(StatsCollector::joined(collectors).stats())
     }
 
-    /// Returns the events besides calls since a time, in the order of segments.
+    /// Returns the events besides calls since a time, in the order of segments. Segments that have
+    /// not changed since then are not read.
     ///
     /// # Errors
     /// If the directory cannot be read.
     pub fn events(&self, since: Option<UtcTime>) -> Result<Vec<TimedEvent>, RecordError> {
         let mut events = Vec::new();
+        let is_old = |segment: &SegmentFile| {
+            let facts = self.directory.facts(&segment.name());
+            let changed = facts.map(|facts| facts.modified.saturating_add(1));
+            let is_before = |since: UtcTime| {
+                changed.is_some_and(|changed| changed < since.micros() / 1_000_000)
+            };
+            since.is_some_and(is_before)
+        };
         for segment in self.segments()? {
+            if is_old(&segment) {
+                continue;
+            }
             let mut lines = match segment.lines() {
                 Err(error) if error.is_not_found() => continue,
                 lines => lines?,

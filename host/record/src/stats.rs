@@ -1,4 +1,4 @@
-//! Counts and durations of calls by tool.
+//! Counts and durations of calls by tool, plugin or session.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::filter::CallBrief;
 use crate::search::CallCollector;
-use crate::{CallEntry, LOST, REFUSED, RUNNING};
+use crate::{CallEntry, LOST, REFUSED, RUNNING, UtcTime};
 
 /// Number of bits of a duration that its bucket keeps: an error of at most 3 %.
 const PRECISION_BITS: u32 = 5;
-/// Maximum number of tools that are counted on their own.
-const TOOLS_MAX: usize = 4096;
+/// Maximum number of names that are counted on their own.
+const NAMES_MAX: usize = 4096;
 
 /// Counts and durations of the calls of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -29,11 +29,30 @@ pub struct ToolStats {
     pub p99_us: u64,
     /// Longest duration in microseconds.
     pub longest_us: u64,
+    /// Start of the newest call.
+    #[serde(skip)]
+    pub newest: Option<UtcTime>,
 }
 
-/// Counts calls by tool.
+/// Name by which calls are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatsKey {
+    /// Name of the tool.
+    #[default]
+    Tool,
+    /// Configured name of the plugin.
+    Plugin,
+    /// Session.
+    Session,
+}
+
+/// Counts calls by a name.
 #[derive(Default)]
-pub(crate) struct StatsCollector(BTreeMap<String, DurationCounts>);
+pub(crate) struct StatsCollector {
+    key: StatsKey,
+    counts: BTreeMap<String, DurationCounts>,
+}
 
 #[derive(Default)]
 struct DurationCounts {
@@ -46,22 +65,32 @@ impl CallCollector for StatsCollector {
     fn add(&mut self, entry: CallEntry) {
         self.add_brief(&CallBrief {
             tool: &entry.tool,
+            plugin: entry.plugin.as_deref(),
+            session: entry.session.as_deref(),
             outcome: &entry.outcome,
+            at: Some(entry.at),
             us: entry.us,
             has_refusal: !entry.refused.is_empty(),
         });
     }
 
     fn add_brief(&mut self, call: &CallBrief<'_>) -> bool {
-        let name = match self.0.len() {
-            TOOLS_MAX.. if !self.0.contains_key(call.tool) => "",
-            _ => call.tool,
+        let name = match self.key {
+            StatsKey::Tool => Some(call.tool),
+            StatsKey::Plugin => call.plugin,
+            StatsKey::Session => call.session,
         };
-        if !self.0.contains_key(name) {
-            self.0.insert(name.to_owned(), DurationCounts::default());
+        let Some(name) = name else { return true };
+        let name = match self.counts.len() {
+            NAMES_MAX.. if !self.counts.contains_key(name) => "",
+            _ => name,
+        };
+        if !self.counts.contains_key(name) {
+            self.counts.insert(name.to_owned(), DurationCounts::default());
         }
-        let Some(counts) = self.0.get_mut(name) else { return true };
+        let Some(counts) = self.counts.get_mut(name) else { return true };
         let stats = &mut counts.stats;
+        stats.newest = stats.newest.max(call.at);
         stats.calls += 1;
         stats.errors += u64::from(["error", "failure", LOST].contains(&call.outcome));
         let is_refused = call.outcome == REFUSED || call.has_refusal;
@@ -75,10 +104,15 @@ impl CallCollector for StatsCollector {
 }
 
 impl StatsCollector {
+    pub(crate) fn new(key: StatsKey) -> Self {
+        Self { key, counts: BTreeMap::new() }
+    }
+
     pub(crate) fn joined(collectors: Vec<Self>) -> Self {
         let mut all = Self::default();
-        for (name, counts) in collectors.into_iter().flat_map(|collector| collector.0) {
-            let joined = all.0.entry(name).or_default();
+        for (name, counts) in collectors.into_iter().flat_map(|collector| collector.counts) {
+            let joined = all.counts.entry(name).or_default();
+            joined.stats.newest = joined.stats.newest.max(counts.stats.newest);
             joined.stats.calls += counts.stats.calls;
             joined.stats.errors += counts.stats.errors;
             joined.stats.refused += counts.stats.refused;
@@ -96,7 +130,7 @@ impl StatsCollector {
             stats.p99_us = percentile(&buckets, 99).min(stats.longest_us);
             (name, stats)
         };
-        self.0.into_iter().map(stats).collect()
+        self.counts.into_iter().map(stats).collect()
     }
 }
 

@@ -11,6 +11,14 @@ const DAY_SECONDS: i64 = 86_400;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcTime(i64);
 
+/// Error returned for a string that is neither an age nor a date.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a time; write an age such as 30m, 12h or 7d, or a date such as 2026-11-24 or \
+     2026-11-24T08:30:00Z"
+)]
+pub struct InvalidTime(String);
+
 /// Wall clock and monotonic clock at one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct ClockAnchor {
@@ -86,6 +94,24 @@ impl UtcTime {
         }
         let seconds = days(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second;
         Some(Self(seconds * MICROS + micros(fraction)?))
+    }
+
+    /// Parses an age such as `30m`, `12h` or `7d`, or a date such as `2026-11-24` or
+    /// `2026-11-24T08:30:00Z`.
+    ///
+    /// # Errors
+    /// [`InvalidTime`].
+    pub fn parse_age_or_date(text: &str) -> Result<Self, InvalidTime> {
+        let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
+        let age = units.iter().find_map(|(unit, seconds)| {
+            let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+            Some(Duration::from_secs(number.saturating_mul(*seconds)))
+        });
+        if let Some(age) = age {
+            return Ok(Self::now().before(age));
+        }
+        let date = if text.contains('T') { text.to_owned() } else { format!("{text}T00:00:00Z") };
+        Self::parse(&date).ok_or_else(|| InvalidTime(text.to_owned()))
     }
 
     /// Returns year, month, day, hour, minute, second and microsecond.
@@ -217,6 +243,23 @@ fn civil(day: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_ages_or_dates() {
+        let age = |typed: &str| {
+            let since = UtcTime::parse_age_or_date(typed).unwrap();
+            UtcTime::now().since(since).as_secs()
+        };
+        assert_eq!(age("2d"), 2 * 24 * 60 * 60);
+        assert_eq!(age("90s"), 90);
+        let date = UtcTime::parse_age_or_date("2026-11-24").unwrap();
+        assert_eq!(date.to_string(), "2026-11-24T00:00:00.000000Z");
+        assert!(UtcTime::parse_age_or_date("2026-11-24T08:30:00Z").is_ok());
+        for wrong in ["", "yesterday", "2026-13-01", "d"] {
+            let error = UtcTime::parse_age_or_date(wrong).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("`{wrong}` is not a time; ")));
+        }
+    }
 
     #[test]
     fn times_are_written_and_read() {

@@ -88,6 +88,7 @@ pub(super) fn filter(args: &LogFilterArgs, limit: Option<usize>) -> anyhow::Resu
         slower_than: args.slow,
         text: args.grep.clone(),
         limit,
+        ..CallFilter::default()
     })
 }
 
@@ -107,22 +108,7 @@ impl LoggedOutcome {
 
 /// Parses an age, a date, or a date with a time.
 fn time(typed: &str) -> anyhow::Result<UtcTime> {
-    let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
-    let age = units.iter().find_map(|(unit, seconds)| {
-        let number: u64 = typed.strip_suffix(*unit)?.parse().ok()?;
-        Some(Duration::from_secs(number.saturating_mul(*seconds)))
-    });
-    if let Some(age) = age {
-        return Ok(UtcTime::now().before(age));
-    }
-    let whole = if typed.contains('T') { typed.to_owned() } else { format!("{typed}T00:00:00Z") };
-    UtcTime::parse(&whole).ok_or_else(|| {
-        let message = format!(
-            "`{typed}` is not a time; write an age such as 30m, 12h or 7d, or a date such as \
-             2026-11-24 or 2026-11-24T08:30:00Z"
-        );
-        UsageError(message).into()
-    })
+    UtcTime::parse_age_or_date(typed).map_err(|error| UsageError(error.to_string()).into())
 }
 
 fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
@@ -306,24 +292,4 @@ fn prune(args: &LogPruneArgs) -> anyhow::Result<Exit> {
         ));
     }
     Ok(Exit::Ok)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_ages_or_dates() {
-        let age = |typed: &str| {
-            let since = time(typed).unwrap();
-            UtcTime::now().since(since).as_secs()
-        };
-        assert_eq!(age("2d"), 2 * 24 * 60 * 60);
-        assert_eq!(age("90s"), 90);
-        assert_eq!(time("2026-11-24").unwrap().to_string(), "2026-11-24T00:00:00.000000Z");
-        assert!(time("2026-11-24T08:30:00Z").is_ok());
-        for wrong in ["", "yesterday", "2026-13-01", "d"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cofferdam_record::{CallFilter, Log, RecordError, UtcTime};
+use cofferdam_record::{CallFilter, Log, RecordError, StatsKey, UtcTime};
 
 use super::{Place, call, toolset};
 
@@ -81,4 +81,57 @@ async fn a_call_that_runs_is_shown_as_running_and_then_once() {
     assert_eq!(log.query(&running).unwrap().calls.len(), 0);
     let all = log.query(&CallFilter::default()).unwrap().calls;
     assert!(all.len() == 1 && all[0].outcome == "ok");
+}
+
+#[tokio::test]
+async fn pages_have_each_call_once() {
+    let place = Place::new();
+    for _ in 0..2 {
+        let recorder = place.recorder();
+        let tools = toolset(&recorder);
+        for _ in 0..25 {
+            call(&tools, "echo", "{}", "one").await;
+        }
+        recorder.close();
+    }
+    let log = Log::open(place.path()).unwrap();
+    let mut filter = CallFilter { limit: Some(7), ..CallFilter::default() };
+    let mut paged = Vec::new();
+    loop {
+        let page = log.query(&filter).unwrap().calls;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.position().to_string().parse().unwrap());
+        paged.extend(page);
+    }
+    assert_eq!(paged, log.query(&CallFilter::default()).unwrap().calls);
+    let rest = CallFilter { after: Some(paged[10].position()), ..CallFilter::default() };
+    assert_eq!(log.stats(&rest).unwrap()["echo"].calls, 39);
+}
+
+#[tokio::test]
+async fn calls_are_counted_by_session_and_matched_one_by_one() {
+    let place = Place::new();
+    let recorder = place.recorder();
+    let tools = toolset(&recorder);
+    for (session, calls) in [("one", 3), ("t\"wo", 2)] {
+        for _ in 0..calls {
+            call(&tools, "echo", r#"{"a":1}"#, session).await;
+        }
+    }
+    recorder.close();
+    let log = Log::open(place.path()).unwrap();
+    let all = CallFilter::default();
+    let stats = log.stats_by(&all, StatsKey::Session).unwrap();
+    let counts: Vec<_> = stats.iter().map(|(name, stats)| (name.as_str(), stats.calls)).collect();
+    assert_eq!(counts, [("one", 3), ("t\"wo", 2)]);
+    let calls = log.query(&all).unwrap().calls;
+    assert_eq!(stats["t\"wo"].newest, Some(calls[0].at));
+    assert!(log.stats_by(&all, StatsKey::Plugin).unwrap().is_empty());
+
+    let of_one = CallFilter { session: some("one"), ..all.clone() };
+    assert_eq!(calls.iter().filter(|call| of_one.matches(call)).count(), 3);
+    let unfinished = CallFilter { outcome: some("running"), ..all.clone() };
+    assert!(!calls.iter().any(|call| unfinished.matches(call)));
+    let text = CallFilter { text: some("call-of-caller"), ..all };
+    assert!(calls.iter().all(|call| text.matches(call)));
 }
