@@ -1,0 +1,119 @@
+//! An inspector and its options.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::InspectorError;
+use crate::guard::RequestGuard;
+use crate::live::LiveCalls;
+use crate::login::Logins;
+use crate::source::LogSource;
+
+/// Maximum number of pages that read the log at the same time.
+const READERS_MAX: usize = 4;
+
+/// Returns the command that grants a plugin a permission that it was refused, if there is one.
+pub type GrantAdvice = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
+
+/// Options of an inspector.
+#[derive(Clone)]
+pub struct InspectorOptions {
+    /// Directory of the call log. It may not exist yet.
+    pub directory: PathBuf,
+    /// Commands that grant what was refused, by plugin and capability.
+    pub grant_advice: GrantAdvice,
+}
+
+impl InspectorOptions {
+    /// Returns options without advice about grants.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), grant_advice: Arc::new(|_, _| None) }
+    }
+}
+
+impl std::fmt::Debug for InspectorOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InspectorOptions")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Pages about the calls of one log. Clones share logins.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use cofferdam_inspector::{Inspector, InspectorOptions};
+/// use tokio_util::sync::CancellationToken;
+///
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// let options = InspectorOptions::new("records");
+/// let inspector = Inspector::new(options, listener.local_addr()?)?;
+/// tracing::info!("open {}", inspector.login_address()?);
+/// inspector.serve(listener, CancellationToken::new()).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Inspector {
+    pub(crate) state: Arc<InspectorState>,
+}
+
+pub(crate) struct InspectorState {
+    pub(crate) options: InspectorOptions,
+    pub(crate) address: SocketAddr,
+    pub(crate) guard: RequestGuard,
+    pub(crate) logins: Logins,
+    pub(crate) source: Arc<LogSource>,
+    pub(crate) live: LiveCalls,
+    /// Permits to read the log for a page.
+    pub(crate) readers: Semaphore,
+}
+
+impl Inspector {
+    /// Creates an inspector for the address that it is going to listen on.
+    ///
+    /// # Errors
+    /// [`InspectorError::NotLoopback`] if other machines could reach the address.
+    pub fn new(options: InspectorOptions, address: SocketAddr) -> Result<Self, InspectorError> {
+        if !address.ip().is_loopback() {
+            return Err(InspectorError::NotLoopback(address));
+        }
+        let source = Arc::new(LogSource::new(options.directory.clone()));
+        let state = InspectorState {
+            options,
+            address,
+            guard: RequestGuard::new(address),
+            logins: Logins::new(address.port()),
+            live: LiveCalls::new(Arc::clone(&source)),
+            source,
+            readers: Semaphore::new(READERS_MAX),
+        };
+        Ok(Self { state: Arc::new(state) })
+    }
+
+    /// Returns an address with a new key, with which one browser can log in within five minutes.
+    ///
+    /// # Errors
+    /// [`InspectorError::NoRandomNumbers`].
+    pub fn login_address(&self) -> Result<String, InspectorError> {
+        let key = self.state.logins.new_key()?;
+        Ok(format!("http://{}/#k={key}", self.state.address))
+    }
+
+    /// Serves pages to browsers that connect to `listener`, until `stop` is canceled.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        crate::server::serve(Arc::clone(&self.state), listener, stop).await;
+    }
+}
+
+impl std::fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inspector").field("address", &self.state.address).finish_non_exhaustive()
+    }
+}

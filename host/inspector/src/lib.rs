@@ -1,0 +1,34 @@
+//! Inspector: pages for a browser on this machine that show recorded calls.
+//!
+//! An [`Inspector`] reads the directory of a call log and serves HTML over HTTP on a loopback
+//! address. Pages are made on the server; a few small scripts add live updates, copy buttons and
+//! local times. No page loads anything from another server.
+//!
+//! Everything that a page shows was written by untrusted parties: tools, models, files. It is
+//! escaped by type, characters that reorder or hide text are shown as marks, and long text is cut
+//! with a note about the rest. No address in it becomes a link, and nothing of it is rendered as
+//! HTML or Markdown.
+//!
+//! A request has to pass checks of its host, its origin and its site, and has to carry the cookie
+//! of a browser that logged in with a one-time key. Pages only show: nothing is granted, approved
+//! or changed here.
+
+mod answer;
+mod assets;
+mod error;
+mod fault;
+mod format;
+mod guard;
+mod inspector;
+mod live;
+mod login;
+mod query;
+mod router;
+mod row;
+mod server;
+mod source;
+mod text;
+mod views;
+
+pub use error::InspectorError;
+pub use inspector::{GrantAdvice, Inspector, InspectorOptions};

@@ -1,0 +1,147 @@
+//! Requests: checks, login, and the page of each path.
+//!
+//! A request passes these steps in order: the checks of the guard, the assets, the login, and the
+//! cookie. Only then is its path looked at.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use serde::Deserialize;
+
+use crate::answer::{self, PageBody};
+use crate::error::PageError;
+use crate::inspector::InspectorState;
+use crate::query::PageQuery;
+use crate::{assets, views};
+
+/// Header that only scripts of the own pages can send.
+const OWN_HEADER: HeaderName = HeaderName::from_static("x-cofferdam");
+/// Value of that header in a login.
+const LOGIN: &[u8] = b"login";
+/// Path of the login.
+const SESSION_PATH: &str = "/session";
+/// Maximum bytes of the body of a login.
+const LOGIN_BYTES_MAX: usize = 1024;
+/// Maximum time to receive the body of a request.
+const BODY_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// Body of a login.
+#[derive(Deserialize)]
+struct LoginBody {
+    key: String,
+}
+
+/// Answers a request.
+pub(crate) async fn answer(
+    state: &Arc<InspectorState>,
+    request: Request<Incoming>,
+) -> Response<PageBody> {
+    let (parts, body) = request.into_parts();
+    let mut response = match state.guard.check(&parts) {
+        Err(foreign) => answer::message(StatusCode::FORBIDDEN, &foreign.to_string()),
+        Ok(()) => route(state, &parts, body).await,
+    };
+    answer::confine(&mut response);
+    response
+}
+
+async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Response<PageBody> {
+    let path = parts.uri.path();
+    let is_get = parts.method == Method::GET;
+    if is_get && let Some(asset) = assets::find(path) {
+        return answer::asset(asset);
+    }
+    if parts.method == Method::POST && path == SESSION_PATH {
+        return log_in(state, parts, body).await;
+    }
+    if state.logins.browser(&parts.headers).is_none() {
+        return match is_get {
+            true => answer::page(StatusCode::OK, views::login::page()),
+            false => answer::message(StatusCode::UNAUTHORIZED, "expected a browser that logged in"),
+        };
+    }
+    if !is_get {
+        return answer::message(StatusCode::METHOD_NOT_ALLOWED, "expected GET");
+    }
+    let query = PageQuery::parse(parts.uri.query().unwrap_or_default());
+    if path == "/live" {
+        return live(state, parts, &query);
+    }
+    read(state, path.to_owned(), query).await
+}
+
+/// Exchanges a key for a cookie.
+async fn log_in(state: &InspectorState, parts: &Parts, body: Incoming) -> Response<PageBody> {
+    let header = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
+    if header(OWN_HEADER) != Some(LOGIN)
+        || header(header::CONTENT_TYPE) != Some(b"application/json")
+    {
+        return answer::message(StatusCode::FORBIDDEN, "expected a login of the own page");
+    }
+    let body = tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, LOGIN_BYTES_MAX).collect());
+    let key = match body.await {
+        Ok(Ok(body)) => serde_json::from_slice::<LoginBody>(&body.to_bytes()).ok(),
+        _ => None,
+    };
+    let Some(LoginBody { key }) = key else {
+        return answer::message(StatusCode::BAD_REQUEST, "expected a key");
+    };
+    let cookie = match state.logins.log_in(&key) {
+        Ok(Some(cookie)) => HeaderValue::from_str(&cookie).ok(),
+        Ok(None) => None,
+        Err(error) => {
+            return answer::message(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+        }
+    };
+    let Some(cookie) = cookie else {
+        return answer::message(StatusCode::FORBIDDEN, "the key was used, or is too old");
+    };
+    let mut response = answer::message(StatusCode::OK, "logged in");
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    response
+}
+
+fn live(state: &InspectorState, parts: &Parts, query: &PageQuery) -> Response<PageBody> {
+    let filter = match query.filter() {
+        Ok(filter) => filter,
+        Err(error) => return failed(&error),
+    };
+    // A browser that connects again states the last event that it received.
+    let last = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let newest = last.or_else(|| query.get("from")).and_then(|position| position.parse().ok());
+    let Some(body) = state.live.stream(filter, newest) else {
+        let message = "too many pages with live updates are open";
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
+    };
+    let mut response = Response::new(body.boxed());
+    answer::set(&mut response, header::CONTENT_TYPE, "text/event-stream");
+    answer::set(&mut response, header::CACHE_CONTROL, "no-store");
+    response
+}
+
+/// Reads the log for a page, on a blocking thread.
+async fn read(state: &Arc<InspectorState>, path: String, query: PageQuery) -> Response<PageBody> {
+    let Ok(_permit) = state.readers.acquire().await else {
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, "the inspector is closing");
+    };
+    let state = Arc::clone(state);
+    let reading = tokio::task::spawn_blocking(move || views::page(&state, &path, &query));
+    match reading.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => failed(&error),
+        Err(_) => answer::message(StatusCode::INTERNAL_SERVER_ERROR, "the page ended with a bug"),
+    }
+}
+
+fn failed(error: &PageError) -> Response<PageBody> {
+    let status = match error {
+        PageError::NotFound | PageError::Call(_) => StatusCode::NOT_FOUND,
+        PageError::Query(_) => StatusCode::BAD_REQUEST,
+        PageError::Log(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    answer::page(status, views::failure::page(status, &error.to_string()))
+}

@@ -1,0 +1,62 @@
+//! Pages, one module each.
+
+mod call;
+mod calls;
+mod events;
+pub(crate) mod failure;
+mod health;
+mod layout;
+pub(crate) mod login;
+mod payload;
+mod plugins;
+mod sessions;
+mod tools;
+mod window;
+
+use cofferdam_record::Log;
+use http::{Response, StatusCode};
+use maud::Markup;
+
+use crate::answer::{self, PageBody};
+use crate::error::PageError;
+use crate::inspector::InspectorState;
+use crate::query::PageQuery;
+
+/// Answers a request for a page.
+pub(crate) fn page(
+    state: &InspectorState,
+    path: &str,
+    query: &PageQuery,
+) -> Result<Response<PageBody>, PageError> {
+    let ok = |markup: Markup| answer::page(StatusCode::OK, markup);
+    let Some(log) = state.source.log()? else {
+        let is_page = layout::PAGES.iter().any(|(page, _)| *page == path);
+        return if is_page { Ok(ok(failure::no_log())) } else { Err(PageError::NotFound) };
+    };
+    match path {
+        "/" => calls::page(log, query).map(ok),
+        "/tools" => tools::page(log, query).map(ok),
+        "/plugins" => plugins::page(log, query).map(ok),
+        "/sessions" => sessions::page(log, query).map(ok),
+        "/session" => sessions::session(log, query).map(ok),
+        "/events" => events::page(log, query).map(ok),
+        "/health" => health::page(log).map(ok),
+        _ => of_call(state, log, path),
+    }
+}
+
+/// Answers a request below `/call/`.
+fn of_call(state: &InspectorState, log: &Log, path: &str) -> Result<Response<PageBody>, PageError> {
+    let rest = path.strip_prefix("/call/").ok_or(PageError::NotFound)?;
+    let (id, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_id = (1..=64).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if !is_id {
+        return Err(PageError::NotFound);
+    }
+    let call = log.find(id).map_err(PageError::Call)?;
+    match rest {
+        "" => Ok(answer::page(StatusCode::OK, call::page(state, log, &call)?)),
+        kind => payload::download(log, &call, kind),
+    }
+}

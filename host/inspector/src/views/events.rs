@@ -1,0 +1,95 @@
+//! Events besides calls: approvals, grants, loaded plugins, replies of models, runs of agents and
+//! decisions of label policies.
+
+use std::time::Duration;
+
+use cofferdam_record::{Log, LogEvent};
+use maud::{Markup, html};
+
+use super::layout;
+use super::window::TimeWindow;
+use crate::error::PageError;
+use crate::query::PageQuery;
+use crate::{format, text};
+
+/// Maximum number of events on the page.
+const EVENTS_MAX: usize = 500;
+
+/// Returns the page, the newest first.
+pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
+    let window = TimeWindow::of(query);
+    let mut events = log.events(window.since())?;
+    events.sort_by_key(|event| std::cmp::Reverse(event.at));
+    let more = events.len().saturating_sub(EVENTS_MAX);
+    let rows = html! {
+        @for event in events.iter().take(EVENTS_MAX) {
+            tr {
+                td { (layout::time(event.at)) }
+                td { (kind(&event.event)) }
+                td { (text::line(&description(&event.event))) }
+            }
+        }
+    };
+    Ok(layout::page(
+        "Events",
+        "/events",
+        &[],
+        html! {
+            h1 { "Events, " (window.title()) }
+            (window.choice("/events"))
+            @if events.is_empty() { p { "No event was recorded in this time." } }
+            @else { (layout::table("Events", &["Time", "Kind", "Event"], rows)) }
+            @if more > 0 { p { (more) " more; `cofferdam log events` lists all" } }
+        },
+    ))
+}
+
+/// Returns the kind of an event in one word.
+pub(super) fn kind(event: &LogEvent) -> &'static str {
+    match event {
+        LogEvent::Approval { .. } => "approval",
+        LogEvent::Grant { .. } => "grant",
+        LogEvent::Plugin { .. } => "plugin",
+        LogEvent::Model { .. } => "model",
+        LogEvent::Agent { .. } => "agent",
+        LogEvent::Label { .. } => "label",
+        _ => "event",
+    }
+}
+
+/// Describes an event in one line.
+pub(super) fn description(event: &LogEvent) -> String {
+    match event {
+        LogEvent::Model { model, input_tokens, output_tokens, finish, duration, .. } => {
+            let tokens = tokens(*input_tokens, *output_tokens);
+            format!("{model}: {finish}, {tokens}, {}", time(*duration))
+        }
+        LogEvent::Agent { agent, input_tokens, output_tokens, error, duration, .. } => {
+            let outcome = error.as_deref().unwrap_or("ok");
+            let tokens = tokens(*input_tokens, *output_tokens);
+            format!("{agent}: {outcome}, {tokens}, {}", time(*duration))
+        }
+        LogEvent::Approval { tool, call, by, decision, waited } => {
+            format!("{tool} ({call}): {decision} by {by} after {}", time(*waited))
+        }
+        LogEvent::Grant { plugin, permission, is_added } => {
+            let verb = if *is_added { "granted" } else { "revoked" };
+            format!("{plugin}: {verb} {permission}")
+        }
+        LogEvent::Plugin { plugin, digest, replaces } => match replaces {
+            Some(before) => format!("{plugin}: {digest} replaces {before}"),
+            None => format!("{plugin}: loaded {digest}"),
+        },
+        LogEvent::Label { tool, call, decision } => format!("{tool} ({call}): {decision}"),
+        _ => String::new(),
+    }
+}
+
+fn tokens(input: Option<u64>, output: Option<u64>) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |count| count.to_string());
+    format!("{} tokens in, {} out", count(input), count(output))
+}
+
+fn time(duration: Duration) -> String {
+    format::time(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,14 @@
+//! The pages over HTTP: their content, and requests that are not from them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which are not test functions themselves"
+)]
+
+mod attacks;
+mod content;
+mod hostile;
+mod live;
+mod size;
+mod support;
