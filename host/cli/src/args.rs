@@ -5,6 +5,7 @@ mod chat;
 mod confinement;
 mod doctor;
 mod eval;
+mod inspect;
 pub(crate) mod log;
 mod mcp;
 mod plugins;
@@ -25,6 +26,7 @@ pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
 pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;
+pub(crate) use self::inspect::InspectArgs;
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };
@@ -125,12 +127,13 @@ Examples:
   cofferdam list --plugin text.wasm --plugin csv.wasm
   cofferdam list --config cofferdam.toml --json")]
     List(ListArgs),
-    /// Show the tools of a component and the permissions it asks for
+    /// Show the tools of a component and the permissions it asks for, or recorded calls in a browser
     #[command(after_help = "\
 Examples:
   cofferdam inspect plugin.wasm
   cofferdam inspect plugin.wasm --json | jq .capabilities
-  cofferdam inspect weather --config cofferdam.toml")]
+  cofferdam inspect weather --config cofferdam.toml
+  cofferdam inspect --web")]
     Inspect(InspectArgs),
     /// Report errors and weaknesses of a plugin to its author
     #[command(after_help = "\
@@ -448,21 +451,6 @@ pub(crate) struct ListArgs {
     #[arg(long, conflicts_with = "grants")]
     pub(crate) outdated: bool,
     /// Print definitions with schemas as a JSON array
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct InspectArgs {
-    /// Component file, or with --config the name of a plugin
-    pub(crate) component: PathBuf,
-    /// Show the grants of the plugin in this configuration
-    #[arg(long, short = 'c', value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Show the JSON Schema of each tool instead of its parameters
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) schemas: bool,
-    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

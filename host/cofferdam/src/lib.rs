@@ -318,6 +318,8 @@ mod flags;
 pub mod folder_lock;
 pub mod granting;
 mod host;
+#[cfg(feature = "inspector")]
+pub mod inspector;
 pub mod install;
 pub mod json;
 #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]

@@ -11,6 +11,14 @@ pub enum InspectorError {
     /// Other machines could reach the address.
     #[error("{0} can be reached from other machines; listen on 127.0.0.1 or [::1]")]
     NotLoopback(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Address.
+        address: SocketAddr,
+        /// Error of the system.
+        error: std::io::Error,
+    },
     /// The system provides no random numbers.
     #[error("the system provides no random numbers")]
     NoRandomNumbers,

@@ -51,9 +51,8 @@ impl std::fmt::Debug for InspectorOptions {
 /// use cofferdam_inspector::{Inspector, InspectorOptions};
 /// use tokio_util::sync::CancellationToken;
 ///
-/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 /// let options = InspectorOptions::new("records");
-/// let inspector = Inspector::new(options, listener.local_addr()?)?;
+/// let (inspector, listener) = Inspector::listen(options, "127.0.0.1:0".parse()?).await?;
 /// tracing::info!("open {}", inspector.login_address()?);
 /// inspector.serve(listener, CancellationToken::new()).await;
 /// # Ok(())
@@ -76,14 +75,21 @@ pub(crate) struct InspectorState {
 }
 
 impl Inspector {
-    /// Creates an inspector for the address that it is going to listen on.
+    /// Listens on a loopback address. With port 0, the system chooses a port.
     ///
     /// # Errors
-    /// [`InspectorError::NotLoopback`] if other machines could reach the address.
-    pub fn new(options: InspectorOptions, address: SocketAddr) -> Result<Self, InspectorError> {
+    /// [`InspectorError::NotLoopback`] if other machines could reach the address, and
+    /// [`InspectorError::Listen`] if it cannot be listened on.
+    pub async fn listen(
+        options: InspectorOptions,
+        address: SocketAddr,
+    ) -> Result<(Self, TcpListener), InspectorError> {
         if !address.ip().is_loopback() {
             return Err(InspectorError::NotLoopback(address));
         }
+        let failure = |error| InspectorError::Listen { address, error };
+        let listener = TcpListener::bind(address).await.map_err(failure)?;
+        let address = listener.local_addr().map_err(failure)?;
         let source = Arc::new(LogSource::new(options.directory.clone()));
         let state = InspectorState {
             options,
@@ -94,7 +100,7 @@ impl Inspector {
             source,
             readers: Semaphore::new(READERS_MAX),
         };
-        Ok(Self { state: Arc::new(state) })
+        Ok((Self { state: Arc::new(state) }, listener))
     }
 
     /// Returns an address with a new key, with which one browser can log in within five minutes.
@@ -106,7 +112,7 @@ impl Inspector {
         Ok(format!("http://{}/#k={key}", self.state.address))
     }
 
-    /// Serves pages to browsers that connect to `listener`, until `stop` is canceled.
+    /// Serves pages to browsers that connect to its listener, until `stop` is canceled.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         crate::server::serve(Arc::clone(&self.state), listener, stop).await;
     }

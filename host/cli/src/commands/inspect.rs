@@ -1,7 +1,10 @@
 //! `cofferdam inspect`: shows the tools of a component and the permissions that it asks for. Grants
-//! it nothing and calls none of its tools.
+//! it nothing and calls none of its tools. With `--web`, it shows recorded calls in a browser.
+
+mod web;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use cofferdam_engine::{Component, LoadError, Plugin, PluginInfo};
 use cofferdam_tool::{ToolDefinition, ToolSource};
@@ -15,9 +18,14 @@ use cofferdam::signature::parameters;
 use cofferdam::{columns, json, pins};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
+    let component = match (args.web, &args.component) {
+        (Some(address), _) => return web::serve(address, &args).await,
+        (None, Some(component)) => component,
+        (None, None) => return Err(UsageError("expected a component or --web".to_owned()).into()),
+    };
     let loaded = match &args.config {
-        Some(config) => grant::load(global, config, &args.component.to_string_lossy()).await,
-        None => load_file(global, &args).await,
+        Some(config) => grant::load(global, config, &component.to_string_lossy()).await,
+        None => load_file(global, component).await,
     };
     let plugin = match loaded {
         Ok(plugin) => plugin,
@@ -41,10 +49,9 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
     Ok(Exit::Ok)
 }
 
-async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
-    let name =
-        cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
-    host::load_without_grants(&host::engine(global)?, name, args.component.clone()).await
+async fn load_file(global: &Global, component: &Path) -> anyhow::Result<Plugin> {
+    let name = cofferdam::plugin_name(component).map_err(|error| UsageError(error.to_string()))?;
+    host::load_without_grants(&host::engine(global)?, name, component.to_owned()).await
 }
 
 /// Shows what the screen found in a component that fails to describe its tools.

@@ -98,11 +98,20 @@ fn refusals(state: &InspectorState, call: &CallEntry) -> Markup {
                     code { (text::line(&refusal.capability)) }
                     " " (format::counted(u64::from(refusal.times), "time"))
                     @if let Some(reason) = &refusal.reason { ": " (text::line(reason)) }
-                    @if let Some(advice) = advice(&refusal.capability) { br; (layout::command(&advice)) }
+                    @if let Some(advice) = advice(&refusal.capability) { br; (granting(&advice)) }
                 }
             }
         }
         (more(call.refused.len()))
+    }
+}
+
+/// Returns advice about a grant, which can be copied if it is a command.
+fn granting(advice: &str) -> Markup {
+    html! {
+        "To grant it: "
+        @if advice.starts_with("cofferdam ") { (layout::command(advice)) }
+        @else { (text::line(advice)) }
     }
 }
 

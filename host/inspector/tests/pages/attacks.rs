@@ -11,7 +11,7 @@ async fn other_machines_are_not_served() {
     for address in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
         let address: SocketAddr = address.parse().unwrap();
         let options = InspectorOptions::new("log");
-        let refused = Inspector::new(options, address).unwrap_err();
+        let refused = Inspector::listen(options, address).await.unwrap_err();
         assert!(matches!(refused, InspectorError::NotLoopback(_)), "{address}");
         assert_eq!(
             refused.to_string(),

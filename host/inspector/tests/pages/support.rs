@@ -12,7 +12,7 @@ use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{CallContext, Functions, Toolset};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 /// An inspector that serves, and its log.
@@ -35,12 +35,12 @@ impl Served {
     /// Serves a log that does not exist yet.
     pub(crate) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let mut options = InspectorOptions::new(directory.path().join("log"));
         options.grant_advice =
             Arc::new(|plugin, capability| Some(format!("cofferdam grant {plugin} '{capability}'")));
-        let inspector = Inspector::new(options, address).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let (inspector, listener) = Inspector::listen(options, any).await.unwrap();
+        let address = listener.local_addr().unwrap();
         let (serving, stop) = (inspector.clone(), CancellationToken::new());
         let stopped = stop.clone();
         tokio::spawn(async move { serving.serve(listener, stopped).await });
