@@ -31,6 +31,7 @@
 //! | `cli_doctor` | checks of the machine: reports, advice, exit codes |
 //! | `cli_eval` | the binary and evaluations: cases, reports, comparisons |
 //! | `cli_log` | the binary and the call log: what is recorded, filters, evidence, protection |
+//! | `cli_inspector` | the binary and the inspector: pages about recorded calls |
 //! | `cli_replay` | the binary and recorded calls: replays, other versions, test cases, levels, secrets |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_pipe` | the binary and the program that started it: the pipe protocol |
@@ -77,6 +78,7 @@ mod cli_doctor;
 mod cli_eval;
 mod cli_files;
 mod cli_grants;
+mod cli_inspector;
 mod cli_log;
 mod cli_mcp;
 mod cli_pipe;

@@ -173,6 +173,7 @@ fn test() -> anyhow::Result<()> {
     sdks::test()?;
     section("testing the workspace, its parts and end to end");
     toolchains::registry_for_tests()?;
+    toolchains::browser_for_tests()?;
     let bucket_server = s3::for_tests()?;
     let mut tests = run::command("cargo", &["test", "--workspace"]);
     if let Some(server) = &bucket_server {

@@ -10,6 +10,8 @@ use anyhow::Context;
 
 use crate::run::{Step, command, is_ci, root, section};
 
+/// Browser that the tests of the inspector drive: program and package of Debian.
+const BROWSER: &str = "chromium";
 /// Packages of a registry and of a program that copies artifacts, named like their programs.
 const REGISTRY_PACKAGES: [&str; 2] = ["docker-registry", "skopeo"];
 
@@ -166,6 +168,20 @@ pub(crate) fn registry_for_tests() -> anyhow::Result<()> {
     }
     section("installing a registry");
     apt_install(&REGISTRY_PACKAGES)
+}
+
+/// Installs the browser for the tests of the inspector. If it is missing, machines other than CI
+/// skip those tests with a note.
+pub(crate) fn browser_for_tests() -> anyhow::Result<()> {
+    if succeeds(Command::new(BROWSER).arg("--version")) {
+        return Ok(());
+    }
+    if !is_ci() {
+        section("tests in a browser are skipped: chromium is not installed");
+        return Ok(());
+    }
+    section("installing a browser");
+    apt_install(&[BROWSER])
 }
 
 /// Returns whether a program can be found in the PATH.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use cofferdam_inspector::{Inspector, InspectorError, InspectorOptions};
 
-use crate::support::{Served, record_calls};
+use crate::served::{Served, record_calls};
 
 #[tokio::test]
 async fn other_machines_are_not_served() {

@@ -1,6 +1,6 @@
 //! Content of the pages.
 
-use crate::support::{Served, record_calls};
+use crate::served::{Served, record_calls, record_many};
 
 #[tokio::test]
 async fn a_log_that_does_not_exist_yet_says_so() {
@@ -44,9 +44,7 @@ async fn calls_are_listed_and_filtered() {
 async fn pages_continue_where_the_one_before_ended() {
     let served = Served::new().await;
     let recorder = served.recorder();
-    for _ in 0..40 {
-        record_calls(&recorder).await;
-    }
+    record_many(&recorder, 40).await;
     let (mut ids, mut path) = (Vec::new(), "/".to_owned());
     loop {
         let page = served.get(&path).await.body;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Served;
+use crate::served::Served;
 
 const SCRIPT: &str =
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><svg/onload=alert(1)>";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Served, record_calls};
+use crate::served::{Served, record_calls, record_many};
 
 /// Connects to the events of a page.
 async fn connect(served: &Served, path: &str, cookie: &str) -> TcpStream {
@@ -76,9 +76,7 @@ async fn busy_hosts_are_sampled() {
     let mut stream = connect(&served, "/live", &cookie).await;
     read_until(&mut stream, ": open", 1).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
-    for _ in 0..200 {
-        record_calls(&recorder).await;
-    }
+    record_many(&recorder, 200).await;
     let mut events = read_until(&mut stream, "\"left_out\":", 1).await;
     let count = |events: &str| {
         let left_out = events

@@ -10,5 +10,6 @@ mod attacks;
 mod content;
 mod hostile;
 mod live;
+#[path = "../served/mod.rs"]
+mod served;
 mod size;
-mod support;

@@ -1,6 +1,6 @@
 //! Size of what a browser loads.
 
-use crate::support::{Served, record_calls};
+use crate::served::{Served, record_many};
 
 /// Maximum bytes of a page with everything that it loads.
 const LOAD_BYTES_MAX: usize = 60 * 1024;
@@ -9,9 +9,7 @@ const LOAD_BYTES_MAX: usize = 60 * 1024;
 async fn the_first_load_is_small_and_assets_are_kept() {
     let served = Served::new().await;
     let recorder = served.recorder();
-    for _ in 0..20 {
-        record_calls(&recorder).await;
-    }
+    record_many(&recorder, 20).await;
     let page = served.get("/").await;
     let mut bytes = page.head.len() + page.body.len();
     let mut count = 0;

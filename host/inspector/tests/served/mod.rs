@@ -127,6 +127,11 @@ impl Drop for Served {
 
 /// Calls a few tools, with each kind of outcome, and records an approval.
 pub(crate) async fn record_calls(recorder: &Arc<Recorder>) {
+    record_many(recorder, 1).await;
+}
+
+/// Does so several times, and waits until all is on disk.
+pub(crate) async fn record_many(recorder: &Arc<Recorder>, times: usize) {
     let schema = r#"{"type":"object","additionalProperties":true}"#;
     let tool = |name| Declaration::new(name, "A tool.", schema);
     let functions = Functions::new("samples")
@@ -137,7 +142,8 @@ pub(crate) async fn record_calls(recorder: &Arc<Recorder>) {
     let mut toolset = Toolset::new();
     toolset.set_sink(Arc::clone(recorder) as Arc<dyn CallSink>);
     toolset.add(Arc::new(functions)).unwrap();
-    for (tool, id) in [("echo", "call-1"), ("fail", "call-2"), ("nothing", "call-3")] {
+    let calls = [("echo", "call-1"), ("fail", "call-2"), ("nothing", "call-3")];
+    for (tool, id) in calls.into_iter().cycle().take(calls.len() * times) {
         let context = CallContext { session: Some("morning".to_owned()), ..CallContext::new(id) };
         let _ = toolset.call(tool, Some(br#"{"city":"Ulm"}"#), &context).await;
     }

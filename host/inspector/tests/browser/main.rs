@@ -1,0 +1,19 @@
+//! The pages in Debian's chromium: views, live updates, keyboard, color schemes, attacks.
+//!
+//! Skipped with a note if chromium is not installed; required in CI. `cargo xtask test` installs it
+//! there.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests, which say on standard output when they are skipped"
+)]
+#![cfg(unix)]
+
+mod chromium;
+#[path = "../served/mod.rs"]
+#[expect(dead_code, reason = "the tests without a browser use more of it")]
+mod served;
+mod views;

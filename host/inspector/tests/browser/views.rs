@@ -1,0 +1,236 @@
+//! Views, in one browser: starting one takes longer than most of what is tested.
+
+use serde_json::json;
+
+use crate::chromium::Browser;
+use crate::served::{Served, record_calls};
+
+/// Contrast of the text with the least contrast, below 4.5 to 1, as WCAG computes it.
+const LOW_CONTRAST: &str = r"(() => {
+  const parse = (color) => color.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b]
+    .map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const back = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = parse(getComputedStyle(at).backgroundColor);
+      if (color.length === 3 || color[3] > 0) return color;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll('main *, header *')].filter((element) => {
+    const has = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!has || !element.checkVisibility()) return false;
+    const [a, b] = [light(parse(getComputedStyle(element).color)), light(back(element))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+  }).map((element) => element.outerHTML.slice(0, 200));
+})()";
+
+/// Controls without a name, images without one, tables without heads, and ids that occur twice.
+const UNNAMED: &str = r"(() => {
+  const problems = [];
+  for (const control of document.querySelectorAll('input:not([type=hidden]), select, button, a')) {
+    const name = control.textContent.trim() || control.getAttribute('aria-label')
+      || [...(control.labels ?? [])].map((label) => label.textContent.trim()).join('');
+    if (!name) problems.push(control.outerHTML);
+  }
+  for (const table of document.querySelectorAll('table')) {
+    if (!table.querySelector('thead th[scope=col]')) problems.push('a table without heads');
+  }
+  for (const svg of document.querySelectorAll('svg:not([aria-hidden])')) {
+    if (!svg.querySelector('title')) problems.push('a picture without a title');
+  }
+  const ids = [...document.querySelectorAll('[id]')].map((element) => element.id);
+  if (new Set(ids).size < ids.length) problems.push('an id that occurs twice');
+  if (document.querySelectorAll('h1').length !== 1) problems.push('not one h1');
+  if (!document.documentElement.lang || !document.title) problems.push('no language or title');
+  return problems;
+})()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_in_a_browser() {
+    let Some(mut browser) = Browser::start() else { return };
+    every_view_loads_and_can_be_read(&mut browser).await;
+    calls_appear_as_they_are_recorded_until_the_list_is_paused(&mut browser).await;
+    the_keyboard_reaches_everything(&mut browser).await;
+    hostile_text_runs_nothing_and_loads_nothing(&mut browser).await;
+    the_browser_enforces_the_policy(&mut browser).await;
+}
+
+fn log_in(browser: &mut Browser, served: &Served) {
+    browser.open(&served.inspector.login_address().unwrap());
+    browser.wait_for("document.querySelector('h1').textContent !== 'Inspector'");
+    assert_eq!(browser.value("location.hash"), json!(""));
+}
+
+/// Returns the path of the page of the newest call of a tool.
+fn path_of(browser: &mut Browser, served: &Served, tool: &str) -> String {
+    browser.open(&format!("http://{}/?tool={tool}", served.address));
+    let path = browser.value("document.querySelector('tbody a').getAttribute('href')");
+    path.as_str().unwrap().to_owned()
+}
+
+async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
+    let served = Served::new().await;
+    let recorder = served.recorder();
+    record_calls(&recorder).await;
+    log_in(browser, &served);
+    let call = path_of(browser, &served, "echo");
+    let failed = path_of(browser, &served, "fail");
+    let pages = [
+        ("/", "echo"),
+        ("/?tool=none", "No recorded call matches."),
+        (call.as_str(), "Arguments"),
+        (failed.as_str(), "At fault: the tool"),
+        ("/tools", "p99"),
+        ("/plugins", "sha256:12ab"),
+        ("/sessions", "morning"),
+        ("/session?name=morning", "echo"),
+        ("/events", "once by user"),
+        ("/health", "Segments"),
+    ];
+    for scheme in ["light", "dark"] {
+        browser.set_color_scheme(scheme);
+        for (path, text) in pages {
+            browser.set_width(1280);
+            browser.open(&format!("http://{}{path}", served.address));
+            assert!(browser.text().contains(text), "{path}: {}", browser.text());
+            browser.assert_no_problems(path);
+            assert_eq!(browser.value(LOW_CONTRAST), json!([]), "{path} in {scheme}");
+            assert_eq!(browser.value(UNNAMED), json!([]), "{path}");
+            browser.set_width(640);
+            let overflow = "document.documentElement.scrollWidth > innerWidth";
+            assert_eq!(browser.value(overflow), json!(false), "{path} at 200 % zoom");
+        }
+    }
+    let own = format!("http://{}/", served.address);
+    let is_own = |request: &String| request.starts_with(&own) || request.starts_with("about:");
+    let requests = browser.take_requests();
+    assert!(requests.iter().all(is_own), "{requests:?}");
+    browser.leave();
+    // The key is in the address that was opened, and in no request.
+    let of_keys = requests.iter().filter(|request| request.contains("k="));
+    assert_eq!(of_keys.count(), 0, "{requests:?}");
+}
+
+async fn calls_appear_as_they_are_recorded_until_the_list_is_paused(browser: &mut Browser) {
+    let served = Served::new().await;
+    let recorder = served.recorder();
+    record_calls(&recorder).await;
+    log_in(browser, &served);
+    let rows = |count: u32| format!("document.querySelectorAll('tbody tr').length === {count}");
+    browser.wait_for(&rows(3));
+    browser.wait_for("document.getElementById('live-state').textContent === 'Live.'");
+    record_calls(&recorder).await;
+    browser.wait_for(&rows(6));
+    browser.wait_for("document.getElementById('live-news').textContent === '3 new calls'");
+    browser.value("document.getElementById('live-pause').focus()");
+    browser.press(" ");
+    browser.wait_for("document.getElementById('live-pause').ariaPressed === 'true'");
+    record_calls(&recorder).await;
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert_eq!(browser.value(&rows(6)), json!(true));
+    assert_eq!(
+        browser.value("document.getElementById('live-state').textContent"),
+        json!("Paused.")
+    );
+    // Calls that were missed come when the list goes on.
+    browser.press(" ");
+    browser.wait_for(&rows(9));
+    browser.assert_no_problems("live");
+    browser.leave();
+}
+
+async fn the_keyboard_reaches_everything(browser: &mut Browser) {
+    let served = Served::new().await;
+    record_calls(&served.recorder()).await;
+    log_in(browser, &served);
+    browser.wait_for("!document.getElementById('live-pause').hidden");
+    let focused = "(() => { const e = document.activeElement; const s = getComputedStyle(e); \
+                   return [e.textContent.trim() || e.name, s.outlineStyle, s.outlineWidth] })()";
+    let mut names = Vec::new();
+    for _ in 0..40 {
+        browser.press("Tab");
+        // Behind the last control, the focus leaves the page.
+        if browser.value("document.activeElement === document.body") == json!(true) {
+            break;
+        }
+        let state = browser.value(focused);
+        assert_eq!(state[1], json!("solid"), "no visible focus: {state}");
+        names.push(state[0].clone());
+    }
+    for name in
+        ["Skip to content", "Tools", "Health", "tool", "refused", "Filter", "Pause", "echo", "fail"]
+    {
+        assert!(names.contains(&json!(name)), "{name} is not in {names:?}");
+    }
+    browser.value("document.querySelector('[name=tool]').focus()");
+    browser.type_text("echo");
+    browser.press("Enter");
+    browser.wait_for("location.search.includes('tool=echo') && document.querySelectorAll('tbody tr').length === 1");
+    browser.value("document.querySelector('tbody a').focus()");
+    browser.press("Enter");
+    browser
+        .wait_for("location.pathname.startsWith('/call/') && document.readyState === 'complete'");
+    browser.assert_no_problems("keyboard");
+    browser.leave();
+}
+
+async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
+    let served = Served::new().await;
+    let text = "<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(1)>\u{202e}\
+                javascript:alert(1)";
+    served.write_lines(&[json!({
+        "v": 1, "kind": "call", "tool": text, "plugin": text, "outcome": "error", "session": text,
+        "n": 1, "at": "2026-11-20T08:00:00.000000Z", "id": "aaaaaaaa-1", "call": text, "us": 9,
+        "error": text, "refused": [{"capability": text, "times": 1, "reason": text}],
+        "files": [{"mount": text, "path": text, "what": "created", "bytes": 1}],
+    })]);
+    log_in(browser, &served);
+    for path in ["/", "/call/aaaaaaaa-1", "/tools?since=all", "/sessions?since=all"] {
+        browser.open(&format!("http://{}{path}", served.address));
+        assert!(browser.text().contains("<script>alert(1)</script>"), "{path}");
+        assert_eq!(
+            browser.value("document.querySelectorAll('main img, main script').length"),
+            json!(0)
+        );
+        browser.assert_no_problems(path);
+    }
+    let links = "[...document.links].filter((link) => link.protocol !== 'http:').length";
+    assert_eq!(browser.value(links), json!(0));
+    let requests = browser.take_requests();
+    browser.leave();
+    assert!(!requests.iter().any(|request| request.contains("192.0.2.1")), "{requests:?}");
+}
+
+async fn the_browser_enforces_the_policy(browser: &mut Browser) {
+    let served = Served::new().await;
+    record_calls(&served.recorder()).await;
+    log_in(browser, &served);
+    browser.assert_no_problems("before");
+    // Markup from a string, a script in the page, a style, an image and a request elsewhere.
+    let attempts = [
+        "try { document.body.innerHTML = '<b>x</b>'; 'done' } catch (error) { error.name }",
+        "(() => { const s = document.createElement('style'); s.textContent = 'main { width: 1px }'; \
+         document.head.append(s); return document.querySelector('main').offsetWidth > 1 ? 'TypeError' : 'done' })()",
+        "fetch('http://192.0.2.1/').then(() => 'done', (error) => error.name)",
+        "fetch('/live', { method: 'POST' }).then((answer) => (answer.ok ? 'done' : 'TypeError'))",
+    ];
+    for attempt in attempts {
+        assert_eq!(browser.value(attempt), json!("TypeError"), "{attempt}");
+    }
+    let problems = browser.take_problems();
+    assert!(
+        problems.contains("Content Security Policy") || problems.contains("TrustedHTML"),
+        "{problems}"
+    );
+    // Another page cannot show this one in a frame, nor read it.
+    let other = Served::new().await;
+    browser.open(&format!("http://{}/", other.address));
+    let foreign = format!("http://{}/", served.address);
+    let read = format!("fetch('{foreign}').then(() => 'done', (error) => error.name)");
+    assert_eq!(browser.value(&read), json!("TypeError"));
+    // Back at the first page, the cookie still holds.
+    browser.open(&foreign);
+    assert!(browser.text().contains("echo"));
+}
