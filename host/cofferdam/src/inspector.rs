@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use cofferdam_inspector::{GrantAdvice, Inspector, InspectorError, InspectorOptions};
+pub use cofferdam_inspector::{
+    GrantAdvice, Inspector, InspectorError, InspectorOptions, Workbench,
+};
 use cofferdam_tool::PluginName;
 
 use crate::config::ConfigFile;

@@ -23,6 +23,8 @@ mod service;
 #[cfg(feature = "skills")]
 mod skill_offers;
 mod store_resources;
+#[cfg(feature = "inspector")]
+mod workbench;
 
 pub use self::access::HttpAccess;
 pub use self::agents::ServedAgents;

@@ -35,9 +35,10 @@ pub(crate) static LOGIN: Asset = asset!("login.js", SCRIPT);
 pub(crate) static PAGE: Asset = asset!("page.js", SCRIPT);
 pub(crate) static LIVE: Asset = asset!("live.js", SCRIPT);
 
+pub(crate) static FORM: Asset = asset!("form.js", SCRIPT);
 pub(crate) static ICON: Asset = asset!("icon.svg", "image/svg+xml");
 
-static ALL: [&Asset; 5] = [&STYLE, &LOGIN, &PAGE, &LIVE, &ICON];
+static ALL: [&Asset; 6] = [&STYLE, &LOGIN, &PAGE, &LIVE, &FORM, &ICON];
 
 impl Asset {
     /// Returns the path with the digest.

@@ -8,12 +8,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::InspectorError;
 use crate::guard::RequestGuard;
 use crate::live::LiveCalls;
 use crate::login::Logins;
 use crate::source::LogSource;
+use crate::{InspectorError, Workbench};
 
+/// Maximum number of tools that pages call at the same time.
+const TRIALS_MAX: usize = 4;
 /// Maximum number of pages that read the log at the same time.
 const READERS_MAX: usize = 4;
 
@@ -27,12 +29,14 @@ pub struct InspectorOptions {
     pub directory: PathBuf,
     /// Commands that grant what was refused, by plugin and capability.
     pub grant_advice: GrantAdvice,
+    /// Tools that pages can call. Without it, pages only show.
+    pub workbench: Option<Arc<dyn Workbench>>,
 }
 
 impl InspectorOptions {
-    /// Returns options without advice about grants.
+    /// Returns options without advice about grants, and without tools.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), grant_advice: Arc::new(|_, _| None) }
+        Self { directory: directory.into(), grant_advice: Arc::new(|_, _| None), workbench: None }
     }
 }
 
@@ -70,6 +74,8 @@ pub(crate) struct InspectorState {
     pub(crate) logins: Logins,
     pub(crate) source: Arc<LogSource>,
     pub(crate) live: LiveCalls,
+    /// Permits to call a tool.
+    pub(crate) trials: Semaphore,
     /// Permits to read the log for a page.
     pub(crate) readers: Semaphore,
 }
@@ -98,6 +104,7 @@ impl Inspector {
             logins: Logins::new(address.port()),
             live: LiveCalls::new(Arc::clone(&source)),
             source,
+            trials: Semaphore::new(TRIALS_MAX),
             readers: Semaphore::new(READERS_MAX),
         };
         Ok((Self { state: Arc::new(state) }, listener))

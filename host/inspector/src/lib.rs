@@ -10,13 +10,14 @@
 //! HTML or Markdown.
 //!
 //! A request has to pass checks of its host, its origin and its site, and has to carry the cookie
-//! of a browser that logged in with a one-time key. Pages only show: nothing is granted, approved
-//! or changed here.
+//! of a browser that logged in with a one-time key. With a [`Workbench`], pages can call the tools of
+//! a running host, with the grants that they have. Nothing is granted here.
 
 mod answer;
 mod assets;
 mod error;
 mod fault;
+mod form;
 mod format;
 mod guard;
 mod inspector;
@@ -28,7 +29,10 @@ mod row;
 mod server;
 mod source;
 mod text;
+mod trial;
 mod views;
+mod workbench;
 
 pub use error::InspectorError;
 pub use inspector::{GrantAdvice, Inspector, InspectorOptions};
+pub use workbench::Workbench;

@@ -20,7 +20,7 @@ const KEY_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 const KEYS_MAX: usize = 16;
 /// Maximum number of browsers. A further one replaces the oldest.
 const BROWSERS_MAX: usize = 64;
-/// Random bytes of a key and of a cookie.
+/// Random bytes of a key, a cookie and the token of a page.
 const SECRET_BYTES: usize = 32;
 
 /// Keys and browsers of one inspector.
@@ -41,6 +41,8 @@ struct IssuedKey {
 #[derive(Debug, Clone)]
 pub(crate) struct Browser {
     digest: [u8; 32],
+    /// Value that pages send back with each change.
+    pub(crate) page_token: String,
 }
 
 impl Logins {
@@ -74,12 +76,12 @@ impl Logins {
             return Ok(None);
         }
         drop(keys);
-        let secret = new_secret()?;
+        let (secret, page_token) = (new_secret()?, new_secret()?);
         let mut browsers = lock(&self.browsers);
         if browsers.len() >= BROWSERS_MAX {
             browsers.remove(0);
         }
-        browsers.push(Browser { digest: digest(&secret) });
+        browsers.push(Browser { digest: digest(&secret), page_token });
         let name = &self.cookie_name;
         Ok(Some(format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict")))
     }
@@ -98,6 +100,13 @@ impl Logins {
         digests.find_map(|found| {
             browsers.iter().find(|browser| browser.digest.ct_eq(&found).into()).cloned()
         })
+    }
+}
+
+impl Browser {
+    /// Returns whether a page of this browser has sent the token.
+    pub(crate) fn is_own_token(&self, token: &[u8]) -> bool {
+        self.page_token.as_bytes().ct_eq(token).into()
     }
 }
 
@@ -153,7 +162,9 @@ mod tests {
         let key = logins.new_key().unwrap();
         let cookie = logins.log_in(&key).unwrap().unwrap();
         let pair = cookie.split(';').next().unwrap();
-        assert!(logins.browser(&headers(&format!("a=b; cofferdam_8080=x; {pair}"))).is_some());
+        let browser = logins.browser(&headers(&format!("a=b; cofferdam_8080=x; {pair}"))).unwrap();
+        assert!(browser.is_own_token(browser.page_token.as_bytes()));
+        assert!(!browser.is_own_token(b"") && !browser.is_own_token(pair.as_bytes()));
         let other_port = pair.replace("8080", "8081");
         assert!(logins.browser(&headers(&other_port)).is_none());
         assert!(Logins::new(8080).browser(&headers(pair)).is_none());

@@ -11,11 +11,14 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::answer::{self, PageBody};
 use crate::error::PageError;
 use crate::inspector::InspectorState;
+use crate::login::Browser;
 use crate::query::PageQuery;
+use crate::trial::Trial;
 use crate::{assets, views};
 
 /// Header that only scripts of the own pages can send.
@@ -24,6 +27,10 @@ const OWN_HEADER: HeaderName = HeaderName::from_static("x-cofferdam");
 const LOGIN: &[u8] = b"login";
 /// Path of the login.
 const SESSION_PATH: &str = "/session";
+/// Path of calls that pages make.
+const TRIAL_PATH: &str = "/try";
+/// Maximum bytes of the body of a call: the arguments as a string.
+const TRIAL_BYTES_MAX: usize = 4 << 20;
 /// Maximum bytes of the body of a login.
 const LOGIN_BYTES_MAX: usize = 1024;
 /// Maximum time to receive the body of a request.
@@ -58,11 +65,14 @@ async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Re
     if parts.method == Method::POST && path == SESSION_PATH {
         return log_in(state, parts, body).await;
     }
-    if state.logins.browser(&parts.headers).is_none() {
+    let Some(browser) = state.logins.browser(&parts.headers) else {
         return match is_get {
             true => answer::page(StatusCode::OK, views::login::page()),
             false => answer::message(StatusCode::UNAUTHORIZED, "expected a browser that logged in"),
         };
+    };
+    if parts.method == Method::POST && path == TRIAL_PATH {
+        return call(state, &browser, parts, body).await;
     }
     if !is_get {
         return answer::message(StatusCode::METHOD_NOT_ALLOWED, "expected GET");
@@ -71,23 +81,15 @@ async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Re
     if path == "/live" {
         return live(state, parts, &query);
     }
-    read(state, path.to_owned(), query).await
+    read(state, browser, path.to_owned(), query).await
 }
 
 /// Exchanges a key for a cookie.
 async fn log_in(state: &InspectorState, parts: &Parts, body: Incoming) -> Response<PageBody> {
-    let header = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
-    if header(OWN_HEADER) != Some(LOGIN)
-        || header(header::CONTENT_TYPE) != Some(b"application/json")
-    {
+    if own_header(parts) != Some(LOGIN) || !is_json(parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a login of the own page");
     }
-    let body = tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, LOGIN_BYTES_MAX).collect());
-    let key = match body.await {
-        Ok(Ok(body)) => serde_json::from_slice::<LoginBody>(&body.to_bytes()).ok(),
-        _ => None,
-    };
-    let Some(LoginBody { key }) = key else {
+    let Some(LoginBody { key }) = json_body(body, LOGIN_BYTES_MAX).await else {
         return answer::message(StatusCode::BAD_REQUEST, "expected a key");
     };
     let cookie = match state.logins.log_in(&key) {
@@ -103,6 +105,47 @@ async fn log_in(state: &InspectorState, parts: &Parts, body: Incoming) -> Respon
     let mut response = answer::message(StatusCode::OK, "logged in");
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     response
+}
+
+/// Calls a tool for a page.
+async fn call(
+    state: &InspectorState,
+    browser: &Browser,
+    parts: &Parts,
+    body: Incoming,
+) -> Response<PageBody> {
+    let Some(workbench) = &state.options.workbench else {
+        return answer::message(StatusCode::NOT_FOUND, "this inspector calls no tools");
+    };
+    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+        return answer::message(StatusCode::FORBIDDEN, "expected a call of the own page");
+    }
+    let Some(trial) = json_body::<Trial>(body, TRIAL_BYTES_MAX).await else {
+        return answer::message(StatusCode::BAD_REQUEST, "expected a tool and its arguments");
+    };
+    let Ok(_permit) = state.trials.try_acquire() else {
+        let message = "too many calls of pages are running";
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
+    };
+    let result = trial.run(workbench).await;
+    let json = serde_json::to_string(&result).unwrap_or_default();
+    answer::text(StatusCode::OK, "application/json", json)
+}
+
+fn own_header(parts: &Parts) -> Option<&[u8]> {
+    parts.headers.get(OWN_HEADER).map(HeaderValue::as_bytes)
+}
+
+/// Returns whether a request has a content type that no form of another page can have.
+fn is_json(parts: &Parts) -> bool {
+    parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json")
+}
+
+/// Receives a body. Returns `None` if it is too long, too late, or something else.
+async fn json_body<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Option<T> {
+    let body = Limited::new(body, bytes_max).collect();
+    let body = tokio::time::timeout(BODY_TIME_MAX, body).await.ok()?.ok()?;
+    serde_json::from_slice(&body.to_bytes()).ok()
 }
 
 fn live(state: &InspectorState, parts: &Parts, query: &PageQuery) -> Response<PageBody> {
@@ -124,12 +167,17 @@ fn live(state: &InspectorState, parts: &Parts, query: &PageQuery) -> Response<Pa
 }
 
 /// Reads the log for a page, on a blocking thread.
-async fn read(state: &Arc<InspectorState>, path: String, query: PageQuery) -> Response<PageBody> {
+async fn read(
+    state: &Arc<InspectorState>,
+    browser: Browser,
+    path: String,
+    query: PageQuery,
+) -> Response<PageBody> {
     let Ok(_permit) = state.readers.acquire().await else {
         return answer::message(StatusCode::SERVICE_UNAVAILABLE, "the inspector is closing");
     };
     let state = Arc::clone(state);
-    let reading = tokio::task::spawn_blocking(move || views::page(&state, &path, &query));
+    let reading = tokio::task::spawn_blocking(move || views::page(&state, &browser, &path, &query));
     match reading.await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => failed(&error),

@@ -25,7 +25,12 @@ pub(crate) fn line(text: &str) -> Untrusted<'_> {
 
 /// Returns a value in one line as plain text, for scripts that set it as text.
 pub(crate) fn plain_line(text: &str) -> String {
-    let Untrusted { shown, left_out } = line(text);
+    plain(text, LINE_BYTES_MAX)
+}
+
+/// Returns text of several lines as plain text, for scripts that set it as text.
+pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
+    let Untrusted { shown, left_out } = Untrusted::new(text, bytes_max);
     let mut plain = String::with_capacity(shown.len());
     for c in shown.chars() {
         if is_hostile_char(c) {

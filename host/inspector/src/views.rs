@@ -4,12 +4,14 @@ mod call;
 mod calls;
 mod events;
 pub(crate) mod failure;
+mod form;
 mod health;
 mod layout;
 pub(crate) mod login;
 mod payload;
 mod plugins;
 mod sessions;
+mod tool;
 mod tools;
 mod window;
 
@@ -20,22 +22,29 @@ use maud::Markup;
 use crate::answer::{self, PageBody};
 use crate::error::PageError;
 use crate::inspector::InspectorState;
+use crate::login::Browser;
 use crate::query::PageQuery;
 
 /// Answers a request for a page.
 pub(crate) fn page(
     state: &InspectorState,
+    browser: &Browser,
     path: &str,
     query: &PageQuery,
 ) -> Result<Response<PageBody>, PageError> {
     let ok = |markup: Markup| answer::page(StatusCode::OK, markup);
+    let offer = state.options.workbench.as_ref().map(|workbench| workbench.tools());
+    match (path, &offer) {
+        ("/tool", Some(offer)) => return tool::page(offer, query, &browser.page_token).map(ok),
+        ("/tools", _) => return tools::page(state.source.log()?, offer.as_ref(), query).map(ok),
+        _ => {}
+    }
     let Some(log) = state.source.log()? else {
         let is_page = layout::PAGES.iter().any(|(page, _)| *page == path);
         return if is_page { Ok(ok(failure::no_log())) } else { Err(PageError::NotFound) };
     };
     match path {
         "/" => calls::page(log, query).map(ok),
-        "/tools" => tools::page(log, query).map(ok),
         "/plugins" => plugins::page(log, query).map(ok),
         "/sessions" => sessions::page(log, query).map(ok),
         "/session" => sessions::session(log, query).map(ok),

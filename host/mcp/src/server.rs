@@ -42,6 +42,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::schema::Dialect;
+use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io;
 use serde_json::{Value, json};
@@ -201,6 +202,27 @@ impl Server {
     /// takes effect.
     pub fn set_grantor(&self, grantor: Arc<dyn Grantor>) {
         let _ = self.shared.grantor.set(grantor);
+    }
+
+    /// Returns the tools that clients see now, without the limits of any principal.
+    #[must_use]
+    pub fn listed_tools(&self) -> Toolset {
+        let catalog = self.shared.catalog();
+        let listed: BTreeSet<_> = catalog
+            .tools
+            .iter()
+            .filter(|entry| entry.is_listed)
+            .map(|entry| entry.definition.name.as_str())
+            .collect();
+        catalog.toolset.restrict(|definition| listed.contains(definition.name.as_str()))
+    }
+
+    /// Returns the decision of the rules about a call of a client, if there are rules. `arguments`
+    /// are JSON.
+    #[must_use]
+    pub fn rule_decision(&self, tool: &ToolDefinition, arguments: &str) -> Option<RuleDecision> {
+        let catalog = self.shared.catalog();
+        catalog.rules.as_ref().map(|rules| rules.decide(tool, arguments, &catalog.toolset))
     }
 
     /// Replaces the offer. Calls in flight finish with the offer that they started with; subscribed

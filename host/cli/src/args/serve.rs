@@ -30,6 +30,11 @@ pub(crate) struct ServeArgs {
     /// counted only with this flag
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) monitoring: Option<SocketAddr>,
+    /// Show the calls, and call the tools, on pages for a browser on this machine; the address is
+    /// printed on stderr [default: 127.0.0.1 and a free port]
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
+          default_missing_value = "0")]
+    pub(crate) inspector: Option<SocketAddr>,
     /// File with the bearer token of HTTP clients; created if missing [default: in the user's state
     /// directory]
     #[arg(long, value_name = "FILE", requires = "http")]

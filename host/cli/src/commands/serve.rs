@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use cofferdam::config::ConfigFile;
+use cofferdam::inspector::{self, Inspector};
 use cofferdam::serve::{HttpAccess, ServeOptions, ServedAgents, Service};
 use cofferdam::{FirstBuild, Operator};
 use cofferdam_mcp::{Receipts, ServerOptions};
@@ -57,11 +59,32 @@ pub(super) async fn serve(
         print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
         service.serve_monitoring(listener, stop.clone());
     }
+    if let Some(address) = args.inspector {
+        serve_inspector(&service, address, &args, stop.clone()).await?;
+    }
     match args.http {
         Some(address) => serve_http(service, address, &args, &operator, stop).await?,
         None => serve_stdio(service, stop).await?,
     }
     Ok(Exit::Ok)
+}
+
+/// Starts pages that show the calls of the server and call its tools.
+async fn serve_inspector(
+    service: &Service,
+    address: SocketAddr,
+    args: &ServeArgs,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let mut options = inspector::options_ambient(config.as_ref(), None)?;
+    options.workbench = Some(service.workbench());
+    let listening = Inspector::listen(options, address).await;
+    let (inspector, listener) = listening.map_err(|error| UsageError(error.to_string()))?;
+    let address = inspector.login_address()?;
+    print::note(&format!("inspector, once and within five minutes: {address}"));
+    tokio::spawn(async move { inspector.serve(listener, stop).await });
+    Ok(())
 }
 
 fn options(args: &ServeArgs) -> ServerOptions {

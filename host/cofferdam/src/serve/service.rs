@@ -108,6 +108,14 @@ impl Service {
         tokio::spawn(cofferdam_mcp::serve_monitoring(listener, Arc::new(pages), stop));
     }
 
+    /// Returns the tools that clients see, for the pages of an inspector.
+    #[cfg(feature = "inspector")]
+    #[must_use]
+    pub fn workbench(&self) -> Arc<dyn crate::inspector::Workbench> {
+        let (server, call_log) = (self.server.clone(), self.call_log.clone());
+        Arc::new(super::workbench::ServedTools { server, call_log })
+    }
+
     /// Serves one client on standard input and output, until the input ends or `stop` is canceled.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
-//! Tools that were called: counts, errors and durations.
+//! Tools that were called: counts, errors and durations. Tools on offer, if a host runs.
 
 use cofferdam_record::{Log, StatsKey, ToolStats};
+use cofferdam_tool::Toolset;
 use maud::{Markup, html};
 
-use super::layout;
 use super::window::TimeWindow;
+use super::{layout, tool};
 use crate::error::PageError;
 use crate::format;
 use crate::query::PageQuery;
@@ -12,11 +13,15 @@ use crate::query::PageQuery;
 /// Maximum number of names on one page.
 const NAMES_MAX: usize = 500;
 
-/// Returns the page of all tools.
-pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
+/// Returns the page of all tools: those that were called, and those on offer.
+pub(super) fn page(
+    log: Option<&Log>,
+    offer: Option<&Toolset>,
+    query: &PageQuery,
+) -> Result<Markup, PageError> {
     let window = TimeWindow::of(query);
-    let stats = log.stats_by(&window.filter(), StatsKey::Tool)?;
-    let mut rows: Vec<_> = stats.into_iter().collect();
+    let stats = log.map(|log| log.stats_by(&window.filter(), StatsKey::Tool)).transpose()?;
+    let mut rows: Vec<_> = stats.into_iter().flatten().collect();
     rows.sort_by(|(a, left), (b, right)| (right.calls, a).cmp(&(left.calls, b)));
     Ok(layout::page(
         "Tools",
@@ -26,6 +31,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
             h1 { "Tools, " (window.title()) }
             (window.choice("/tools"))
             (table("tool", "Tool", &rows, |name| window.calls("tool", name)))
+            @if let Some(offer) = offer { (tool::list(offer)) }
         },
     ))
 }

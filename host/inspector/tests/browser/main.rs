@@ -13,6 +13,7 @@
 #![cfg(unix)]
 
 mod chromium;
+mod forms;
 #[path = "../served/mod.rs"]
 #[expect(dead_code, reason = "the tests without a browser use more of it")]
 mod served;

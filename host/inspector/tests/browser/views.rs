@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use crate::chromium::Browser;
+use crate::forms;
 use crate::served::{Served, record_calls};
 
 /// Contrast of the text with the least contrast, below 4.5 to 1, as WCAG computes it.
-const LOW_CONTRAST: &str = r"(() => {
+pub(crate) const LOW_CONTRAST: &str = r"(() => {
   const parse = (color) => color.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b]
     .map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
@@ -27,7 +28,7 @@ const LOW_CONTRAST: &str = r"(() => {
 })()";
 
 /// Controls without a name, images without one, tables without heads, and ids that occur twice.
-const UNNAMED: &str = r"(() => {
+pub(crate) const UNNAMED: &str = r"(() => {
   const problems = [];
   for (const control of document.querySelectorAll('input:not([type=hidden]), select, button, a')) {
     const name = control.textContent.trim() || control.getAttribute('aria-label')
@@ -55,9 +56,11 @@ async fn pages_in_a_browser() {
     the_keyboard_reaches_everything(&mut browser).await;
     hostile_text_runs_nothing_and_loads_nothing(&mut browser).await;
     the_browser_enforces_the_policy(&mut browser).await;
+    forms::a_form_and_its_json_stay_in_step(&mut browser).await;
+    forms::a_form_calls_its_tool(&mut browser).await;
 }
 
-fn log_in(browser: &mut Browser, served: &Served) {
+pub(crate) fn log_in(browser: &mut Browser, served: &Served) {
     browser.open(&served.inspector.login_address().unwrap());
     browser.wait_for("document.querySelector('h1').textContent !== 'Inspector'");
     assert_eq!(browser.value("location.hash"), json!(""));
@@ -233,4 +236,6 @@ async fn the_browser_enforces_the_policy(browser: &mut Browser) {
     // Back at the first page, the cookie still holds.
     browser.open(&foreign);
     assert!(browser.text().contains("echo"));
+    browser.leave();
+    browser.take_problems();
 }

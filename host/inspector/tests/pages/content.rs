@@ -84,7 +84,7 @@ async fn a_call_has_a_page_with_everything_recorded() {
     }
     assert!(!page.contains("At fault"));
     let arguments = served.get(&format!("{path}/arguments")).await;
-    assert_eq!(arguments.body, r#"{"city":"Ulm"}"#);
+    assert_eq!(arguments.body, r#"{"city":"Ulm","days":3}"#);
     assert!(arguments.head.contains("content-type: application/octet-stream"));
     assert!(arguments.head.contains("content-disposition: attachment; filename=\"arguments\""));
     assert!(served.get(&format!("{path}/entry")).await.body.contains("\"tool\": \"echo\""));

@@ -13,3 +13,4 @@ mod live;
 #[path = "../served/mod.rs"]
 mod served;
 mod size;
+mod trials;

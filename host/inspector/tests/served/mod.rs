@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cofferdam_inspector::{Inspector, InspectorOptions};
+use cofferdam_inspector::{Inspector, InspectorOptions, Workbench};
 use cofferdam_record::{LogEvent, PayloadMode, RecordOptions, Recorder};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
@@ -34,10 +34,16 @@ pub(crate) struct Reply {
 impl Served {
     /// Serves a log that does not exist yet.
     pub(crate) async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    /// Serves such a log, and tools that pages can call.
+    pub(crate) async fn with(workbench: Option<Arc<dyn Workbench>>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = InspectorOptions::new(directory.path().join("log"));
         options.grant_advice =
             Arc::new(|plugin, capability| Some(format!("cofferdam grant {plugin} '{capability}'")));
+        options.workbench = workbench;
         let any = "127.0.0.1:0".parse().unwrap();
         let (inspector, listener) = Inspector::listen(options, any).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -130,9 +136,15 @@ pub(crate) async fn record_calls(recorder: &Arc<Recorder>) {
     record_many(recorder, 1).await;
 }
 
-/// Does so several times, and waits until all is on disk.
-pub(crate) async fn record_many(recorder: &Arc<Recorder>, times: usize) {
-    let schema = r#"{"type":"object","additionalProperties":true}"#;
+/// Returns tools that succeed and fail, whose calls are recorded.
+pub(crate) fn toolset(recorder: Option<&Arc<Recorder>>) -> Toolset {
+    let schema = r#"{"type":"object","additionalProperties":true,"properties":{
+        "city":{"type":"string","description":"A city."},"days":{"type":["integer","null"],"default":3},
+        "units":{"enum":["metric","imperial"]},
+        "places":{"type":"array","items":{"type":"object","required":["name"],"properties":{
+            "name":{"type":"string"},"is_home":{"type":"boolean"}}}},
+        "when":{"oneOf":[{"type":"string","title":"date"},{"type":"integer","title":"days ago"}]},
+        "more":{"type":"object","additionalProperties":{"type":"number"}}}}"#;
     let tool = |name| Declaration::new(name, "A tool.", schema);
     let functions = Functions::new("samples")
         .with(tool("echo"), async |arguments, _| Ok(arguments.into_value()))
@@ -140,8 +152,16 @@ pub(crate) async fn record_many(recorder: &Arc<Recorder>, times: usize) {
         .with(tool("fail"), async |_, _| Err(FunctionEnd::failure("It does not work.")))
         .unwrap();
     let mut toolset = Toolset::new();
-    toolset.set_sink(Arc::clone(recorder) as Arc<dyn CallSink>);
+    if let Some(recorder) = recorder {
+        toolset.set_sink(Arc::clone(recorder) as Arc<dyn CallSink>);
+    }
     toolset.add(Arc::new(functions)).unwrap();
+    toolset
+}
+
+/// Does so several times, and waits until all is on disk.
+pub(crate) async fn record_many(recorder: &Arc<Recorder>, times: usize) {
+    let toolset = toolset(Some(recorder));
     let calls = [("echo", "call-1"), ("fail", "call-2"), ("nothing", "call-3")];
     for (tool, id) in calls.into_iter().cycle().take(calls.len() * times) {
         let context = CallContext { session: Some("morning".to_owned()), ..CallContext::new(id) };

@@ -1,0 +1,22 @@
+//! Tools that pages can call.
+
+use cofferdam_tool::{ToolDefinition, Toolset};
+
+/// Tools of a running host that pages can call, with the grants that they have.
+pub trait Workbench: Send + Sync {
+    /// Returns the tools that can be called now. The toolset records its calls.
+    fn tools(&self) -> Toolset;
+
+    /// Returns whether a rule of the operator forbids a call. A rule that asks for approval does
+    /// not: the user of the page makes the call.
+    fn forbids(&self, _tool: &ToolDefinition, _arguments: &str) -> bool {
+        false
+    }
+
+    /// Returns the id in the log of the call with a number ([`CallRecord::number`]).
+    ///
+    /// [`CallRecord::number`]: cofferdam_tool::CallRecord::number
+    fn log_id(&self, _number: u64) -> Option<String> {
+        None
+    }
+}
