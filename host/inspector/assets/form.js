@@ -173,7 +173,8 @@ function show(result) {
   element('text').textContent = result.text;
   element('diff').textContent = result.diff;
   element('diff').hidden = result.diff === '';
-  element('command').textContent = result.command;
+  element('command').hidden = !result.command;
+  element('command').querySelector('code').textContent = result.command ?? '';
   element('page').hidden = !result.page;
   if (result.page) element('page').href = result.page;
   element('notes').replaceChildren(...result.notes.map((note) => {
@@ -226,7 +227,7 @@ form.addEventListener('submit', async (event) => {
     if (!answer.ok) throw new Error(await answer.text());
     show(await answer.json());
   } catch (error) {
-    show({ outcome: 'not called', text: error.message, took: '', diff: '', notes: [], problems: [], command: '' });
+    show({ outcome: 'not called', text: error.message, took: '', diff: '', notes: [], problems: [] });
   }
   buttons.forEach((button) => { button.disabled = false; });
 });

@@ -19,6 +19,12 @@ impl CallFault {
     pub(crate) fn of(call: &CallEntry) -> Option<Self> {
         let error = call.error.as_deref().unwrap_or_default();
         match call.outcome.as_str() {
+            // Most tools report a refusal as a failure of their own.
+            "failure" if !call.refused.is_empty() => Some(Self {
+                party: "grant",
+                cause: "the tool was refused a permission and reported a failure",
+                advice: "Grant it if the tool should have it.",
+            }),
             "failure" => Some(Self {
                 party: "tool",
                 cause: "the tool reported a failure",
@@ -84,6 +90,8 @@ fn party(error: ErrorType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_tool::record::Refusal;
+
     use super::*;
 
     fn party_of(outcome: &str, error: &str) -> Option<&'static str> {
@@ -109,6 +117,10 @@ mod tests {
         ] {
             assert_eq!(party_of(outcome, error), Some(party), "{outcome} {error}");
         }
+        let mut refused = CallEntry::default();
+        refused.outcome = "failure".to_owned();
+        refused.refused.push(Refusal::new("clock:precise"));
+        assert_eq!(CallFault::of(&refused).map(|fault| fault.party), Some("grant"));
         assert_eq!(party_of("ok", ""), None);
         assert_eq!(party_of("running", ""), None);
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_record::{CallEntry, CallFilter, CallPosition};
+use cofferdam_record::{CallEntry, CallFilter, CallPosition, LogFollower};
 use http_body::{Body, Frame};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
@@ -34,7 +34,8 @@ const EVENTS_WAITING_MAX: usize = 8;
 /// Calls of one look at the log.
 type CallBatch = Arc<Vec<CallEntry>>;
 
-/// Reader of the log for all open pages.
+/// Reader of the log for all open pages. Clones share its thread.
+#[derive(Clone)]
 pub(crate) struct LiveCalls {
     source: Arc<LogSource>,
     sender: broadcast::Sender<CallBatch>,
@@ -64,68 +65,75 @@ impl LiveCalls {
         newest: Option<CallPosition>,
     ) -> Option<EventBody> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
-        let calls = self.subscribe();
         let (events, body) = mpsc::channel(EVENTS_WAITING_MAX);
-        let source = Arc::clone(&self.source);
+        let (reader, missed_filter) = (self.clone(), filter.clone());
         tokio::spawn(async move {
-            let missed = newest.map(|newest| (newest, filter.clone()));
-            if let Some((newest, filter)) = missed {
-                let missed = move || missed_calls(&source, filter, &newest);
-                let missed = tokio::task::spawn_blocking(missed).await.unwrap_or_default();
-                if let Some(event) = event(missed.iter()) {
-                    let _ = events.send(event).await;
-                }
+            // What is recorded after the subscription is read by the thread, so that nothing is
+            // missed between the two.
+            let reading = tokio::task::spawn_blocking(move || {
+                let calls = reader.subscribe();
+                let missed = missed_calls(&reader.source, missed_filter, newest.as_ref());
+                (calls, missed)
+            });
+            let Ok((calls, missed)) = reading.await else { return };
+            if let Some(event) = event(missed.iter()) {
+                let _ = events.send(event).await;
             }
             send_events(filter, calls, events, permit).await;
         });
         Some(EventBody(body))
     }
 
+    /// Subscribes to the calls that are recorded from now on. Reads the directory.
     fn subscribe(&self) -> broadcast::Receiver<CallBatch> {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
         let receiver = self.sender.subscribe();
         if !*is_running {
-            let (source, sender) = (Arc::clone(&self.source), self.sender.clone());
-            let flag = Arc::clone(&self.is_running);
+            let reader = self.clone();
+            let follower = reader.follower();
             let thread = std::thread::Builder::new().name("cofferdam-live".to_owned());
             // Without the thread, the page shows what it has.
-            *is_running = thread.spawn(move || follow(&source, &sender, &flag)).is_ok();
+            *is_running = thread.spawn(move || reader.follow(follower)).is_ok();
         }
         receiver
     }
-}
 
-/// Reads the log until no page is open.
-fn follow(source: &LogSource, sender: &broadcast::Sender<CallBatch>, is_running: &Mutex<bool>) {
-    let mut follower = None;
-    loop {
-        {
-            let mut is_running = is_running.lock().unwrap_or_else(PoisonError::into_inner);
-            if sender.receiver_count() == 0 {
-                *is_running = false;
-                return;
+    fn follower(&self) -> Option<LogFollower> {
+        self.source.log().ok().flatten().and_then(|log| log.follow().ok())
+    }
+
+    /// Reads the log until no page is open.
+    fn follow(&self, mut follower: Option<LogFollower>) {
+        loop {
+            {
+                let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
+                if self.sender.receiver_count() == 0 {
+                    *is_running = false;
+                    return;
+                }
             }
+            follower = follower.or_else(|| self.follower());
+            let calls = follower.as_mut().and_then(|follower| follower.poll().ok());
+            let calls = calls.unwrap_or_default();
+            if !calls.is_empty() {
+                let _ = self.sender.send(Arc::new(calls));
+            }
+            std::thread::sleep(POLL_INTERVAL);
         }
-        if follower.is_none() {
-            let log = source.log().ok().flatten();
-            follower = log.and_then(|log| log.follow().ok());
-        }
-        let calls = follower.as_mut().and_then(|follower| follower.poll().ok());
-        let calls = calls.unwrap_or_default();
-        if !calls.is_empty() {
-            let _ = sender.send(Arc::new(calls));
-        }
-        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
 /// Returns the newest calls that started after `newest`.
-fn missed_calls(source: &LogSource, filter: CallFilter, newest: &CallPosition) -> Vec<CallEntry> {
-    let since = filter.since.into_iter().chain([newest.at()]).max();
+fn missed_calls(
+    source: &LogSource,
+    filter: CallFilter,
+    newest: Option<&CallPosition>,
+) -> Vec<CallEntry> {
+    let since = filter.since.into_iter().chain(newest.map(CallPosition::at)).max();
     let filter = CallFilter { since, limit: Some(ROWS_MAX), ..filter };
     let found = source.log().ok().flatten().and_then(|log| log.query(&filter).ok());
     let mut calls = found.map(|found| found.calls).unwrap_or_default();
-    calls.retain(|call| call.position() > *newest);
+    calls.retain(|call| newest.is_none_or(|newest| call.position() > *newest));
     calls.reverse();
     calls
 }

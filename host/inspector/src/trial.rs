@@ -41,7 +41,8 @@ pub(crate) struct TrialResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<String>,
     /// Command that makes the call without a page.
-    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 /// Problem with an argument.
@@ -55,11 +56,11 @@ impl Trial {
     /// Makes the call. Dropping the future stops it.
     pub(crate) async fn run(self, workbench: &Arc<dyn Workbench>) -> TrialResult {
         let tools = workbench.tools();
-        let command = format!("cofferdam call {} {}", self.tool, quoted(&self.arguments));
         let definition = match tools.definition(&self.tool) {
             Ok(definition) => definition,
-            Err(refused) => return refusal(&refused, command),
+            Err(refused) => return refusal(&refused, None),
         };
+        let command = workbench.command(definition, &self.arguments);
         if workbench.forbids(definition, &self.arguments) {
             let text = "a rule of the configuration forbids this call".to_owned();
             return TrialResult {
@@ -96,7 +97,7 @@ impl Trial {
     }
 }
 
-fn refusal(refused: &RefusedCall, command: String) -> TrialResult {
+fn refusal(refused: &RefusedCall, command: Option<String>) -> TrialResult {
     let problems = match refused {
         RefusedCall::InvalidArguments(invalid) => invalid.problems(),
         _ => &[],
@@ -132,20 +133,4 @@ fn notes(record: &CallRecord) -> Vec<String> {
 
 fn diff(record: &CallRecord) -> String {
     record.files.iter().filter_map(|change| change.diff.as_deref()).collect::<Vec<_>>().join("\n")
-}
-
-/// Quotes a string for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_quoted_for_a_shell() {
-        assert_eq!(quoted("{}"), "'{}'");
-        assert_eq!(quoted("a'b;$(c)"), "'a'\\''b;$(c)'");
-    }
 }

@@ -33,10 +33,16 @@ pub(crate) fn page(
     query: &PageQuery,
 ) -> Result<Response<PageBody>, PageError> {
     let ok = |markup: Markup| answer::page(StatusCode::OK, markup);
-    let offer = state.options.workbench.as_ref().map(|workbench| workbench.tools());
-    match (path, &offer) {
-        ("/tool", Some(offer)) => return tool::page(offer, query, &browser.page_token).map(ok),
-        ("/tools", _) => return tools::page(state.source.log()?, offer.as_ref(), query).map(ok),
+    let workbench = state.options.workbench.as_ref();
+    match path {
+        "/tool" => {
+            let offer = workbench.ok_or(PageError::NotFound)?.tools();
+            return tool::page(&offer, query, &browser.page_token).map(ok);
+        }
+        "/tools" => {
+            let offer = workbench.map(|workbench| workbench.tools());
+            return tools::page(state.source.log()?, offer.as_ref(), query).map(ok);
+        }
         _ => {}
     }
     let Some(log) = state.source.log()? else {

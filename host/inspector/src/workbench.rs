@@ -13,6 +13,11 @@ pub trait Workbench: Send + Sync {
         false
     }
 
+    /// Returns the command that makes a call without a page, if there is one.
+    fn command(&self, _tool: &ToolDefinition, _arguments: &str) -> Option<String> {
+        None
+    }
+
     /// Returns the id in the log of the call with a number ([`CallRecord::number`]).
     ///
     /// [`CallRecord::number`]: cofferdam_tool::CallRecord::number

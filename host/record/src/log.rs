@@ -201,6 +201,19 @@ impl Log {
     /// # Errors
     /// If the directory cannot be read.
     pub fn events(&self, since: Option<UtcTime>) -> Result<Vec<TimedEvent>, RecordError> {
+        self.events_between(since, None)
+    }
+
+    /// Returns the events between two times, as [`events`](Self::events). Segments that were created
+    /// later are not read.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn events_between(
+        &self,
+        since: Option<UtcTime>,
+        until: Option<UtcTime>,
+    ) -> Result<Vec<TimedEvent>, RecordError> {
         let mut events = Vec::new();
         let is_old = |segment: &SegmentFile| {
             let facts = self.directory.facts(&segment.name());
@@ -211,7 +224,9 @@ impl Log {
             since.is_some_and(is_before)
         };
         for segment in self.segments()? {
-            if is_old(&segment) {
+            let is_young =
+                until.is_some_and(|until| segment.created().is_some_and(|created| created > until));
+            if is_old(&segment) || is_young {
                 continue;
             }
             let mut lines = match segment.lines() {
@@ -221,6 +236,7 @@ impl Log {
             while let Ok(Some(line)) = lines.next_line() {
                 if let Some(event) = parse_event(segment.stem(), line.bytes)
                     && since.is_none_or(|since| event.at >= since)
+                    && until.is_none_or(|until| event.at <= until)
                 {
                     events.push(event);
                 }

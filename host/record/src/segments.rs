@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::RecordError;
 use crate::directory::{LogDirectory, is_written};
+use crate::{RecordError, UtcTime};
 
 /// Longest line that is read. A longer one counts as torn.
 pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -102,6 +102,11 @@ impl SegmentFile {
     #[must_use]
     pub fn process(&self) -> &str {
         self.stem.rsplit_once('-').map_or("", |(_, process)| process)
+    }
+
+    /// Returns the time at which the segment was created. Its lines were written later.
+    pub(crate) fn created(&self) -> Option<UtcTime> {
+        UtcTime::parse_compact(self.stem.split('-').next()?)
     }
 
     /// Returns whether the segment is complete: compressed, or with a `close` line at its end.

@@ -75,7 +75,7 @@ impl<'s> LogStream<'s> {
         let next = self.open.iter().map(|open| open.head.ended()).min();
         let is_due = |file: &SegmentFile| {
             let is_free = self.open.iter().all(|open| open.file.process() != file.process());
-            is_free && next.is_none_or(|next| created(file).is_none_or(|created| created <= next))
+            is_free && next.is_none_or(|next| file.created().is_none_or(|created| created <= next))
         };
         self.pending.iter().rposition(is_due)
     }
@@ -198,9 +198,4 @@ impl std::fmt::Debug for LogStream<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LogStream").field("open", &self.open.len()).finish_non_exhaustive()
     }
-}
-
-/// Returns the time at which a segment was created. Its lines were written later.
-fn created(file: &SegmentFile) -> Option<UtcTime> {
-    UtcTime::parse_compact(file.stem().split('-').next()?)
 }

@@ -113,7 +113,8 @@ impl Service {
     #[must_use]
     pub fn workbench(&self) -> Arc<dyn crate::inspector::Workbench> {
         let (server, call_log) = (self.server.clone(), self.call_log.clone());
-        Arc::new(super::workbench::ServedTools { server, call_log })
+        let config = self.running.options.selection.config.clone();
+        Arc::new(super::workbench::ServedTools { server, call_log, config })
     }
 
     /// Serves one client on standard input and output, until the input ends or `stop` is canceled.

@@ -3,7 +3,9 @@
 mod course;
 mod files;
 
-use cofferdam_record::{CallEntry, CallFilter, Log, PayloadDigest};
+use std::time::Duration;
+
+use cofferdam_record::{CallEntry, CallFilter, Log, LogEvent, PayloadDigest, UtcTime};
 use cofferdam_tool::recording::CallRecording;
 use maud::{Markup, html};
 
@@ -17,6 +19,10 @@ use crate::{format, text};
 
 /// Maximum number of refusals, hosts and requests that are listed.
 const LISTED_MAX: usize = 100;
+/// Maximum time from the end of a call to the record of a decision about its result.
+const DECISION_DELAY_MAX: Duration = Duration::from_secs(1);
+/// Maximum time from an approval, with the time that the user took, to the start of its call.
+const APPROVAL_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Returns the page.
 pub(super) fn page(
@@ -175,9 +181,7 @@ fn inner_calls(log: &Log, call: &CallEntry) -> Result<Vec<CallEntry>, PageError>
         outer: Some(call.call.clone()),
         session: call.session.clone(),
         since: Some(call.at),
-        until: Some(cofferdam_record::UtcTime::from_micros(
-            call.at.micros().saturating_add_unsigned(call.us),
-        )),
+        until: Some(ended(call, Duration::ZERO)),
         limit: Some(LISTED_MAX),
         ..CallFilter::default()
     };
@@ -186,18 +190,23 @@ fn inner_calls(log: &Log, call: &CallEntry) -> Result<Vec<CallEntry>, PageError>
     Ok(inner)
 }
 
+/// Returns the time that is `delay` later than the end of a call.
+fn ended(call: &CallEntry, delay: Duration) -> UtcTime {
+    let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+    UtcTime::from_micros(call.at.micros().saturating_add_unsigned(call.us.saturating_add(delay)))
+}
+
 /// Returns approvals and decisions of label policies about a call.
 fn own_events(log: &Log, call: &CallEntry) -> Result<Vec<String>, PageError> {
     if call.call.is_empty() {
         return Ok(Vec::new());
     }
-    // An approval precedes its call, by the time that the user took and little more.
-    let since = call.at.before(std::time::Duration::from_secs(60 * 60));
+    let since = call.at.before(APPROVAL_AGE_MAX);
     let mut own = Vec::new();
-    for event in log.events(Some(since))? {
+    let until = ended(call, DECISION_DELAY_MAX);
+    for event in log.events_between(Some(since), Some(until))? {
         let is_own = match &event.event {
-            cofferdam_record::LogEvent::Approval { tool, call: id, .. }
-            | cofferdam_record::LogEvent::Label { tool, call: id, .. } => {
+            LogEvent::Approval { tool, call: id, .. } | LogEvent::Label { tool, call: id, .. } => {
                 *tool == call.tool && *id == call.call
             }
             _ => false,

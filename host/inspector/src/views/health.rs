@@ -20,7 +20,7 @@ pub(super) fn page(log: &Log) -> Result<Markup, PageError> {
     let stats = log.stats(&filter)?;
     let sum =
         |count: fn(&cofferdam_record::ToolStats) -> u64| stats.values().map(count).sum::<u64>();
-    // A query that no call passes reads every segment that may be damaged and changed lately.
+    // Damage is found where calls are read: in the segments of the last hour.
     let damage = log.query(&CallFilter { limit: Some(1), ..filter })?.damage;
     let rows = html! {
         (row("Hosts that write the log", &live.len().to_string()))

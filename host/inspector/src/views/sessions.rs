@@ -1,4 +1,4 @@
-//! Sessions, and the course of one: its calls, replies of models, approvals and decisions.
+//! Sessions, and the course of one: its calls, replies of models and runs of agents.
 
 use cofferdam_record::{CallFilter, Log, LogItem, StatsKey};
 use maud::{Markup, html};

@@ -57,7 +57,7 @@ pub(super) fn page(tools: &Toolset, query: &PageQuery, token: &str) -> Result<Ma
                 ul #result-notes {}
                 pre #result-text tabindex="0" {}
                 pre #result-diff tabindex="0" hidden {}
-                p { "As command: " code #result-command {} }
+                p #result-command hidden { "As command: " code {} }
             }
             details {
                 summary { "Schema" }

@@ -71,10 +71,10 @@ async fn a_page_calls_a_tool_and_shows_what_a_model_sees() {
     let (_, text) = call(&served, &cookie, &token, &body("echo", r#"{"city":7}"#)).await;
     let result: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["outcome"], json!("ok"), "numbers become strings: {text}");
-    let (_, text) = call(&served, &cookie, &token, &body("echo", r#"{"city":[]}"#)).await;
+    let (_, text) = call(&served, &cookie, &token, &body("echo", r#"{"days":"many"}"#)).await;
     let result: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["outcome"], json!("refused"), "{text}");
-    assert_eq!(result["problems"][0]["path"], json!("city"), "{text}");
+    assert_eq!(result["problems"][0]["path"], json!("days"), "{text}");
     let (_, text) = call(&served, &cookie, &token, &body("nothing", "{}")).await;
     assert!(text.contains("there is no tool called 'nothing'"), "{text}");
     let (_, text) = call(&served, &cookie, &token, &body("fail", "{}")).await;
