@@ -127,7 +127,7 @@ Examples:
   cofferdam list --plugin text.wasm --plugin csv.wasm
   cofferdam list --config cofferdam.toml --json")]
     List(ListArgs),
-    /// Show the tools of a component and the permissions it asks for, or recorded calls in a browser
+    /// Show the tools and permissions of a component, or recorded calls in a browser
     #[command(after_help = "\
 Examples:
   cofferdam inspect plugin.wasm

@@ -13,29 +13,43 @@ function part(field, role) {
 const fieldsOf = (element) => [...element.children].filter((child) => child.matches('.field'));
 const itemsOf = (field) => [...part(field, 'items').children].map((item) => item.querySelector('.field'));
 
+// Keeps a number that a double cannot hold as it was typed, where the browser can.
+function exact(_, value, context) {
+  const isInexact = typeof value === 'number' && !Number.isSafeInteger(value);
+  return isInexact && context?.source ? JSON.rawJSON(context.source) : value;
+}
+
+const parse = (text) => JSON.parse(text, JSON.rawJSON && exact);
+
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text;
   }
 }
 
+// Properties of an object that have no field. They stay as they were typed.
+const others = new WeakMap();
+
+function set(object, name, value) {
+  // Not by assignment: a property may be called `__proto__`.
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true });
+}
+
 // Returns the value of a field, or undefined if it is not set.
 function read(field) {
-  const set = part(field, 'set');
-  if (set && !set.checked) return undefined;
+  const isSet = part(field, 'set')?.checked ?? true;
+  if (!isSet) return undefined;
   if (part(field, 'null')?.checked) return null;
   const { kind } = field.dataset;
   if (kind === 'object') {
     const object = {};
     for (const child of fieldsOf(part(field, 'fields'))) {
       const value = read(child);
-      if (value !== undefined) {
-        const { name } = child.dataset;
-        Object.defineProperty(object, name, { value, enumerable: true, configurable: true });
-      }
+      if (value !== undefined) set(object, child.dataset.name, value);
     }
+    for (const [name, value] of others.get(field) ?? []) set(object, name, value);
     return object;
   }
   if (kind === 'list') return itemsOf(field).map(read);
@@ -63,7 +77,7 @@ function fits(field, value) {
     object: value !== null && typeof value === 'object' && !Array.isArray(value),
     list: Array.isArray(value),
     text: typeof value === 'string',
-    number: typeof value === 'number',
+    number: typeof value === 'number' || Boolean(JSON.isRawJSON?.(value)),
     boolean: typeof value === 'boolean',
   };
   if (kind === 'object' && is.object) {
@@ -78,17 +92,20 @@ function fits(field, value) {
 
 // Shows a value in a field.
 function write(field, value) {
-  const set = part(field, 'set');
-  if (set) set.checked = value !== undefined;
+  const isSet = part(field, 'set');
+  if (isSet) isSet.checked = value !== undefined;
   const nil = part(field, 'null');
   if (nil) nil.checked = value === null;
   const { kind } = field.dataset;
   if (kind === 'object') {
     const object = value !== null && typeof value === 'object' ? value : {};
-    for (const child of fieldsOf(part(field, 'fields'))) {
+    const children = fieldsOf(part(field, 'fields'));
+    for (const child of children) {
       const { name } = child.dataset;
       write(child, Object.hasOwn(object, name) ? object[name] : undefined);
     }
+    const names = new Set(children.map((child) => child.dataset.name));
+    others.set(field, Object.entries(object).filter(([name]) => !names.has(name)));
   } else if (kind === 'list') {
     part(field, 'items').replaceChildren();
     for (const item of Array.isArray(value) ? value : []) addItem(field, item);
@@ -133,7 +150,7 @@ function toEditor() {
 
 function toForm() {
   try {
-    write(root, JSON.parse(editor.value));
+    write(root, parse(editor.value));
     editorProblem.hidden = true;
   } catch (error) {
     editorProblem.textContent = error.message;
@@ -188,8 +205,8 @@ function show(result) {
 form.addEventListener('input', (event) => {
   if (event.target === editor) return toForm();
   const field = event.target.closest('.field');
-  const set = part(field, 'set');
-  if (set && event.target !== set) set.checked = true;
+  const isSet = part(field, 'set');
+  if (isSet && event.target !== isSet) isSet.checked = true;
   if (event.target.dataset.role === 'branch') showBranch(field);
   toEditor();
 });
@@ -198,8 +215,8 @@ form.addEventListener('click', (event) => {
   const { role } = event.target.dataset;
   if (role === 'add') {
     const field = event.target.closest('.field');
-    const set = part(field, 'set');
-    if (set) set.checked = true;
+    const isSet = part(field, 'set');
+    if (isSet) isSet.checked = true;
     addItem(field);
   } else if (role === 'remove') {
     event.target.closest('.item').remove();

@@ -10,8 +10,8 @@
 //! HTML or Markdown.
 //!
 //! A request has to pass checks of its host, its origin and its site, and has to carry the cookie
-//! of a browser that logged in with a one-time key. With a [`Workbench`], pages can call the tools of
-//! a running host, with the grants that they have. Nothing is granted here.
+//! of a browser that logged in with a one-time key. With a [`Workbench`], pages can call the tools
+//! of a running host, with the grants that they have. Nothing is granted here.
 
 mod answer;
 mod assets;

@@ -12,15 +12,15 @@ pub(crate) const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Text of an untrusted party for a page. Its direction does not affect the text around it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Untrusted<'t> {
+pub(crate) struct UntrustedText<'t> {
     shown: &'t str,
     /// Number of bytes that are left out.
     left_out: usize,
 }
 
 /// Returns a value in one line.
-pub(crate) fn line(text: &str) -> Untrusted<'_> {
-    Untrusted::new(text, LINE_BYTES_MAX)
+pub(crate) fn line(text: &str) -> UntrustedText<'_> {
+    UntrustedText::new(text, LINE_BYTES_MAX)
 }
 
 /// Returns a value in one line as plain text, for scripts that set it as text.
@@ -30,7 +30,7 @@ pub(crate) fn plain_line(text: &str) -> String {
 
 /// Returns text of several lines as plain text, for scripts that set it as text.
 pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
-    let Untrusted { shown, left_out } = Untrusted::new(text, bytes_max);
+    let UntrustedText { shown, left_out } = UntrustedText::new(text, bytes_max);
     let mut plain = String::with_capacity(shown.len());
     for c in shown.chars() {
         if is_hostile_char(c) {
@@ -49,18 +49,18 @@ pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
 /// Returns text of several lines as a block that can be scrolled with the keyboard. `name` labels
 /// it.
 pub(crate) fn block(text: &str, name: &str) -> Markup {
-    let text = Untrusted::new(text, PAYLOAD_BYTES_MAX);
+    let text = UntrustedText::new(text, PAYLOAD_BYTES_MAX);
     html! { pre tabindex="0" role="region" aria-label=(name) { (text) } }
 }
 
-impl<'t> Untrusted<'t> {
+impl<'t> UntrustedText<'t> {
     fn new(text: &'t str, bytes_max: usize) -> Self {
         let shown = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
         Self { shown, left_out: text.len() - shown.len() }
     }
 }
 
-impl Render for Untrusted<'_> {
+impl Render for UntrustedText<'_> {
     fn render_to(&self, buffer: &mut String) {
         buffer.push_str("<bdi>");
         let mut rest = self.shown;

@@ -16,7 +16,7 @@ pub(crate) struct InspectArgs {
           conflicts_with_all = ["component", "schemas", "json"])]
     pub(crate) web: Option<SocketAddr>,
     /// Directory of the call log, for --web [default: that of the configuration, or the user's]
-    #[arg(long, value_name = "DIR", requires = "web")]
+    #[arg(long, value_name = "DIR", requires = "web", conflicts_with = "component")]
     pub(crate) directory: Option<PathBuf>,
     /// Show the grants of the plugin in this configuration, or with --web its call log
     #[arg(long, short = 'c', value_name = "FILE")]

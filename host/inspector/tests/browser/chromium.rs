@@ -106,7 +106,7 @@ impl Browser {
     }
 
     fn message(&mut self) -> Value {
-        self.messages.recv_timeout(PATIENCE).expect("the browser answers")
+        self.messages.recv_timeout(PATIENCE).unwrap()
     }
 
     fn note(&mut self, message: &Value) {

@@ -1,10 +1,15 @@
 //! Forms of tools.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cofferdam_inspector::Workbench;
-use cofferdam_tool::Toolset;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{DecodeOptions, Functions, InputSchema, Toolset};
 use serde_json::{Value, json};
+
+/// Rows about arguments, whose schemas have every keyword that the decoder knows.
+const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conformance/arguments.jsonl");
 
 use crate::chromium::Browser;
 use crate::served::{Served, toolset};
@@ -99,5 +104,62 @@ pub(crate) async fn a_form_calls_its_tool(browser: &mut Browser) {
     assert!(problem.as_str().unwrap().contains("days"), "{problem}");
     assert_eq!(browser.value(&format!("{}.hidden", part("city", "problem"))), json!(true));
     browser.assert_no_problems("call");
+    browser.leave();
+}
+
+/// Returns the schemas of the conformance rows, each with the longest value that it accepts.
+fn accepted_values() -> BTreeMap<String, Value> {
+    let mut values: BTreeMap<String, Value> = BTreeMap::new();
+    let rows = std::fs::read_to_string(ROWS).unwrap();
+    // Some rows are nested deeper than a test can read.
+    for row in rows.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let value = &row["expect"]["value"];
+        let schema = row["schema"].to_string();
+        let is_decoded = row["op"] == "decode" && row["strict"].is_null() && value.is_object();
+        if !is_decoded || InputSchema::compile("row", &schema).is_err() {
+            continue;
+        }
+        let known = values.entry(schema).or_insert_with(|| value.clone());
+        if value.to_string().len() > known.to_string().len() {
+            *known = value.clone();
+        }
+    }
+    assert!(values.len() > 60, "only {} schemas found", values.len());
+    values
+}
+
+pub(crate) async fn every_schema_has_a_form_whose_value_decodes(browser: &mut Browser) {
+    let values = accepted_values();
+    let mut functions = Functions::new("rows");
+    for (index, schema) in values.keys().enumerate() {
+        let tool = Declaration::new(format!("row{index}"), "A tool.", schema.as_str());
+        functions = functions.with(tool, async |_, _| Ok(Value::Null)).unwrap();
+    }
+    let mut toolset = Toolset::new();
+    toolset.add(Arc::new(functions)).unwrap();
+    let served = Served::with(Some(Arc::new(Bench(toolset)))).await;
+    log_in(browser, &served);
+    let mut wrong = Vec::new();
+    for (index, (schema, value)) in values.iter().enumerate() {
+        browser.open(&format!("http://{}/tool?name=row{index}", served.address));
+        // The value goes into the editor, from there into the form, and back.
+        let text = serde_json::to_string(&value.to_string()).unwrap();
+        let written = browser.value(&format!(
+            "(() => {{ const editor = document.getElementById('editor'); editor.value = {text}; \
+             const typed = () => new Event('input', {{ bubbles: true }}); \
+             editor.dispatchEvent(typed()); \
+             document.querySelector('#try .field').dispatchEvent(typed()); \
+             return editor.value }})()"
+        ));
+        let written = written.as_str().unwrap();
+        let decoded = InputSchema::compile("row", schema).unwrap();
+        let decoded = decoded.decode("row", Some(written.as_bytes()), &DecodeOptions::default());
+        let decoded = decoded.map(|decoded| decoded.into_value());
+        if decoded.as_ref() != Ok(value) {
+            wrong.push(format!("{schema}\nwritten {written}\ndecoded {decoded:?}\nnot {value}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), values.len(), wrong.join("\n\n"));
+    browser.assert_no_problems("forms");
     browser.leave();
 }

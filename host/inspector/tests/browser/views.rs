@@ -58,6 +58,7 @@ async fn pages_in_a_browser() {
     the_browser_enforces_the_policy(&mut browser).await;
     forms::a_form_and_its_json_stay_in_step(&mut browser).await;
     forms::a_form_calls_its_tool(&mut browser).await;
+    forms::every_schema_has_a_form_whose_value_decodes(&mut browser).await;
 }
 
 pub(crate) fn log_in(browser: &mut Browser, served: &Served) {
