@@ -1,0 +1,291 @@
+//! One call of a gateway: finds a worker that offers to run it, confirms the offer, and waits for
+//! the result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{Dispatcher, InboxEvent};
+use crate::DispatchError;
+use crate::bus::BusError;
+use crate::message::{CallHeader, GatewayMessage, WorkerMessage, remaining_ms};
+use crate::result::ResultParts;
+use crate::subject::NodeName;
+
+/// Number of times that a call of a repeatable tool is started again after its worker was lost.
+const RESTARTS_MAX: u32 = 1;
+/// Longest pause after workers were busy.
+const BUSY_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A call to make.
+pub(super) struct RemoteCall<'c> {
+    pub(super) route: &'c str,
+    pub(super) header: CallHeader,
+    pub(super) arguments: &'c [u8],
+    pub(super) deadline: Option<Instant>,
+    /// True if the tool is declared read-only or idempotent.
+    pub(super) is_repeatable: bool,
+    /// Receives progress reports and log messages.
+    pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
+}
+
+/// Offer of a worker.
+#[derive(Debug, Clone)]
+struct Offer {
+    number: u64,
+    worker: NodeName,
+}
+
+/// End of a confirmed offer.
+enum OfferEnd {
+    Result(Bytes),
+    /// The worker has declared that the call did not start and never will.
+    NotStarted,
+    /// The worker does not answer, or does not remember the call.
+    WorkerLost,
+}
+
+/// A running call. Dropping it tells the worker to stop.
+pub(super) struct PendingCall {
+    dispatcher: Arc<Dispatcher>,
+    number: u64,
+    messages: u32,
+    replies: mpsc::Receiver<InboxEvent>,
+    /// Offer that was accepted last, until it has ended.
+    offer: Option<Offer>,
+}
+
+impl PendingCall {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, number: u64) -> Self {
+        let replies = dispatcher.inbox.open(number);
+        Self { dispatcher, number, messages: 0, replies, offer: None }
+    }
+
+    /// Waits for the next reply; `None` if the bus has ended.
+    pub(super) async fn next(&mut self) -> Option<InboxEvent> {
+        self.replies.recv().await
+    }
+
+    /// Sends a message that expects replies. Returns its number.
+    pub(super) async fn publish(
+        &mut self,
+        subject: &str,
+        message: &GatewayMessage,
+        body: &[u8],
+    ) -> Result<u32, BusError> {
+        self.messages = self.messages.wrapping_add(1);
+        let dispatcher = &self.dispatcher;
+        let reply = dispatcher.subjects.inbox(&dispatcher.name, self.number, self.messages);
+        dispatcher.publish(subject, Some(&reply), message, body).await?;
+        Ok(self.messages)
+    }
+
+    /// Runs the call. Returns the bytes of its result.
+    ///
+    /// # Errors
+    /// If no worker started it, or its outcome is unknown.
+    pub(super) async fn run(&mut self, call: &RemoteCall<'_>) -> Result<Bytes, DispatchError> {
+        let mut restarts = 0;
+        let mut give_up = Instant::now() + self.dispatcher.timing.placement_wait_max;
+        loop {
+            let offer = match self.place(call, give_up).await {
+                // The lost worker may have run the call before.
+                Err(_) if restarts > 0 => return Err(DispatchError::OutcomeUnknown),
+                placed => placed?,
+            };
+            self.offer = Some(offer.clone());
+            let end = self.confirm(&offer, call).await?;
+            self.offer = None;
+            match end {
+                OfferEnd::Result(result) => return Ok(result),
+                OfferEnd::NotStarted => {}
+                OfferEnd::WorkerLost if call.is_repeatable && restarts < RESTARTS_MAX => {
+                    restarts += 1;
+                    give_up = Instant::now() + self.dispatcher.timing.placement_wait_max;
+                }
+                OfferEnd::WorkerLost => return Err(DispatchError::OutcomeUnknown),
+            }
+        }
+    }
+
+    /// Asks workers until one offers to run the call. Nothing runs before the offer is confirmed,
+    /// so that asking again is always safe.
+    async fn place(
+        &mut self,
+        call: &RemoteCall<'_>,
+        give_up: Instant,
+    ) -> Result<Offer, DispatchError> {
+        let subject = self.dispatcher.subjects.route(call.route);
+        let message = GatewayMessage::Call { call: Box::new(call.header.clone()) };
+        let mut times_busy: u32 = 0;
+        loop {
+            let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
+            match self.offered(asked).await? {
+                Some(Ok(offer)) => return Ok(offer),
+                Some(Err(DispatchError::Busy)) => {
+                    times_busy += 1;
+                    if Instant::now() >= give_up {
+                        return Err(DispatchError::Busy);
+                    }
+                    // The first answer may be that of the only busy worker.
+                    if times_busy > 1 {
+                        tokio::time::sleep(self.pause(times_busy)).await;
+                    }
+                }
+                Some(Err(error)) => return Err(error),
+                None if Instant::now() >= give_up => return Err(DispatchError::NoAnswer),
+                None => {}
+            }
+        }
+    }
+
+    /// Waits for the answer to the message `asked`. An offer that answers an earlier one is as good.
+    async fn offered(
+        &mut self,
+        asked: u32,
+    ) -> Result<Option<Result<Offer, DispatchError>>, DispatchError> {
+        let until = Instant::now() + self.dispatcher.timing.accept_wait;
+        loop {
+            let Ok(event) = tokio::time::timeout_at(until, self.next()).await else {
+                return Ok(None);
+            };
+            match event {
+                None => return Err(closed()),
+                Some(InboxEvent::Undeliverable(number)) if number == asked => {
+                    return Ok(Some(Err(DispatchError::NoWorker)));
+                }
+                Some(InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
+                    let Ok(worker) = NodeName::new(worker) else { continue };
+                    return Ok(Some(Ok(Offer { number: offer, worker })));
+                }
+                Some(InboxEvent::Message(_, WorkerMessage::Busy {}, _)) => {
+                    return Ok(Some(Err(DispatchError::Busy)));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Confirms an offer and waits for its end.
+    async fn confirm(
+        &mut self,
+        offer: &Offer,
+        call: &RemoteCall<'_>,
+    ) -> Result<OfferEnd, DispatchError> {
+        let timing = self.dispatcher.timing;
+        let start = GatewayMessage::Start {
+            offer: offer.number,
+            remaining_ms: remaining_ms(call.deadline),
+        };
+        let Ok(started) = self.tell(offer, &start).await else { return Ok(OfferEnd::WorkerLost) };
+        let mut parts = ResultParts::default();
+        let mut asks = 0;
+        loop {
+            let wait = if asks == 0 { timing.silence_max } else { timing.ask_wait };
+            let Ok(event) = tokio::time::timeout(wait, self.next()).await else {
+                if asks >= timing.asks_max {
+                    return Ok(OfferEnd::WorkerLost);
+                }
+                asks += 1;
+                // A bus that is not connected at the moment counts as an unanswered question.
+                let _ = self.tell(offer, &GatewayMessage::Ask { offer: offer.number }).await;
+                continue;
+            };
+            let message = match event {
+                None => return Ok(OfferEnd::WorkerLost),
+                // The worker has ended before it received the confirmation.
+                Some(InboxEvent::Undeliverable(number)) if number == started => {
+                    return Ok(OfferEnd::NotStarted);
+                }
+                Some(InboxEvent::Undeliverable(_)) => continue,
+                Some(InboxEvent::Message(
+                    _,
+                    WorkerMessage::Accepted { offer: other, worker },
+                    _,
+                )) => {
+                    self.decline_other(offer, other, worker).await;
+                    continue;
+                }
+                // Workers number their offers independently. A late reply to an earlier message may
+                // be that of another worker about its offer of the same number.
+                Some(InboxEvent::Message(replied, ..)) if replied < started => continue,
+                Some(InboxEvent::Message(_, message, body)) => (message, body),
+            };
+            match message {
+                (message, _) if message.offer() != Some(offer.number) => {}
+                (WorkerMessage::Result { part, parts: count, bytes, .. }, body) => {
+                    let added = parts.add((part, count), bytes, body);
+                    if let Some(result) = added.map_err(DispatchError::InvalidResult)? {
+                        self.acknowledge(offer).await;
+                        return Ok(OfferEnd::Result(result));
+                    }
+                    asks = 0;
+                }
+                (WorkerMessage::NotStarted { .. }, _) => return Ok(OfferEnd::NotStarted),
+                (WorkerMessage::Unknown { .. }, _) => return Ok(OfferEnd::WorkerLost),
+                (message, _) => {
+                    asks = 0;
+                    (call.reports)(message);
+                }
+            }
+        }
+    }
+
+    async fn tell(&mut self, offer: &Offer, message: &GatewayMessage) -> Result<u32, BusError> {
+        let subject = self.dispatcher.subjects.worker(&offer.worker);
+        self.publish(&subject, message, b"").await
+    }
+
+    /// Gives back a second offer, which would otherwise occupy a place until it expires.
+    async fn decline_other(&self, offer: &Offer, number: u64, worker: String) {
+        let Ok(worker) = NodeName::new(worker) else { return };
+        if (number, &worker) == (offer.number, &offer.worker) {
+            return;
+        }
+        let subject = self.dispatcher.subjects.worker(&worker);
+        let cancel = GatewayMessage::Cancel { offer: number };
+        let _ = self.dispatcher.publish(&subject, None, &cancel, b"").await;
+    }
+
+    async fn acknowledge(&self, offer: &Offer) {
+        let subject = self.dispatcher.subjects.worker(&offer.worker);
+        let message = GatewayMessage::Received { offer: offer.number };
+        let _ = self.dispatcher.publish(&subject, None, &message, b"").await;
+    }
+
+    /// Returns the pause after a number of busy workers: doubled each time, and different for each
+    /// call, so that waiting calls do not come back together.
+    fn pause(&self, times: u32) -> Duration {
+        let pause = self.dispatcher.timing.busy_pause * 2_u32.saturating_pow(times.min(16) - 2);
+        let pause = pause.min(BUSY_PAUSE_MAX);
+        let share = u32::try_from(self.number.wrapping_mul(0x9E37_79B9) % 512).unwrap_or_default();
+        pause / 2 + pause * share / 1024
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        self.dispatcher.inbox.close(self.number);
+        let Some(offer) = self.offer.take() else { return };
+        let dispatcher = Arc::clone(&self.dispatcher);
+        self.dispatcher.bus.spawn(Box::pin(async move {
+            let subject = dispatcher.subjects.worker(&offer.worker);
+            let cancel = GatewayMessage::Cancel { offer: offer.number };
+            let _ = dispatcher.publish(&subject, None, &cancel, b"").await;
+        }));
+    }
+}
+
+fn closed() -> DispatchError {
+    DispatchError::Disconnected("the connection was closed".to_owned())
+}
+
+fn not_sent(error: BusError) -> DispatchError {
+    match error {
+        BusError::TooLarge { bytes, bytes_max } => DispatchError::CallTooLarge { bytes, bytes_max },
+        BusError::Disconnected(cause) => DispatchError::Disconnected(cause),
+    }
+}

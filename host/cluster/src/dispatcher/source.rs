@@ -1,0 +1,129 @@
+//! A source of tools that workers run.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::invoke::Progress;
+use cofferdam_tool::label::{StatedBy, StatedLabels};
+use cofferdam_tool::origin::ToolOrigin;
+use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::{
+    CallContext, Completion, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource,
+};
+
+use super::Dispatcher;
+use super::call::RemoteCall;
+use crate::catalog::{SourceEntry, ToolEntry};
+use crate::message::{CallHeader, WorkerMessage, log_level};
+use crate::{DispatchError, result};
+
+/// A source of tools that workers run.
+pub(super) struct RemoteSource {
+    dispatcher: Arc<Dispatcher>,
+    route: String,
+    entry: SourceEntry,
+    plugin: Option<PluginIdentity>,
+    definitions: Arc<[Arc<ToolDefinition>]>,
+}
+
+impl RemoteSource {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, route: &str, entry: SourceEntry) -> Self {
+        let definitions = entry.tools.iter().map(|tool| Arc::new(tool.definition())).collect();
+        let plugin = entry.plugin_identity();
+        Self { dispatcher, route: route.to_owned(), entry, plugin, definitions }
+    }
+
+    fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
+        self.entry.tools.iter().find(|tool| tool.name() == name)
+    }
+
+    async fn call(
+        &self,
+        call: &ToolCall<'_>,
+        context: &CallContext,
+    ) -> Result<Completion, DispatchError> {
+        let annotations = call.tool.annotations;
+        let arguments = call.arguments.to_json();
+        let reports = |message| report(message, context);
+        let remote = RemoteCall {
+            route: &self.route,
+            header: CallHeader::new(call.tool.name.clone(), context),
+            arguments: arguments.as_bytes(),
+            deadline: context.deadline,
+            is_repeatable: annotations.read_only == Some(true)
+                || annotations.idempotent == Some(true),
+            reports: &reports,
+        };
+        let result = self.dispatcher.pending().run(&remote).await?;
+        result::decode(&result, context).map_err(DispatchError::InvalidResult)
+    }
+}
+
+fn report(message: WorkerMessage, context: &CallContext) {
+    match message {
+        WorkerMessage::Progress { done, total, message, .. } => {
+            if let Some(sink) = &context.progress {
+                sink.report(&context.call_id, Progress { done, total, message });
+            }
+        }
+        WorkerMessage::Log { level, message, .. } => {
+            if let Some(sink) = &context.log {
+                sink.log(&context.call_id, log_level(level), &message);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[async_trait]
+impl ToolSource for RemoteSource {
+    fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        self.entry.instructions.as_deref()
+    }
+
+    fn needs_approval(&self, tool: &ToolName) -> bool {
+        self.tool(tool).is_none_or(|tool| tool.needs_approval)
+    }
+
+    fn origin(&self, tool: &ToolName) -> ToolOrigin {
+        self.tool(tool)
+            .map_or_else(|| ToolOrigin::program(&self.entry.name), |tool| tool.origin.clone())
+    }
+
+    fn plugin_identity(&self) -> Option<&PluginIdentity> {
+        self.plugin.as_ref()
+    }
+
+    fn supports_dry_run(&self, tool: &ToolName) -> bool {
+        self.tool(tool).is_some_and(|tool| tool.has_dry_run)
+    }
+
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        self.tool(tool).map(|tool| tool.labels.clone()).unwrap_or_default()
+    }
+
+    fn states_for(&self) -> StatedBy {
+        if self.entry.is_program { StatedBy::Program } else { StatedBy::ThirdParty }
+    }
+
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+        let ended = tokio::select! {
+            biased;
+            () = context.cancelled() => return Completion::ended(Outcome::Cancelled, context),
+            ended = self.call(&call, context) => ended,
+        };
+        let mut completion = ended.unwrap_or_else(|error| {
+            Completion::ended(Outcome::Error(error.into_tool_error()), context)
+        });
+        completion.record.tool = Some(call.tool.name.clone());
+        completion
+    }
+}

@@ -1,0 +1,54 @@
+//! Tool calls across machines: gateways take calls, workers run them, and a message bus such as
+//! NATS carries them.
+//!
+//! A [`Worker`] offers the tools of a [`Toolset`](cofferdam_tool::Toolset) on a [`Bus`]. A
+//! [`Dispatcher`] finds these tools and returns each remote source as a
+//! [`ToolSource`](cofferdam_tool::ToolSource), so that an MCP server or an agent uses it like a
+//! local one.
+//!
+//! A bus may lose, delay and double messages, and workers may die at any time. The protocol
+//! promises:
+//!
+//! - A call is started at most once, unless its tool is declared read-only or idempotent. A worker
+//!   only offers to run a call; it runs it when the gateway confirms this very offer, and a gateway
+//!   confirms a second offer only if the worker of the first has answered that it did not start.
+//!   Replayed and late messages therefore start nothing.
+//! - A caller gets exactly one end. If the worker is lost after the confirmation, the end is
+//!   [`DispatchError::OutcomeUnknown`], a type of its own.
+//! - A message carries no authority. Grants, limits and secrets are the worker's own; a gateway can
+//!   only lower limits.
+//!
+//! Times travel as remaining milliseconds, never as points in time, so clocks need not agree.
+//!
+//! ```no_run
+//! # async fn example(bus: std::sync::Arc<dyn cofferdam_cluster::Bus>)
+//! # -> Result<(), Box<dyn std::error::Error>> {
+//! use cofferdam_cluster::{Dispatcher, Tenant};
+//! use cofferdam_tool::Toolset;
+//!
+//! let dispatcher = Dispatcher::start(bus, Tenant::default()).await?;
+//! let mut toolset = Toolset::new();
+//! for source in dispatcher.discover().await? {
+//!     toolset.add(source)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod bus;
+mod catalog;
+mod dispatcher;
+mod error;
+mod frame;
+mod message;
+mod result;
+mod subject;
+mod timing;
+mod worker;
+
+pub use bus::Bus;
+pub use dispatcher::Dispatcher;
+pub use error::{ClusterError, DispatchError};
+pub use subject::{InvalidToken, NodeName, Tenant};
+pub use timing::CallTiming;
+pub use worker::{Worker, WorkerOptions};

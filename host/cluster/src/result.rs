@@ -1,0 +1,121 @@
+//! Results of calls on the bus: the end of a call with the part of its record that leaves the
+//! worker.
+//!
+//! Details for the operator (messages of the engine, call stacks, output of the guest, failures of
+//! stores) stay in the records of the worker. A result that is larger than one message travels in
+//! parts.
+
+mod content;
+mod parts;
+mod record;
+
+use cofferdam_tool::{
+    CallContext, Completion, ErrorType, Outcome, Output, RefusedCall, ToolError, ToolFailure,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::content::ContentEntry;
+pub(crate) use self::parts::{ResultParts, split};
+use self::record::RecordEntry;
+
+/// Error type of a result that a worker cannot send.
+const RESULT_TOO_LARGE: &str = "ResultTooLarge";
+
+/// End of a call.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultEntry {
+    end: EndEntry,
+    record: RecordEntry,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+enum EndEntry {
+    Value { value: Value },
+    Contents { contents: Vec<ContentEntry> },
+    Failure { failure: ToolFailure },
+    Error { type_name: String, value: Option<Value> },
+    Cancelled {},
+}
+
+/// Returns the bytes of a result.
+pub(crate) fn encode(ended: Result<Completion, RefusedCall>) -> Vec<u8> {
+    let (end, record) = match ended {
+        Ok(Completion { outcome, record }) => (end_entry(outcome), RecordEntry::new(&record)),
+        Err(refused) => {
+            let failure = ToolFailure::new(refused.to_string());
+            (EndEntry::Failure { failure }, RecordEntry::default())
+        }
+    };
+    let written = serde_json::to_vec(&ResultEntry { end, record }).unwrap_or_default();
+    if written.len() <= parts::RESULT_BYTES_MAX { written } else { too_large() }
+}
+
+/// Returns the bytes of the result of a call whose task has panicked.
+pub(crate) fn panicked() -> Vec<u8> {
+    error_bytes("Panic")
+}
+
+fn too_large() -> Vec<u8> {
+    error_bytes(RESULT_TOO_LARGE)
+}
+
+fn error_bytes(type_name: &str) -> Vec<u8> {
+    let end = EndEntry::Error { type_name: type_name.to_owned(), value: None };
+    let result = ResultEntry { end, record: RecordEntry::default() };
+    serde_json::to_vec(&result).unwrap_or_default()
+}
+
+/// Reads a result.
+///
+/// # Errors
+/// What is wrong with the bytes, for the operator.
+pub(crate) fn decode(bytes: &[u8], context: &CallContext) -> Result<Completion, String> {
+    let read = serde_json::from_slice::<ResultEntry>(bytes).map_err(|error| error.to_string())?;
+    let outcome = match read.end {
+        EndEntry::Value { value } => Outcome::Ok(Output::Value(value)),
+        EndEntry::Contents { contents } => {
+            let contents = contents.into_iter().map(ContentEntry::into_content);
+            Outcome::Ok(Output::Contents(contents.collect::<Result<_, _>>()?))
+        }
+        EndEntry::Failure { failure } => Outcome::Failure(failure),
+        EndEntry::Error { type_name, value } => Outcome::Error(tool_error(&type_name, value)),
+        EndEntry::Cancelled {} => Outcome::Cancelled,
+    };
+    let mut completion = Completion::ended(outcome, context);
+    read.record.apply_to(&mut completion.record);
+    Ok(completion)
+}
+
+fn end_entry(outcome: Outcome) -> EndEntry {
+    match outcome {
+        Outcome::Ok(Output::Value(value)) => EndEntry::Value { value },
+        Outcome::Ok(Output::Contents(contents)) => {
+            EndEntry::Contents { contents: contents.into_iter().map(ContentEntry::new).collect() }
+        }
+        Outcome::Failure(failure) => EndEntry::Failure { failure },
+        Outcome::Error(error) => EndEntry::Error {
+            type_name: error.type_name().to_owned(),
+            value: error.has_own_value().then(|| error.error_value()),
+        },
+        Outcome::Cancelled => EndEntry::Cancelled {},
+        // The enum may grow; what a gateway does not know is an error without details.
+        _ => EndEntry::Error { type_name: "Unknown".to_owned(), value: None },
+    }
+}
+
+fn tool_error(type_name: &str, value: Option<Value>) -> ToolError {
+    let error = match ErrorType::named(type_name) {
+        Some(known) => ToolError::new(known),
+        None => ToolError::host(type_name),
+    };
+    match value {
+        Some(value) => error.with_error_value(|_| value),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

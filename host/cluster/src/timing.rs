@@ -1,0 +1,47 @@
+//! Waiting times of the protocol.
+
+use std::time::Duration;
+
+/// Waiting times of calls. The defaults fit a network with delays of some milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTiming {
+    /// Time that a gateway waits for a worker to accept or to decline a call.
+    pub accept_wait: Duration,
+    /// Time after which an offer that the gateway has not confirmed expires.
+    pub offer_life: Duration,
+    /// Maximum time that a gateway looks for a worker that accepts the call.
+    pub placement_wait_max: Duration,
+    /// First pause after workers were busy; later pauses are longer.
+    pub busy_pause: Duration,
+    /// Interval of the signs of life of a running call.
+    pub alive_interval: Duration,
+    /// Time without a sign of life after which a gateway asks the worker.
+    pub silence_max: Duration,
+    /// Time that a gateway waits for the answer to such a question.
+    pub ask_wait: Duration,
+    /// Number of unanswered questions after which the worker is lost.
+    pub asks_max: u32,
+    /// Time that a worker remembers ended calls, so that a gateway can ask for lost results.
+    pub retention: Duration,
+    /// Time that a gateway waits for the catalogs of workers.
+    pub catalog_wait: Duration,
+}
+
+impl Default for CallTiming {
+    fn default() -> Self {
+        Self {
+            accept_wait: Duration::from_millis(250),
+            // Longer than a pause of a garbage collector or a reconnection within a data center,
+            // and short, because an open offer occupies a place of the worker.
+            offer_life: Duration::from_secs(1),
+            placement_wait_max: Duration::from_secs(10),
+            busy_pause: Duration::from_millis(20),
+            alive_interval: Duration::from_secs(1),
+            silence_max: Duration::from_secs(3),
+            ask_wait: Duration::from_millis(500),
+            asks_max: 2,
+            retention: Duration::from_secs(60),
+            catalog_wait: Duration::from_millis(300),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Worker side: offers the tools of a toolset and runs the calls that gateways confirm.
+//!
+//! A worker never queues a call: it offers to run it at once, or it is busy. An offer that is not
+//! confirmed expires. Everything that a call may do is decided here, by the toolset; what a gateway
+//! sends names a tool and its arguments.
+
+mod call;
+mod table;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofferdam_tool::Toolset;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use self::table::{CallTable, OfferStatus, OpenOffer};
+use crate::bus::{Bus, BusMessage, Subscription};
+use crate::catalog::{self, SourceEntry};
+use crate::frame::{self, HEADER_BYTES_MAX};
+use crate::message::{CallHeader, GatewayMessage, WorkerMessage};
+use crate::subject::{NodeName, Subjects, Tenant};
+use crate::{CallTiming, ClusterError, result};
+
+/// Queue group of the workers with one route.
+const GROUP: &str = "workers";
+/// Interval in which a draining worker looks whether its calls have ended.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Number of times that a worker looks for expired offers in the life of one.
+const EXPIRIES_PER_LIFE: u32 = 4;
+
+/// Options of a [`Worker`].
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Tenant whose gateways see the tools.
+    pub tenant: Tenant,
+    /// Name that no other worker has had.
+    pub name: NodeName,
+    /// Maximum number of concurrent calls. To further calls, the worker is busy.
+    pub calls_max: usize,
+    /// Waiting times.
+    pub timing: CallTiming,
+}
+
+impl Default for WorkerOptions {
+    /// Returns options with a random name and as many calls as a server runs at the same time.
+    fn default() -> Self {
+        Self {
+            tenant: Tenant::default(),
+            name: NodeName::random(),
+            calls_max: 64,
+            timing: CallTiming::default(),
+        }
+    }
+}
+
+/// A running worker. Dropping it does not end it; [`Worker::drain`] does.
+pub struct Worker {
+    state: Arc<WorkerState>,
+    /// Ends the subscriptions for new calls.
+    stop_offering: CancellationToken,
+    /// Ends all subscriptions.
+    stop: CancellationToken,
+}
+
+struct WorkerState {
+    bus: Arc<dyn Bus>,
+    subjects: Subjects,
+    options: WorkerOptions,
+    toolset: Toolset,
+    catalog: Vec<SourceEntry>,
+    calls_free: Arc<Semaphore>,
+    calls: CallTable,
+    is_draining: AtomicBool,
+}
+
+impl Worker {
+    /// Starts a worker. When this returns, gateways can call its tools.
+    ///
+    /// # Errors
+    /// If there are no tools, their definitions are too large, or the bus cannot be subscribed to.
+    pub async fn start(
+        bus: Arc<dyn Bus>,
+        toolset: Toolset,
+        options: WorkerOptions,
+    ) -> Result<Self, ClusterError> {
+        let catalog = catalog::sources(&toolset);
+        if catalog.is_empty() {
+            return Err(ClusterError::NoTools);
+        }
+        let bytes_max = bus.message_bytes_max();
+        for entry in &catalog {
+            let bytes = entry.to_bytes().len() + HEADER_BYTES_MAX;
+            if bytes > bytes_max {
+                let name = entry.name.clone();
+                return Err(ClusterError::SourceTooLarge { name, bytes, bytes_max });
+            }
+        }
+        let state = Arc::new(WorkerState {
+            subjects: Subjects::new(&options.tenant),
+            calls_free: Arc::new(Semaphore::new(options.calls_max)),
+            calls: CallTable::new(options.timing.retention),
+            is_draining: AtomicBool::new(false),
+            bus,
+            options,
+            toolset,
+            catalog,
+        });
+        let worker =
+            Self { state, stop_offering: CancellationToken::new(), stop: CancellationToken::new() };
+        worker.subscribe().await?;
+        worker.expire_offers();
+        Ok(worker)
+    }
+
+    /// Returns the name of the worker.
+    #[must_use]
+    pub fn name(&self) -> &NodeName {
+        &self.state.options.name
+    }
+
+    /// Returns the number of calls that run or are about to.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.state.calls.active()
+    }
+
+    /// Takes no more calls, waits at most `wait_max` for those that run, and ends. Gateways place
+    /// calls that arrive meanwhile with other workers.
+    pub async fn drain(self, wait_max: Duration) {
+        self.state.is_draining.store(true, Ordering::Relaxed);
+        self.stop_offering.cancel();
+        let ended = async {
+            while self.state.calls.active() > 0 {
+                tokio::time::sleep(DRAIN_INTERVAL).await;
+            }
+        };
+        if tokio::time::timeout(wait_max, ended).await.is_err() {
+            tracing::warn!(calls = self.state.calls.active(), "calls are canceled");
+            self.state.calls.cancel_all();
+        }
+        // Gateways ask for results that were lost on the way.
+        tokio::time::sleep(DRAIN_INTERVAL).await;
+        let _ = self.state.bus.flush().await;
+        self.stop.cancel();
+    }
+
+    /// Subscribes to messages for this worker first, so that a call that it offers to run can be
+    /// confirmed.
+    async fn subscribe(&self) -> Result<(), ClusterError> {
+        let state = &self.state;
+        let own = state.bus.subscribe(&state.subjects.worker(&state.options.name), None).await?;
+        self.receive(own, &self.stop);
+        for entry in &state.catalog {
+            let calls = state.subjects.route(&entry.route());
+            let calls = state.bus.subscribe(&calls, Some(GROUP)).await?;
+            self.receive(calls, &self.stop_offering);
+        }
+        let catalog = state.bus.subscribe(&state.subjects.catalog(), None).await?;
+        self.receive(catalog, &self.stop_offering);
+        Ok(())
+    }
+
+    /// Withdraws offers that no gateway has confirmed, until the worker ends.
+    fn expire_offers(&self) {
+        let (state, stop) = (Arc::clone(&self.state), self.stop.clone());
+        let offer_life = state.options.timing.offer_life;
+        self.state.bus.spawn(Box::pin(async move {
+            let expiring = async {
+                loop {
+                    tokio::time::sleep(offer_life / EXPIRIES_PER_LIFE).await;
+                    state.calls.withdraw_old(offer_life);
+                }
+            };
+            stop.run_until_cancelled(expiring).await;
+        }));
+    }
+
+    /// Handles messages until the subscription ends. After `stop`, it is closed, and what was
+    /// delivered before is still handled.
+    fn receive(&self, mut messages: Box<dyn Subscription>, stop: &CancellationToken) {
+        let (state, stop) = (Arc::clone(&self.state), stop.clone());
+        self.state.bus.spawn(Box::pin(async move {
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    message = messages.next() => message,
+                    () = stop.cancelled() => break,
+                };
+                match message {
+                    Some(message) => state.handle(message).await,
+                    None => return,
+                }
+            }
+            messages.close().await;
+            while let Some(message) = messages.next().await {
+                state.handle(message).await;
+            }
+        }));
+    }
+}
+
+impl WorkerState {
+    /// Handles one message. One that is not of the protocol, or wants its replies elsewhere than in
+    /// the inbox of a gateway, is dropped.
+    async fn handle(self: &Arc<Self>, message: BusMessage) {
+        let reply = message.reply.filter(|reply| self.subjects.is_inbox(reply));
+        let (header, body) = match frame::decode(&message.payload) {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(%error, "a gateway sent an invalid message");
+                return;
+            }
+        };
+        match (header, reply) {
+            (GatewayMessage::Call { call }, Some(reply)) => self.offer(*call, body, reply).await,
+            (GatewayMessage::Start { offer, remaining_ms }, Some(reply)) => {
+                self.start(offer, Duration::from_millis(remaining_ms), reply).await;
+            }
+            (GatewayMessage::Ask { offer }, Some(reply)) => {
+                self.answer(self.calls.ask(offer), offer, &reply).await;
+            }
+            (GatewayMessage::List {}, Some(reply)) => self.list(&reply).await,
+            (GatewayMessage::Cancel { offer }, _) => self.calls.cancel(offer),
+            (GatewayMessage::Received { offer }, _) => self.calls.forget(offer),
+            (_, None) => tracing::warn!("a gateway sent a message without an inbox"),
+        }
+    }
+
+    /// Offers to run a call if a place is free.
+    async fn offer(self: &Arc<Self>, call: CallHeader, arguments: Bytes, reply: String) {
+        let permit = Arc::clone(&self.calls_free).try_acquire_owned();
+        let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
+        let Some(permit) = permit else {
+            self.send(&reply, &WorkerMessage::Busy {}, b"").await;
+            return;
+        };
+        let offer = self.calls.open(OpenOffer { call, arguments, permit });
+        let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
+        self.send(&reply, &accepted, b"").await;
+    }
+
+    /// Runs the call of an offer that is still open.
+    async fn start(self: &Arc<Self>, offer: u64, remaining: Duration, reply: String) {
+        match self.calls.start(offer) {
+            Ok((open, cancellation)) => {
+                let state = Arc::clone(self);
+                self.bus.spawn(Box::pin(async move {
+                    call::run(&state, offer, open, remaining, cancellation, &reply).await;
+                }));
+            }
+            Err(status) => self.answer(status, offer, &reply).await,
+        }
+    }
+
+    async fn answer(&self, status: OfferStatus, offer: u64, reply: &str) {
+        match status {
+            OfferStatus::NotStarted => {
+                self.send(reply, &WorkerMessage::NotStarted { offer }, b"").await;
+            }
+            OfferStatus::Running => self.send(reply, &WorkerMessage::Alive { offer }, b"").await,
+            OfferStatus::Ended(result) => self.send_result(offer, &result, reply).await,
+            OfferStatus::Unknown => {
+                self.send(reply, &WorkerMessage::Unknown { offer }, b"").await;
+            }
+        }
+    }
+
+    async fn list(&self, reply: &str) {
+        let total = u32::try_from(self.catalog.len()).unwrap_or(u32::MAX);
+        for (number, entry) in (0..total).zip(&self.catalog) {
+            let worker = self.options.name.to_string();
+            let header = WorkerMessage::Source { worker, number, total };
+            self.send(reply, &header, &entry.to_bytes()).await;
+        }
+    }
+
+    async fn send_result(&self, offer: u64, result: &Bytes, reply: &str) {
+        for frame in result::split(offer, result, self.bus.message_bytes_max()) {
+            self.publish(reply, frame).await;
+        }
+    }
+
+    async fn send(&self, reply: &str, header: &impl Serialize, body: &[u8]) {
+        self.publish(reply, frame::encode(header, body)).await;
+    }
+
+    /// Sends a reply. One that is lost is asked for again.
+    async fn publish(&self, reply: &str, frame: Bytes) {
+        if let Err(error) = self.bus.publish(reply, None, frame).await {
+            tracing::warn!(%error, "a reply was not sent");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Events of a simulation, and the promises that they must keep.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::scenario::Faults;
+
+/// Kind of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// Declared read-only.
+    Read,
+    /// Without declared effects.
+    Write,
+}
+
+/// A call that a gateway makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) gateway: u64,
+    pub(crate) number: u64,
+    pub(crate) tool: Tool,
+    pub(crate) deadline_ms: Option<u64>,
+}
+
+impl Call {
+    pub(crate) fn id(&self) -> String {
+        format!("{}-{}", self.gateway, self.number)
+    }
+}
+
+/// End of a call, as its caller sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Result of a run.
+    Ok { run: Option<u64> },
+    /// The caller was told that nothing was called.
+    NotCalled,
+    /// The outcome is unknown.
+    Unknown,
+    /// The deadline has passed.
+    Cancelled,
+    /// Anything else, which is always wrong here.
+    Other(String),
+}
+
+/// Events in their order, and the calls that they belong to.
+pub(crate) struct History {
+    faults: Faults,
+    calls: BTreeMap<String, Call>,
+    starts: BTreeMap<String, Vec<u64>>,
+    ends: BTreeMap<String, Vec<(u64, End)>>,
+    killed_gateways: BTreeSet<u64>,
+    runs: u64,
+    lines: Vec<String>,
+    now: Box<dyn Fn() -> u64 + Send>,
+}
+
+impl History {
+    pub(crate) fn new(faults: Faults) -> Self {
+        Self {
+            faults,
+            calls: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            killed_gateways: BTreeSet::new(),
+            runs: 0,
+            lines: Vec::new(),
+            now: Box::new(|| 0),
+        }
+    }
+
+    pub(crate) fn with_clock(mut self, now: impl Fn() -> u64 + Send + 'static) -> Self {
+        self.now = Box::new(now);
+        self
+    }
+
+    pub(crate) fn note(&mut self, line: impl fmt::Display) {
+        self.lines.push(format!("{:>6} ms  {line}", (self.now)()));
+    }
+
+    pub(crate) fn called(&mut self, call: Call) {
+        self.note(format_args!(
+            "{} is called: {:?}, deadline {:?}",
+            call.id(),
+            call.tool,
+            call.deadline_ms
+        ));
+        self.calls.insert(call.id(), call);
+    }
+
+    /// Returns the number of the run.
+    pub(crate) fn started(&mut self, id: &str, worker: u64) -> u64 {
+        self.runs += 1;
+        let run = self.runs;
+        self.note(format_args!("{id} starts on worker {worker} as run {run}"));
+        self.starts.entry(id.to_owned()).or_default().push(run);
+        run
+    }
+
+    pub(crate) fn ended_as(&mut self, id: &str, end: End) {
+        self.note(format_args!("{id} ends: {end:?}"));
+        let now = (self.now)();
+        self.ends.entry(id.to_owned()).or_default().push((now, end));
+    }
+
+    pub(crate) fn gateway_killed(&mut self, gateway: u64) {
+        self.killed_gateways.insert(gateway);
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.values()
+    }
+
+    /// Returns the number of calls that ended like this.
+    pub(crate) fn ended(&self, end: &End) -> usize {
+        self.ends.values().flatten().filter(|(_, other)| other == end).count()
+    }
+
+    /// Returns the number of calls that were started more than once.
+    pub(crate) fn restarted(&self) -> usize {
+        self.starts.values().filter(|runs| runs.len() > 1).count()
+    }
+
+    /// Returns the promises that are broken.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.calls.iter().flat_map(|(id, call)| self.violations_of(id, call)).collect()
+    }
+
+    fn violations_of(&self, id: &str, call: &Call) -> Vec<String> {
+        let mut broken = Vec::new();
+        let starts = self.starts.get(id).map(Vec::as_slice).unwrap_or_default();
+        let starts_max = match call.tool {
+            Tool::Read => 2,
+            Tool::Write => 1,
+        };
+        if starts.len() > starts_max {
+            let count = starts.len();
+            broken.push(format!("started {count} times, at most {starts_max} is allowed"));
+        }
+        let ends = self.ends.get(id).map(Vec::as_slice).unwrap_or_default();
+        let may_have_no_end = self.killed_gateways.contains(&call.gateway);
+        if ends.len() != 1 && !(may_have_no_end && ends.is_empty()) {
+            broken.push(format!("{} ends, 1 is expected", ends.len()));
+        }
+        for (at_ms, end) in ends {
+            let text = match end {
+                End::Ok { run } if !run.is_some_and(|run| starts.contains(&run)) => {
+                    "the result is that of another run"
+                }
+                End::NotCalled if !starts.is_empty() => {
+                    "started, and the caller was told that nothing was called"
+                }
+                End::Cancelled if call.deadline_ms.is_none_or(|deadline| *at_ms < deadline) => {
+                    "canceled before its deadline"
+                }
+                End::Unknown | End::NotCalled if self.faults.are_none() => "failed without a fault",
+                End::Other(_) => "ended in a way that is not of the protocol",
+                _ => continue,
+            };
+            broken.push(text.to_owned());
+        }
+        broken.into_iter().map(|text| format!("{id}: {text}")).collect()
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:?}", self.faults)?;
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}

@@ -1,0 +1,93 @@
+//! Simulation of gateways and workers on a bus that loses, delays and doubles messages, with nodes
+//! that pause and die.
+//!
+//! A seed decides everything: the faults, the calls and the order of events. Time is that of a
+//! paused clock in one thread, and no code under test uses random numbers, so a seed gives the same
+//! history each time; a test checks this. What is not simulated: parallel threads, and the bus
+//! itself, which the tests with real servers cover.
+//!
+//! `COFFERDAM_SIMULATION_SEEDS=FROM..TO` selects other seeds.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, in which a panic is the message"
+)]
+
+mod history;
+mod network;
+mod scenario;
+
+use std::ops::Range;
+
+use history::{Call, End, History, Tool};
+use scenario::{Faults, run};
+
+const SEEDS: &str = "COFFERDAM_SIMULATION_SEEDS";
+
+/// Number of seeds that a run of all tests has time for.
+const SEEDS_BY_DEFAULT: u64 = 96;
+
+fn seeds() -> Range<u64> {
+    let Ok(typed) = std::env::var(SEEDS) else { return 0..SEEDS_BY_DEFAULT };
+    let range =
+        typed.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range.unwrap_or_else(|| panic!("expected {SEEDS}=FROM..TO, found `{typed}`"))
+}
+
+#[test]
+fn each_history_keeps_the_promises() {
+    let (mut calls, mut unknown, mut restarted) = (0, 0, 0);
+    for seed in seeds() {
+        let history = run(seed);
+        let violations = history.violations();
+        assert!(
+            violations.is_empty(),
+            "seed {seed} breaks a promise:\n{}\n\n{history}\n\nto run it again:\n\
+             {SEEDS}={seed}..{} cargo test -p cofferdam-cluster --test simulation",
+            violations.join("\n"),
+            seed + 1
+        );
+        calls += history.calls().count();
+        unknown += history.ended(&End::Unknown);
+        restarted += history.restarted();
+    }
+    if seeds() == (0..SEEDS_BY_DEFAULT) {
+        // Otherwise the faults are too rare to test anything.
+        assert!(calls > 2000 && unknown > 20 && restarted > 10, "{calls} {unknown} {restarted}");
+    }
+    println!("{calls} calls, {unknown} with an unknown outcome, {restarted} started again");
+}
+
+#[test]
+fn a_seed_gives_the_same_history_each_time() {
+    for seed in 0..6 {
+        assert_eq!(run(seed).to_string(), run(seed).to_string(), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_checker_finds_what_is_broken() {
+    let mut history = History::new(Faults::of(3));
+    let call = |number, tool| Call { gateway: 0, number, tool, deadline_ms: None };
+    for (number, tool) in [(1, Tool::Write), (2, Tool::Read), (3, Tool::Write), (4, Tool::Write)] {
+        history.called(call(number, tool));
+    }
+    let first = history.started("0-1", 0);
+    history.started("0-1", 1);
+    history.ended_as("0-1", End::Ok { run: Some(first) });
+    history.ended_as("0-2", End::Ok { run: Some(7) });
+    history.started("0-3", 0);
+    history.ended_as("0-3", End::NotCalled);
+    assert_eq!(
+        history.violations(),
+        [
+            "0-1: started 2 times, at most 1 is allowed",
+            "0-2: the result is that of another run",
+            "0-3: started, and the caller was told that nothing was called",
+            "0-4: 0 ends, 1 is expected",
+        ]
+    );
+}

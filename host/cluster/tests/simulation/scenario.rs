@@ -1,0 +1,299 @@
+//! One simulated run: gateways, workers, calls and faults, all chosen by a seed.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cofferdam_cluster::{Bus, CallTiming, Dispatcher, NodeName, Tenant, Worker, WorkerOptions};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Annotations, CallContext, Completion, Functions, Outcome, Output, Toolset};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::history::{Call, End, History, Tool};
+use super::network::{Network, Random};
+
+const GATEWAYS: u64 = 2;
+const WORKERS: u64 = 3;
+const CALLS: u64 = 12;
+/// Time in which calls are made and faults happen.
+const ACTIVE: Duration = Duration::from_secs(6);
+/// Time after which a call without an end counts as forgotten.
+const END: Duration = Duration::from_secs(120);
+
+/// Faults of a run: shares in percent, and numbers of events.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) late: u64,
+    pub(crate) late_max: Duration,
+    kills: u64,
+    pauses: u64,
+    drains: u64,
+}
+
+impl Faults {
+    /// Returns the faults of a seed. Of six seeds, one has none and one only drains workers.
+    pub(crate) fn of(seed: u64) -> Self {
+        let none = Self { late_max: Duration::from_millis(1), ..Self::default() };
+        let late_max = Duration::from_secs(5);
+        match seed % 6 {
+            0 => none,
+            1 => Self { drains: 2, ..none },
+            2 => Self { doubled: 20, late: 10, late_max, ..none },
+            3 => Self { lost: 5, doubled: 10, late: 5, late_max, ..none },
+            4 => Self { kills: 4, pauses: 3, ..none },
+            _ => Self { lost: 2, doubled: 5, late: 5, late_max, kills: 3, pauses: 3, drains: 1 },
+        }
+    }
+
+    /// Returns true if no message, node or pause can keep a call from its result.
+    pub(crate) fn are_none(&self) -> bool {
+        self.lost + self.doubled + self.late + self.kills + self.pauses == 0
+    }
+}
+
+type SharedHistory = Arc<Mutex<History>>;
+
+struct Simulation {
+    network: Arc<Network>,
+    history: SharedHistory,
+    random: Random,
+    workers: Vec<(u64, Worker)>,
+    next_worker: u64,
+}
+
+/// Runs a seed to its end.
+pub(crate) fn run(seed: u64) -> History {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let history = runtime.block_on(simulate(seed));
+    // Ends the tasks, which hold clones of the history.
+    drop(runtime);
+    Arc::into_inner(history).expect("the tasks have ended").into_inner().unwrap()
+}
+
+async fn simulate(seed: u64) -> SharedHistory {
+    let faults = Faults::of(seed);
+    let begun = Instant::now();
+    let clock = move || u64::try_from(begun.elapsed().as_millis()).unwrap();
+    let history = History::new(faults.clone()).with_clock(clock);
+    let mut simulation = Simulation {
+        network: Network::new(seed, faults.clone()),
+        history: Arc::new(Mutex::new(history)),
+        random: Random(seed ^ 0x5EED),
+        workers: Vec::new(),
+        next_worker: 100,
+    };
+    for _ in 0..WORKERS {
+        simulation.start_worker().await;
+    }
+    let (finished, mut running) = mpsc::channel::<()>(1);
+    for gateway in 0..GATEWAYS {
+        simulation.start_gateway(gateway, &finished);
+    }
+    drop(finished);
+    simulation.cause(&faults).await;
+    // Ends when the last call has ended, or its gateway is dead.
+    let _ = timeout(END, running.recv()).await;
+    Arc::clone(&simulation.history)
+}
+
+impl Simulation {
+    async fn start_worker(&mut self) {
+        let node = self.next_worker;
+        self.next_worker += 1;
+        self.history.lock().unwrap().note(format_args!("worker {node} is there"));
+        let bus = self.network.connect(node);
+        let options = WorkerOptions {
+            name: NodeName::new(format!("w{node}")).unwrap(),
+            calls_max: 4,
+            ..WorkerOptions::default()
+        };
+        let toolset = toolset(&self.history, node);
+        let worker = Worker::start(bus, toolset, options).await.unwrap();
+        self.workers.push((node, worker));
+    }
+
+    /// Starts a gateway that makes its calls at random times.
+    fn start_gateway(&mut self, gateway: u64, finished: &mpsc::Sender<()>) {
+        let bus = self.network.connect(gateway);
+        let calls: Vec<_> = (0..CALLS).map(|number| self.plan(gateway, number)).collect();
+        let (history, finished) = (Arc::clone(&self.history), finished.clone());
+        let spawner = Arc::clone(&bus);
+        bus.spawn(Box::pin(async move {
+            let name = NodeName::new(format!("g{gateway}")).unwrap();
+            let tenant = Tenant::default();
+            let timing = CallTiming::default();
+            let bus = Arc::clone(&spawner) as Arc<dyn Bus>;
+            let dispatcher = Dispatcher::start_as(bus, tenant, name, timing).await.unwrap();
+            let toolset = loop {
+                // Catalogs can be lost.
+                if let Ok(sources) = dispatcher.discover().await {
+                    break Toolset::join(sources).unwrap();
+                }
+            };
+            for (call, pause) in calls {
+                let (toolset, history) = (toolset.clone(), Arc::clone(&history));
+                let finished = finished.clone();
+                spawner.spawn(Box::pin(async move {
+                    sleep(pause).await;
+                    make(&toolset, call, &history).await;
+                    drop(finished);
+                }));
+            }
+        }));
+    }
+
+    fn plan(&mut self, gateway: u64, number: u64) -> (Call, Duration) {
+        let tool = if self.random.percent(50) { Tool::Read } else { Tool::Write };
+        let deadline_ms = self.random.percent(15).then(|| self.random.below(3000));
+        (Call { gateway, number, tool, deadline_ms }, self.random.time(ACTIVE))
+    }
+
+    /// Causes the faults, one after the other. There is always a worker that is neither dead nor
+    /// draining.
+    async fn cause(&mut self, faults: &Faults) {
+        let mut causes = Vec::new();
+        causes.extend((0..faults.kills).map(|_| Cause::Kill));
+        causes.extend((0..faults.pauses).map(|_| Cause::Pause));
+        causes.extend((0..faults.drains).map(|_| Cause::Drain));
+        let gap = ACTIVE / u32::try_from(causes.len().max(1)).unwrap();
+        while !causes.is_empty() {
+            let cause = causes.swap_remove(self.random.below(causes.len() as u64) as usize);
+            sleep(self.random.time(gap)).await;
+            match cause {
+                Cause::Kill => self.kill().await,
+                Cause::Pause => self.pause(),
+                Cause::Drain => self.drain().await,
+            }
+        }
+    }
+
+    async fn kill(&mut self) {
+        if self.random.percent(10) {
+            let gateway = self.random.below(GATEWAYS);
+            let mut history = self.history.lock().unwrap();
+            history.note(format_args!("gateway {gateway} dies"));
+            history.gateway_killed(gateway);
+            drop(history);
+            self.network.kill(gateway);
+            return;
+        }
+        let (node, _worker) = self.take_worker();
+        self.start_worker().await;
+        // At once, or at one of the next steps of a call.
+        let messages = self.random.below(12);
+        self.history.lock().unwrap().note(format_args!("worker {node} dies after {messages}"));
+        match messages {
+            0 => self.network.kill(node),
+            _ => self.network.kill_after(node, messages),
+        }
+    }
+
+    fn pause(&mut self) {
+        let node = match self.random.percent(30) {
+            true => self.random.below(GATEWAYS),
+            false => self.workers[self.random.below(WORKERS) as usize].0,
+        };
+        let time = self.random.time(Duration::from_secs(8));
+        self.history.lock().unwrap().note(format_args!("node {node} pauses for {time:?}"));
+        self.network.pause(node);
+        let network = Arc::clone(&self.network);
+        tokio::spawn(async move {
+            sleep(time).await;
+            network.resume(node);
+        });
+    }
+
+    async fn drain(&mut self) {
+        let (node, worker) = self.take_worker();
+        self.start_worker().await;
+        self.history.lock().unwrap().note(format_args!("worker {node} drains"));
+        tokio::spawn(worker.drain(Duration::from_secs(30)));
+    }
+
+    fn take_worker(&mut self) -> (u64, Worker) {
+        let chosen = self.random.below(self.workers.len() as u64);
+        self.workers.swap_remove(chosen as usize)
+    }
+}
+
+enum Cause {
+    Kill,
+    Pause,
+    Drain,
+}
+
+/// Returns the tools of a worker. Each run is noted, and its number is the result.
+fn toolset(history: &SharedHistory, worker: u64) -> Toolset {
+    let read = Annotations { read_only: Some(true), ..Annotations::default() };
+    let tools = [("read", read), ("write", Annotations::default())];
+    let mut functions = Functions::new("simulated");
+    for (name, annotations) in tools {
+        let declaration = Declaration {
+            annotations,
+            ..Declaration::new(
+                name,
+                "Does.",
+                r#"{"type":"object","properties":{"ms":{"type":"integer"}}}"#,
+            )
+        };
+        let history = Arc::clone(history);
+        functions = functions
+            .with(declaration, move |arguments, context| {
+                let history = Arc::clone(&history);
+                async move {
+                    let run = history.lock().unwrap().started(&context.call_id, worker);
+                    let ms = arguments.value()["ms"].as_u64().unwrap();
+                    sleep(Duration::from_millis(ms)).await;
+                    Ok(json!({"run": run}))
+                }
+            })
+            .unwrap();
+    }
+    let mut toolset = Toolset::new();
+    toolset.add(Arc::new(functions)).unwrap();
+    toolset
+}
+
+/// Makes a call and notes its end.
+async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
+    let id = call.id();
+    let mut random = Random(call.gateway * 1000 + call.number);
+    let ms = if random.percent(50) { random.below(20) } else { random.below(4000) };
+    let context = CallContext {
+        deadline: call.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
+        ..CallContext::new(id.clone())
+    };
+    let tool = match call.tool {
+        Tool::Read => "read",
+        Tool::Write => "write",
+    };
+    history.lock().unwrap().called(call);
+    let arguments = json!({"ms": ms}).to_string();
+    let ended = toolset.call(tool, Some(arguments.as_bytes()), &context).await;
+    let end = match ended {
+        Ok(Completion { outcome, .. }) => end(outcome),
+        Err(refused) => End::Other(refused.to_string()),
+    };
+    history.lock().unwrap().ended_as(&id, end);
+}
+
+fn end(outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Ok(Output::Value(value)) => End::Ok { run: value["run"].as_u64() },
+        Outcome::Cancelled => End::Cancelled,
+        Outcome::Error(error) if error.type_name() == "OutcomeUnknown" => End::Unknown,
+        Outcome::Error(error)
+            if ["WorkerUnavailable", "WorkersBusy"].contains(&error.type_name()) =>
+        {
+            End::NotCalled
+        }
+        other => End::Other(format!("{other:?}")),
+    }
+}
