@@ -84,6 +84,7 @@ fn heavy_libraries_are_named_in_one_place() {
         ("notify", &["host/cofferdam"]),
         ("keyring", &["host/cofferdam"]),
         ("pyo3", &["host/clients/python-native"]),
+        ("async-nats", &["host/cluster"]),
         (
             "anyhow",
             &["host/cli", "xtask", "xtask/snapshot", "tests", "tests/bench", "tests/examples"],

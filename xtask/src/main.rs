@@ -17,6 +17,7 @@ mod languages;
 mod mcp;
 mod memory_image;
 mod models;
+mod nats;
 mod packages;
 mod picture;
 mod platforms;
@@ -77,6 +78,8 @@ enum Command {
         #[arg(long)]
         serve: bool,
     },
+    /// Install a NATS server into target/nats and run the tests of clusters with it
+    Nats,
     /// Check the host for other platforms, with compilers and emulators of Debian and PyPI
     Platforms(platforms::Options),
     /// Publish the sample tools in a registry
@@ -147,6 +150,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))
         }
         Command::Models => models::run(),
+        Command::Nats => nats::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Platforms(options) => platforms::run(&options),
         Command::Picture => {
@@ -180,7 +184,8 @@ fn test() -> anyhow::Result<()> {
         let (name, value) = server.variable();
         tests = tests.env(name, &value);
     }
-    for (name, value) in [models::for_tests()?, registry::for_tests()?].into_iter().flatten() {
+    let servers = [models::for_tests()?, registry::for_tests()?, nats::for_tests()?];
+    for (name, value) in servers.into_iter().flatten() {
         tests = tests.env(name, &value);
     }
     tests.run(&root())?;

@@ -41,6 +41,8 @@ mod dispatcher;
 mod error;
 mod frame;
 mod message;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod result;
 mod subject;
 mod timing;

@@ -1,0 +1,282 @@
+//! The bus over NATS: core publish and subscribe, without JetStream.
+//!
+//! This is the only module that names the client library. A lost connection is restored in the
+//! background, with all subscriptions; what is published meanwhile waits in memory, up to the
+//! capacity of the client.
+
+use std::error::Error as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::{
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr, StatusCode, Subscriber,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::bus::{Bus, BusError, BusMessage, Subscription};
+use crate::frame::HEADER_BYTES_MAX;
+
+/// Time to wait for the first connection.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Interval in which a silent connection is tested. Two unanswered tests end it.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// Smallest `max_payload` of a server: a header, and a body that is worth a message.
+const MESSAGE_BYTES_MIN: usize = 4 * HEADER_BYTES_MAX;
+
+/// Address of a server, or of several of one cluster, and the credentials for it.
+#[derive(Clone, Default)]
+pub struct NatsOptions {
+    /// Addresses: `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. They may
+    /// contain a user and a password, or a token.
+    pub servers: String,
+    /// File with a JWT and the seed of its key (`.creds`).
+    pub credentials_file: Option<PathBuf>,
+    /// File with the certificates of authorities (PEM), instead of those of Mozilla.
+    pub authorities_file: Option<PathBuf>,
+    /// Name of the connection in the server's monitoring.
+    pub name: String,
+}
+
+/// Error returned when no connection can be established. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NatsError {
+    /// The address is invalid.
+    #[error("expected `nats://HOST:PORT` or `tls://HOST:PORT`, found `{found}`")]
+    Address {
+        /// The invalid address, without credentials.
+        found: String,
+    },
+    /// No server answers.
+    #[error("no NATS server answers at {servers}; start one (`nats-server`) or correct --cluster")]
+    Unreachable {
+        /// Addresses, without credentials.
+        servers: String,
+    },
+    /// The server does not accept the credentials.
+    #[error(
+        "the NATS server at {servers} refuses the credentials; pass those of its configuration \
+         with --cluster-credentials or in the address"
+    )]
+    Refused {
+        /// Addresses, without credentials.
+        servers: String,
+    },
+    /// TLS failed.
+    #[error(
+        "no secure connection to the NATS server at {servers}: {cause}; check the server's \
+         certificate, and pass its authority with --cluster-ca"
+    )]
+    Tls {
+        /// Addresses, without credentials.
+        servers: String,
+        /// Cause, as the client library says it.
+        cause: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}: {cause}", .path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause.
+        cause: String,
+    },
+    /// Messages of the server are too small.
+    #[error(
+        "the NATS server allows messages of {found} bytes, and {MESSAGE_BYTES_MIN} are needed; \
+         raise its `max_payload`"
+    )]
+    MessagesTooSmall {
+        /// Limit of the server in bytes.
+        found: usize,
+    },
+}
+
+/// Connection to NATS.
+pub struct NatsBus {
+    client: Client,
+}
+
+impl NatsBus {
+    /// Connects. The first connection must succeed; later ones are restored.
+    ///
+    /// # Errors
+    /// [`NatsError`] if there is no connection.
+    pub async fn connect_ambient(options: NatsOptions) -> Result<Self, NatsError> {
+        let (addresses, servers) = addresses(&options.servers)?;
+        let uses_tls = addresses.iter().any(|address| address.scheme() == "tls");
+        let mut connect = ConnectOptions::new()
+            .name(&options.name)
+            .connection_timeout(CONNECT_WAIT)
+            .ping_interval(PING_INTERVAL)
+            .require_tls(uses_tls)
+            .event_callback(|event| async move {
+                tracing::info!(%event, "connection to NATS");
+            });
+        connect = match &options.authorities_file {
+            Some(path) => connect.add_root_certificates(path.clone()),
+            None => connect.tls_client_config(tls_config()),
+        };
+        if let Some(path) = &options.credentials_file {
+            connect = connect.credentials_file(path).await.map_err(|error| NatsError::File {
+                path: path.clone(),
+                cause: error.to_string(),
+            })?;
+        }
+        // The client library ignores credentials in addresses.
+        if let Some(address) = addresses.iter().find(|address| address.has_user_pass()) {
+            let user = address.username().unwrap_or_default().to_owned();
+            connect = match address.password() {
+                Some(password) => connect.user_and_password(user, password.to_owned()),
+                None => connect.token(user),
+            };
+        }
+        let connecting = tokio::time::timeout(CONNECT_WAIT, connect.connect(addresses)).await;
+        let client = match connecting {
+            Err(_) => return Err(NatsError::Unreachable { servers }),
+            Ok(connected) => connected.map_err(|error| not_connected(&error, servers))?,
+        };
+        let found = client.max_payload();
+        if found < MESSAGE_BYTES_MIN {
+            return Err(NatsError::MessagesTooSmall { found });
+        }
+        Ok(Self { client })
+    }
+}
+
+fn not_connected(error: &ConnectError, servers: String) -> NatsError {
+    match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            NatsError::Refused { servers }
+        }
+        ConnectErrorKind::Tls => NatsError::Tls { servers, cause: error.to_string() },
+        _ => match tls_error(error) {
+            Some(cause) => NatsError::Tls { servers, cause },
+            None => NatsError::Unreachable { servers },
+        },
+    }
+}
+
+/// Returns the failure of a handshake, which the client library reports as one of the connection.
+fn tls_error(error: &ConnectError) -> Option<String> {
+    let io = error.source()?.downcast_ref::<std::io::Error>()?;
+    let cause = io.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(cause.to_string())
+}
+
+/// Returns the addresses, and how a message shows them: without credentials.
+fn addresses(written: &str) -> Result<(Vec<ServerAddr>, String), NatsError> {
+    let mut addresses = Vec::new();
+    let mut shown = Vec::new();
+    for address in written.split(',').map(str::trim) {
+        // Credentials may be in front of the host.
+        let found = || address.rsplit('@').next().unwrap_or_default().to_owned();
+        let parsed: ServerAddr =
+            address.parse().map_err(|_| NatsError::Address { found: found() })?;
+        if !["nats", "tls"].contains(&parsed.scheme()) || parsed.host().is_empty() {
+            return Err(NatsError::Address { found: found() });
+        }
+        shown.push(format!("{}:{}", parsed.host(), parsed.port()));
+        addresses.push(parsed);
+    }
+    Ok((addresses, shown.join(", ")))
+}
+
+/// Returns the settings of TLS: the provider and the authorities of all other connections.
+fn tls_config() -> ClientConfig {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+}
+
+#[async_trait]
+impl Bus for NatsBus {
+    async fn publish(
+        &self,
+        subject: &str,
+        reply: Option<&str>,
+        payload: Bytes,
+    ) -> Result<(), BusError> {
+        let (bytes, bytes_max) = (payload.len(), self.message_bytes_max());
+        if bytes > bytes_max {
+            return Err(BusError::TooLarge { bytes, bytes_max });
+        }
+        let subject = subject.to_owned();
+        let published = match reply {
+            Some(reply) => self.client.publish_with_reply(subject, reply.to_owned(), payload).await,
+            None => self.client.publish(subject, payload).await,
+        };
+        published.map_err(disconnected)
+    }
+
+    async fn subscribe(
+        &self,
+        subject: &str,
+        group: Option<&str>,
+    ) -> Result<Box<dyn Subscription>, BusError> {
+        let subject = subject.to_owned();
+        let subscriber = match group {
+            Some(group) => self.client.queue_subscribe(subject, group.to_owned()).await,
+            None => self.client.subscribe(subject).await,
+        };
+        let subscriber = subscriber.map_err(disconnected)?;
+        // The server must know the subscription before others are told about it.
+        self.flush().await?;
+        Ok(Box::new(NatsSubscription { subscriber }))
+    }
+
+    async fn flush(&self) -> Result<(), BusError> {
+        self.client.flush().await.map_err(disconnected)
+    }
+
+    fn message_bytes_max(&self) -> usize {
+        self.client.max_payload()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        tokio::spawn(task);
+    }
+}
+
+struct NatsSubscription {
+    subscriber: Subscriber,
+}
+
+#[async_trait]
+impl Subscription for NatsSubscription {
+    async fn next(&mut self) -> Option<BusMessage> {
+        let message = self.subscriber.next().await?;
+        Some(BusMessage {
+            subject: message.subject.into_string(),
+            reply: message.reply.map(|reply| reply.into_string()),
+            payload: message.payload,
+            is_undeliverable: message.status == Some(StatusCode::NO_RESPONDERS),
+        })
+    }
+
+    async fn close(&mut self) {
+        // An error means that the connection is closed, and the subscription with it.
+        let _ = self.subscriber.drain().await;
+    }
+}
+
+fn disconnected(error: impl std::fmt::Display) -> BusError {
+    BusError::Disconnected(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let (parsed, shown) = addresses("nats://user:secret@a:4222, tls://b:4333").unwrap();
+        assert_eq!((parsed.len(), shown.as_str()), (2, "a:4222, b:4333"));
+        let error = addresses("http://user:secret@a:1").err().unwrap().to_string();
+        assert_eq!(error, "expected `nats://HOST:PORT` or `tls://HOST:PORT`, found `a:1`");
+        assert!(addresses("").is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! NATS servers of the tests.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cofferdam_cluster::nats::{NatsBus, NatsOptions};
+use cofferdam_cluster::{Bus, CallTiming, Dispatcher, NodeName, Tenant};
+use cofferdam_tool::Toolset;
+
+const SERVER: &str = "COFFERDAM_NATS_SERVER";
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// Returns the program of the server; `None` if there is none.
+pub(crate) fn program() -> Option<PathBuf> {
+    let program = std::env::var_os(SERVER).map(PathBuf::from);
+    if program.is_none() {
+        println!("skipped: {SERVER} names no server; `cargo xtask nats` installs one");
+    }
+    program
+}
+
+/// Server that runs until it is dropped.
+pub(crate) struct Server {
+    program: PathBuf,
+    arguments: Vec<String>,
+    port: u16,
+    process: Child,
+}
+
+impl Server {
+    /// Starts a server; `None` if there is none.
+    pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
+        let program = program()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Some(Self::on_port(program, arguments, port.port()))
+    }
+
+    fn on_port(program: PathBuf, arguments: Vec<String>, port: u16) -> Self {
+        let process = Command::new(&program)
+            .args(["-a", "127.0.0.1", "-p", &port.to_string()])
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut server = Self { program, arguments, port, process };
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(server.process.try_wait().unwrap().is_none(), "the server has ended");
+            assert!(started.elapsed() < START_MAX, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// Kills the server and starts another one on the same port after a while.
+    pub(crate) async fn restart(mut self, after: Duration) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        tokio::time::sleep(after).await;
+        let (program, arguments) = (self.program.clone(), self.arguments.clone());
+        Self::on_port(program, arguments, self.port)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn bus(&self) -> Arc<dyn Bus> {
+        connect(&self.url()).await
+    }
+
+    /// Returns a gateway with the tools that workers have at present.
+    pub(crate) async fn gateway(&self) -> Gateway {
+        let (bus, name) = (self.bus().await, NodeName::random());
+        let dispatcher =
+            Dispatcher::start_as(bus, Tenant::default(), name, timing()).await.unwrap();
+        let mut toolset = Toolset::new();
+        for source in dispatcher.discover().await.unwrap() {
+            toolset.add(source).unwrap();
+        }
+        Gateway { toolset }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A gateway and the tools that it found when it started.
+pub(crate) struct Gateway {
+    pub(crate) toolset: Toolset,
+}
+
+pub(crate) async fn connect(servers: &str) -> Arc<dyn Bus> {
+    let options = NatsOptions { servers: servers.to_owned(), ..NatsOptions::default() };
+    Arc::new(NatsBus::connect_ambient(options).await.unwrap())
+}
+
+/// Returns waiting times that are long for one machine and short for a test.
+pub(crate) fn timing() -> CallTiming {
+    CallTiming {
+        alive_interval: Duration::from_millis(200),
+        silence_max: Duration::from_millis(600),
+        ask_wait: Duration::from_millis(200),
+        ..CallTiming::default()
+    }
+}
