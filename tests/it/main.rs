@@ -45,6 +45,7 @@
 //! | `operator` | no tests: an operator at a terminal |
 //! | `wire` | no tests: an MCP server, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, shutdown |
+//! | `cluster` | workers and gateways on a NATS server |
 //! | `monitoring` | health and metrics of a server, and spans for a collector |
 //! | `serve_agents` | agents and workflows as tools of a server |
 //! | `serve_changes` | changes of plugins and grants while a server runs |
@@ -89,6 +90,7 @@ mod cli_setup;
 mod cli_skills;
 mod cli_workflow;
 mod client;
+mod cluster;
 mod code_mode;
 mod commands;
 mod conflicts;

@@ -2,6 +2,7 @@
 
 mod author;
 mod chat;
+mod cluster;
 mod confinement;
 mod doctor;
 mod eval;
@@ -23,6 +24,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
+pub(crate) use self::cluster::{ClusterAccessArgs, WorkerArgs};
 pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;
@@ -174,6 +176,9 @@ Examples:
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Run tools for gateways on other machines
+    #[command(after_help = cluster::WORKER_EXAMPLES)]
+    Worker(Box<WorkerArgs>),
     /// Serve tools to the program that started this command, such as a client library
     #[command(after_help = PIPE_HELP)]
     Pipe(PipeArgs),

@@ -36,6 +36,7 @@ mod skills;
 mod test;
 pub(crate) mod trust;
 mod update;
+mod worker;
 mod workflow;
 mod wrap;
 
@@ -60,6 +61,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
+        Command::Worker(args) => worker::run(global, *args).await,
         Command::Pipe(args) => pipe::run(global, &args).await,
         Command::Search(args) => search::run(&args).await,
         Command::Add(args) => add::run(global, &args).await,
@@ -106,6 +108,7 @@ fn choose_recording(command: &mut Command) {
         Command::Chat(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Eval(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Serve(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
+        Command::Worker(args) => (&mut args.plugins, args.record.mode(), args.record.recording()),
         Command::Dev(args) => {
             let serve = &mut args.serve;
             (&mut serve.plugins, serve.record.mode(), serve.record.recording())

@@ -1,5 +1,22 @@
 //! Requests of the system or the user to end this program.
 
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::Exit;
+
+/// Cancels `stop` at the first request to end, and ends the process at the second: Ctrl-C or
+/// SIGTERM, on Windows also Ctrl-Break, a closed console, or the end of the session.
+pub(crate) fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
+    let mut requests = EndRequests::new()?;
+    tokio::spawn(async move {
+        requests.next().await;
+        stop.cancel();
+        requests.next().await;
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    Ok(())
+}
+
 /// Signals that ask this program to end.
 #[cfg(unix)]
 pub(crate) struct EndRequests {

@@ -21,6 +21,8 @@ use sha2::{Digest as _, Sha256};
 
 /// Maximum number of tools of one source. Plugins may have 128; servers have been seen with more.
 const TOOLS_MAX: usize = 1024;
+/// Maximum number of sources of one worker.
+const ROUTES_MAX: usize = 10_000;
 /// Bytes of a digest that are a route.
 const ROUTE_BYTES: usize = 16;
 
@@ -58,6 +60,20 @@ pub(crate) struct ToolEntry {
     pub(crate) has_dry_run: bool,
     pub(crate) labels: StatedLabels,
     pub(crate) origin: ToolOrigin,
+}
+
+/// Reads the routes of a worker.
+///
+/// # Errors
+/// What is wrong with the bytes, for the operator.
+pub(crate) fn read_routes(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let routes: Vec<String> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_route = |route: &String| route.len() == 2 * ROUTE_BYTES && route.bytes().all(is_digit);
+    match routes.len() <= ROUTES_MAX && routes.iter().all(is_route) {
+        true => Ok(routes),
+        false => Err(format!("expected at most {ROUTES_MAX} routes of hexadecimal digits")),
+    }
 }
 
 /// Returns the sources of a toolset.
@@ -191,6 +207,17 @@ mod tests {
         assert_eq!(output(own), output(&listed));
         assert_eq!((own.annotations, &own.group), (listed.annotations, &listed.group));
         assert!(listed.input.decode("double", Some(b"{}"), &Default::default()).is_err());
+    }
+
+    #[test]
+    fn routes_are_digests() {
+        let route = sources(&toolset("a"))[0].route();
+        let read = |routes: &[&str]| read_routes(&serde_json::to_vec(routes).unwrap());
+        assert_eq!(read(&[&route]), Ok(vec![route.clone()]));
+        for invalid in ["", ">", "a.b", &route.to_uppercase(), &route[1..]] {
+            assert!(read(&[invalid]).is_err(), "{invalid}");
+        }
+        assert!(read_routes(b"{}").is_err());
     }
 
     #[test]

@@ -9,25 +9,26 @@ mod inbox;
 mod source;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use cofferdam_tool::ToolSource;
+use cofferdam_tool::ToolSource as _;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::PendingCall;
 use self::inbox::{Inbox, InboxEvent};
-use self::source::RemoteSource;
+pub use self::source::RemoteSource;
 use crate::bus::{Bus, BusError};
-use crate::catalog::SourceEntry;
+use crate::catalog::{self, SourceEntry};
 use crate::frame;
 use crate::message::{GatewayMessage, WorkerMessage};
 use crate::subject::{NodeName, Subjects, Tenant};
 use crate::{CallTiming, ClusterError};
 
-/// Maximum number of sources of all workers together.
-const SOURCES_MAX: usize = 10_000;
+/// Number of routes of all workers together after which further ones are ignored.
+const ROUTES_MAX: usize = 10_000;
 
 /// Finds and calls the tools of workers.
 pub struct Dispatcher {
@@ -37,14 +38,10 @@ pub struct Dispatcher {
     timing: CallTiming,
     inbox: Arc<Inbox>,
     calls: AtomicU64,
-}
-
-/// One version of a source.
-struct VersionFound {
-    route: String,
-    entry: SourceEntry,
-    /// Number of workers that have it.
-    workers: usize,
+    /// Sources in use by route, which workers have described.
+    known: Mutex<BTreeMap<String, Weak<RemoteSource>>>,
+    /// Ends the inbox with the dispatcher.
+    _stop: DropGuard,
 }
 
 impl Dispatcher {
@@ -69,54 +66,105 @@ impl Dispatcher {
         let subjects = Subjects::new(&tenant);
         let replies = bus.subscribe(&subjects.inboxes(&name), None).await?;
         let inbox = Arc::new(Inbox::default());
-        bus.spawn(Box::pin(inbox::receive(replies, subjects.clone(), Arc::clone(&inbox))));
-        Ok(Arc::new(Self { bus, subjects, name, timing, inbox, calls: AtomicU64::new(0) }))
+        let stop = CancellationToken::new();
+        let receiving = inbox::receive(replies, subjects.clone(), Arc::clone(&inbox));
+        let stopped = stop.clone();
+        bus.spawn(Box::pin(async move {
+            stopped.run_until_cancelled(receiving).await;
+        }));
+        Ok(Arc::new(Self {
+            bus,
+            subjects,
+            name,
+            timing,
+            inbox,
+            calls: AtomicU64::new(0),
+            known: Mutex::default(),
+            _stop: stop.drop_guard(),
+        }))
     }
 
-    /// Returns a source for each source of tools that workers have at present. Of two versions of a
-    /// source, the one that more workers have is returned.
+    /// Returns the sources of tools that workers have at present. Of two versions of a source, the
+    /// one that more workers have is returned.
     ///
     /// # Errors
     /// [`ClusterError::NoWorkers`] if no worker answers.
-    pub async fn discover(self: &Arc<Self>) -> Result<Vec<Arc<dyn ToolSource>>, ClusterError> {
-        let mut pending = self.pending();
-        pending.publish(&self.subjects.catalog(), &GatewayMessage::List {}, b"").await?;
-        let mut found: BTreeMap<String, (SourceEntry, usize)> = BTreeMap::new();
-        let until = Instant::now() + self.timing.catalog_wait;
-        while let Ok(Some(event)) = tokio::time::timeout_at(until, pending.next()).await {
-            let InboxEvent::Message(_, WorkerMessage::Source { .. }, body) = event else {
-                return Err(ClusterError::NoWorkers);
-            };
-            match SourceEntry::read(&body) {
-                Ok(entry) if found.len() < SOURCES_MAX => {
-                    found.entry(entry.route()).or_insert((entry, 0)).1 += 1;
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "a worker sent an invalid catalog"),
+    pub async fn discover(self: &Arc<Self>) -> Result<Vec<Arc<RemoteSource>>, ClusterError> {
+        let workers_by_route = self.list().await?;
+        let mut versions: BTreeMap<String, (Arc<RemoteSource>, usize)> = BTreeMap::new();
+        for (route, workers) in workers_by_route {
+            let Some(source) = self.describe(&route).await? else { continue };
+            let others = versions.get(source.name()).map_or(0, |(_, others)| *others);
+            if workers > others {
+                versions.insert(source.name().to_owned(), (source, workers));
             }
         }
-        if found.is_empty() {
+        if versions.is_empty() {
             return Err(ClusterError::NoWorkers);
         }
-        Ok(self.sources(found))
+        self.known().retain(|_, source| source.strong_count() > 0);
+        Ok(versions.into_values().map(|(source, _)| source).collect())
     }
 
-    fn sources(
-        self: &Arc<Self>,
-        found: BTreeMap<String, (SourceEntry, usize)>,
-    ) -> Vec<Arc<dyn ToolSource>> {
-        let mut by_name: BTreeMap<String, VersionFound> = BTreeMap::new();
-        for (route, (entry, workers)) in found {
-            let others = by_name.get(&entry.name).map_or(0, |other| other.workers);
-            if workers > others {
-                by_name.insert(entry.name.clone(), VersionFound { route, entry, workers });
+    /// Returns the number of workers that have each route.
+    async fn list(self: &Arc<Self>) -> Result<BTreeMap<String, usize>, ClusterError> {
+        let mut pending = self.pending();
+        pending.publish(&self.subjects.catalog(), &GatewayMessage::List {}, b"").await?;
+        let mut workers_by_route = BTreeMap::new();
+        let until = Instant::now() + self.timing.catalog_wait;
+        while let Ok(Some(event)) = tokio::time::timeout_at(until, pending.next()).await {
+            let body = match event {
+                InboxEvent::Undeliverable(_) => return Err(ClusterError::NoWorkers),
+                InboxEvent::Message(_, WorkerMessage::Routes {}, body) => body,
+                InboxEvent::Message(..) => continue,
+            };
+            match catalog::read_routes(&body) {
+                Ok(routes) if workers_by_route.len() <= ROUTES_MAX => {
+                    for route in routes {
+                        *workers_by_route.entry(route).or_default() += 1;
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "a worker sent invalid routes"),
             }
         }
-        let source = |found: VersionFound| {
-            let source = RemoteSource::new(Arc::clone(self), &found.route, found.entry);
-            Arc::new(source) as Arc<dyn ToolSource>
+        Ok(workers_by_route)
+    }
+
+    /// Returns the source of a route; `None` if no worker describes it.
+    async fn describe(
+        self: &Arc<Self>,
+        route: &str,
+    ) -> Result<Option<Arc<RemoteSource>>, ClusterError> {
+        if let Some(known) = self.known().get(route).and_then(Weak::upgrade) {
+            return Ok(Some(known));
+        }
+        let mut pending = self.pending();
+        pending.publish(&self.subjects.route(route), &GatewayMessage::Describe {}, b"").await?;
+        let replied = tokio::time::timeout(self.timing.catalog_wait, pending.next()).await;
+        let Ok(Some(InboxEvent::Message(_, WorkerMessage::Source {}, body))) = replied else {
+            return Ok(None);
         };
-        by_name.into_values().map(source).collect()
+        // The route is a digest of the entry, so that a worker describes no source but its own.
+        match SourceEntry::read(&body).map(|entry| (entry.route() == route, entry)) {
+            Ok((true, entry)) => {
+                let source = Arc::new(RemoteSource::new(Arc::clone(self), route, entry));
+                self.known().insert(route.to_owned(), Arc::downgrade(&source));
+                Ok(Some(source))
+            }
+            Ok((false, _)) => {
+                tracing::warn!(route, "a worker described a source of another route");
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(route, %error, "a worker sent an invalid description");
+                Ok(None)
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Weak<RemoteSource>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pending(self: &Arc<Self>) -> PendingCall {

@@ -49,7 +49,7 @@ mod timing;
 mod worker;
 
 pub use bus::Bus;
-pub use dispatcher::Dispatcher;
+pub use dispatcher::{Dispatcher, RemoteSource};
 pub use error::{ClusterError, DispatchError};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;

@@ -35,8 +35,10 @@ pub(crate) enum GatewayMessage {
     Cancel { offer: u64 },
     /// Acknowledges a result, which the worker may forget.
     Received { offer: u64 },
-    /// Asks for the tools of a worker.
+    /// Asks a worker for its routes.
     List {},
+    /// Asks for the source of the route that the message is sent to.
+    Describe {},
 }
 
 /// Message of a worker to a gateway.
@@ -80,12 +82,10 @@ pub(crate) enum WorkerMessage {
     Unknown {
         offer: u64,
     },
-    /// One source of tools. The body has its entry in the catalog.
-    Source {
-        worker: String,
-        number: u32,
-        total: u32,
-    },
+    /// Routes of a worker. The body has a list of strings.
+    Routes {},
+    /// A source of tools. The body has its entry in the catalog.
+    Source {},
 }
 
 /// Call without its arguments.
@@ -186,7 +186,7 @@ impl WorkerMessage {
             | Self::Result { offer, .. }
             | Self::NotStarted { offer }
             | Self::Unknown { offer } => Some(*offer),
-            Self::Busy {} | Self::Source { .. } => None,
+            Self::Busy {} | Self::Routes {} | Self::Source {} => None,
         }
     }
 }

@@ -5,7 +5,9 @@
 //! capacity of the client.
 
 use std::error::Error as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::{
@@ -22,6 +24,8 @@ use crate::frame::HEADER_BYTES_MAX;
 
 /// Time to wait for the first connection.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Maximum size of a file with credentials in bytes.
+const CREDENTIALS_BYTES_MAX: u64 = 4096;
 /// Interval in which a silent connection is tested. Two unanswered tests end it.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Smallest `max_payload` of a server: a header, and a body that is worth a message.
@@ -33,7 +37,8 @@ pub struct NatsOptions {
     /// Addresses: `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. They may
     /// contain a user and a password, or a token.
     pub servers: String,
-    /// File with a JWT and the seed of its key (`.creds`).
+    /// File with `USER:PASSWORD` or a token in one line, instead of credentials in the address, which
+    /// other users of the machine can see.
     pub credentials_file: Option<PathBuf>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,
@@ -96,6 +101,43 @@ pub enum NatsError {
     },
 }
 
+/// Credentials for a server.
+enum NatsCredentials {
+    Password { user: String, password: String },
+    Token(String),
+}
+
+impl NatsCredentials {
+    fn of_address(address: &ServerAddr) -> Option<Self> {
+        let user = address.username()?.to_owned();
+        Some(match address.password() {
+            Some(password) => Self::Password { user, password: password.to_owned() },
+            None => Self::Token(user),
+        })
+    }
+
+    fn read_ambient(path: &Path) -> Result<Self, NatsError> {
+        let failed = |cause: String| NatsError::File { path: path.to_owned(), cause };
+        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let mut text = String::new();
+        file.take(CREDENTIALS_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(|error| failed(error.to_string()))?;
+        match text.trim() {
+            "" => Err(failed("expected `USER:PASSWORD` or a token, found nothing".to_owned())),
+            line if line.contains('\n') => Err(failed(
+                "expected `USER:PASSWORD` or a token in one line, found several lines".to_owned(),
+            )),
+            line => Ok(match line.split_once(':') {
+                Some((user, password)) => {
+                    Self::Password { user: user.to_owned(), password: password.to_owned() }
+                }
+                None => Self::Token(line.to_owned()),
+            }),
+        }
+    }
+}
+
 /// Connection to NATS.
 pub struct NatsBus {
     client: Client,
@@ -121,20 +163,19 @@ impl NatsBus {
             Some(path) => connect.add_root_certificates(path.clone()),
             None => connect.tls_client_config(tls_config()),
         };
-        if let Some(path) = &options.credentials_file {
-            connect = connect.credentials_file(path).await.map_err(|error| NatsError::File {
-                path: path.clone(),
-                cause: error.to_string(),
-            })?;
-        }
         // The client library ignores credentials in addresses.
-        if let Some(address) = addresses.iter().find(|address| address.has_user_pass()) {
-            let user = address.username().unwrap_or_default().to_owned();
-            connect = match address.password() {
-                Some(password) => connect.user_and_password(user, password.to_owned()),
-                None => connect.token(user),
-            };
-        }
+        let of_address = addresses.iter().find_map(NatsCredentials::of_address);
+        let credentials = match &options.credentials_file {
+            Some(path) => Some(NatsCredentials::read_ambient(path)?),
+            None => of_address,
+        };
+        connect = match credentials {
+            Some(NatsCredentials::Password { user, password }) => {
+                connect.user_and_password(user, password)
+            }
+            Some(NatsCredentials::Token(token)) => connect.token(token),
+            None => connect,
+        };
         let connecting = tokio::time::timeout(CONNECT_WAIT, connect.connect(addresses)).await;
         let client = match connecting {
             Err(_) => return Err(NatsError::Unreachable { servers }),

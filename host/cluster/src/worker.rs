@@ -7,6 +7,7 @@
 mod call;
 mod table;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -72,7 +73,8 @@ struct WorkerState {
     subjects: Subjects,
     options: WorkerOptions,
     toolset: Toolset,
-    catalog: Vec<SourceEntry>,
+    /// Sources by route.
+    catalog: BTreeMap<String, SourceEntry>,
     calls_free: Arc<Semaphore>,
     calls: CallTable,
     is_draining: AtomicBool,
@@ -88,12 +90,14 @@ impl Worker {
         toolset: Toolset,
         options: WorkerOptions,
     ) -> Result<Self, ClusterError> {
-        let catalog = catalog::sources(&toolset);
+        let sources = catalog::sources(&toolset);
+        let catalog: BTreeMap<_, _> =
+            sources.into_iter().map(|entry| (entry.route(), entry)).collect();
         if catalog.is_empty() {
             return Err(ClusterError::NoTools);
         }
         let bytes_max = bus.message_bytes_max();
-        for entry in &catalog {
+        for entry in catalog.values() {
             let bytes = entry.to_bytes().len() + HEADER_BYTES_MAX;
             if bytes > bytes_max {
                 let name = entry.name.clone();
@@ -155,8 +159,8 @@ impl Worker {
         let state = &self.state;
         let own = state.bus.subscribe(&state.subjects.worker(&state.options.name), None).await?;
         self.receive(own, &self.stop);
-        for entry in &state.catalog {
-            let calls = state.subjects.route(&entry.route());
+        for route in state.catalog.keys() {
+            let calls = state.subjects.route(route);
             let calls = state.bus.subscribe(&calls, Some(GROUP)).await?;
             self.receive(calls, &self.stop_offering);
         }
@@ -225,6 +229,9 @@ impl WorkerState {
                 self.answer(self.calls.ask(offer), offer, &reply).await;
             }
             (GatewayMessage::List {}, Some(reply)) => self.list(&reply).await,
+            (GatewayMessage::Describe {}, Some(reply)) => {
+                self.describe(&message.subject, &reply).await;
+            }
             (GatewayMessage::Cancel { offer }, _) => self.calls.cancel(offer),
             (GatewayMessage::Received { offer }, _) => self.calls.forget(offer),
             (_, None) => tracing::warn!("a gateway sent a message without an inbox"),
@@ -271,11 +278,16 @@ impl WorkerState {
     }
 
     async fn list(&self, reply: &str) {
-        let total = u32::try_from(self.catalog.len()).unwrap_or(u32::MAX);
-        for (number, entry) in (0..total).zip(&self.catalog) {
-            let worker = self.options.name.to_string();
-            let header = WorkerMessage::Source { worker, number, total };
-            self.send(reply, &header, &entry.to_bytes()).await;
+        let routes: Vec<&String> = self.catalog.keys().collect();
+        let routes = serde_json::to_vec(&routes).unwrap_or_default();
+        self.send(reply, &WorkerMessage::Routes {}, &routes).await;
+    }
+
+    /// Describes the source whose route `subject` ends with.
+    async fn describe(&self, subject: &str, reply: &str) {
+        let route = subject.rsplit('.').next().unwrap_or_default();
+        if let Some(entry) = self.catalog.get(route) {
+            self.send(reply, &WorkerMessage::Source {}, &entry.to_bytes()).await;
         }
     }
 

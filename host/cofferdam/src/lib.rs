@@ -259,6 +259,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
 //! | `labels` | `labels` | information-flow labels: untrusted results cannot steer an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
+//! | `cluster` | `cluster` | gateways and workers on several machines, over NATS |
 //! | `registry` | `registry`, `advisories` | plugins from OCI registries and from the web |
 //! | `macros` | | the attribute `#[cofferdam::tool]` |
 //! | `otlp`, `witness` | | spans of the call log for a collector, and its checkpoints for witnesses |
@@ -271,6 +272,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 #![cfg_attr(
     not(all(
         feature = "anthropic",
+        feature = "cluster",
         feature = "labels",
         feature = "mcp",
         feature = "s3",
@@ -298,6 +300,8 @@ mod attachment;
 mod builder;
 mod call;
 pub mod cases;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod code_mode;
 pub mod columns;
 mod compile_child;

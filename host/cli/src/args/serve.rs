@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{NoRecordArgs, PluginArgs};
+use super::{ClusterAccessArgs, NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Without --http, serves the parent process on stdin and stdout.
@@ -16,6 +16,7 @@ Examples:
   cofferdam serve --config cofferdam.toml --http 127.0.0.1:8391
   cofferdam serve --config cofferdam.toml --search
   cofferdam serve --skills ./skills
+  cofferdam serve --cluster nats://10.0.0.5:4222 --http 127.0.0.1:8391
   cofferdam serve --agent librarian.yaml --files ./notes:ro --tools librarian
   cofferdam mcp config --host claude --config cofferdam.toml";
 
@@ -51,6 +52,11 @@ pub(crate) struct ServeArgs {
     /// Model of agents that name none [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
+    /// Offer the tools of workers (`cofferdam worker`) that are connected to these NATS servers
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: Option<String>,
+    #[command(flatten)]
+    pub(crate) cluster_access: ClusterAccessArgs,
     /// Offer two tools that search and call the others, for large sets of tools
     #[arg(long)]
     pub(crate) search: bool,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use cofferdam::cluster::RemoteTools;
 use cofferdam::config::ConfigFile;
 use cofferdam::inspector::{self, Inspector};
 use cofferdam::serve::{HttpAccess, ServeOptions, ServedAgents, Service};
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
-use crate::signals::EndRequests;
+use crate::signals::stop_on_signals;
 use crate::{host, print};
 
 /// Maximum number of concurrent calls. Further calls wait.
@@ -35,7 +36,16 @@ pub(super) async fn serve(
     let mut selection = host::selection(&args.plugins)?;
     // Only `dev` serves a plugin before it is built.
     selection.shows_errors = first_build.is_some();
+    let operator = host::operator();
+    let remote = match &args.cluster {
+        Some(servers) => {
+            let options = args.cluster_access.options(servers);
+            Some(RemoteTools::connect(&options, &operator).await?)
+        }
+        None => None,
+    };
     let options = ServeOptions {
+        remote,
         agents: ServedAgents {
             agents: args.agents.clone(),
             workflows: args.workflows.clone(),
@@ -47,7 +57,6 @@ pub(super) async fn serve(
         server: options(&args),
         ..ServeOptions::new(selection)
     };
-    let operator = host::operator();
     let service = Service::start(engine.start()?, options, operator.clone()).await?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
@@ -139,17 +148,4 @@ async fn serve_http(
     }
     print::note(&format!("listening on http://{address}{}", cofferdam_mcp::PATH));
     Ok(service.serve_http(listener, options, stop).await?)
-}
-
-/// Stops the server at the first request to end, and ends the process at the second: Ctrl-C or
-/// SIGTERM, on Windows also Ctrl-Break, a closed console, or the end of the session.
-fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
-    let mut requests = EndRequests::new()?;
-    tokio::spawn(async move {
-        requests.next().await;
-        stop.cancel();
-        requests.next().await;
-        std::process::exit(Exit::Interrupted as i32);
-    });
-    Ok(())
 }

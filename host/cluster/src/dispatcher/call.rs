@@ -39,6 +39,17 @@ struct Offer {
     worker: NodeName,
 }
 
+/// Reply to the question for an offer.
+enum PlacementReply {
+    Offer(Offer),
+    Busy,
+    /// No worker has the tool.
+    NoWorker,
+    Silence,
+    /// The bus has ended.
+    Closed,
+}
+
 /// End of a confirmed offer.
 enum OfferEnd {
     Result(Bytes),
@@ -101,12 +112,15 @@ impl PendingCall {
             self.offer = None;
             match end {
                 OfferEnd::Result(result) => return Ok(result),
-                OfferEnd::NotStarted => {}
+                OfferEnd::NotStarted if Instant::now() < give_up => {}
+                OfferEnd::NotStarted if restarts == 0 => return Err(DispatchError::NoAnswer),
                 OfferEnd::WorkerLost if call.is_repeatable && restarts < RESTARTS_MAX => {
                     restarts += 1;
                     give_up = Instant::now() + self.dispatcher.timing.placement_wait_max;
                 }
-                OfferEnd::WorkerLost => return Err(DispatchError::OutcomeUnknown),
+                OfferEnd::NotStarted | OfferEnd::WorkerLost => {
+                    return Err(DispatchError::OutcomeUnknown);
+                }
             }
         }
     }
@@ -123,46 +137,46 @@ impl PendingCall {
         let mut times_busy: u32 = 0;
         loop {
             let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
-            match self.offered(asked).await? {
-                Some(Ok(offer)) => return Ok(offer),
-                Some(Err(DispatchError::Busy)) => {
+            match self.reply(asked).await {
+                PlacementReply::Offer(offer) => return Ok(offer),
+                PlacementReply::NoWorker => return Err(DispatchError::NoWorker),
+                PlacementReply::Closed => return Err(closed()),
+                PlacementReply::Busy if Instant::now() >= give_up => {
+                    return Err(DispatchError::Busy);
+                }
+                PlacementReply::Silence if Instant::now() >= give_up => {
+                    return Err(DispatchError::NoAnswer);
+                }
+                PlacementReply::Busy => {
                     times_busy += 1;
-                    if Instant::now() >= give_up {
-                        return Err(DispatchError::Busy);
-                    }
                     // The first answer may be that of the only busy worker.
                     if times_busy > 1 {
                         tokio::time::sleep(self.pause(times_busy)).await;
                     }
                 }
-                Some(Err(error)) => return Err(error),
-                None if Instant::now() >= give_up => return Err(DispatchError::NoAnswer),
-                None => {}
+                PlacementReply::Silence => {}
             }
         }
     }
 
-    /// Waits for the answer to the message `asked`. An offer that answers an earlier one is as good.
-    async fn offered(
-        &mut self,
-        asked: u32,
-    ) -> Result<Option<Result<Offer, DispatchError>>, DispatchError> {
+    /// Waits for the reply to the message `asked`. An offer that answers an earlier one is as good.
+    async fn reply(&mut self, asked: u32) -> PlacementReply {
         let until = Instant::now() + self.dispatcher.timing.accept_wait;
         loop {
             let Ok(event) = tokio::time::timeout_at(until, self.next()).await else {
-                return Ok(None);
+                return PlacementReply::Silence;
             };
             match event {
-                None => return Err(closed()),
+                None => return PlacementReply::Closed,
                 Some(InboxEvent::Undeliverable(number)) if number == asked => {
-                    return Ok(Some(Err(DispatchError::NoWorker)));
+                    return PlacementReply::NoWorker;
                 }
                 Some(InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
                     let Ok(worker) = NodeName::new(worker) else { continue };
-                    return Ok(Some(Ok(Offer { number: offer, worker })));
+                    return PlacementReply::Offer(Offer { number: offer, worker });
                 }
                 Some(InboxEvent::Message(_, WorkerMessage::Busy {}, _)) => {
-                    return Ok(Some(Err(DispatchError::Busy)));
+                    return PlacementReply::Busy;
                 }
                 Some(_) => {}
             }

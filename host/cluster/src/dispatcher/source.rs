@@ -18,7 +18,7 @@ use crate::message::{CallHeader, WorkerMessage, log_level};
 use crate::{DispatchError, result};
 
 /// A source of tools that workers run.
-pub(super) struct RemoteSource {
+pub struct RemoteSource {
     dispatcher: Arc<Dispatcher>,
     route: String,
     entry: SourceEntry,
@@ -31,6 +31,13 @@ impl RemoteSource {
         let definitions = entry.tools.iter().map(|tool| Arc::new(tool.definition())).collect();
         let plugin = entry.plugin_identity();
         Self { dispatcher, route: route.to_owned(), entry, plugin, definitions }
+    }
+
+    /// Returns the version of the source: a digest over its plugin and its definitions. Only
+    /// workers with this version run its calls.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.route
     }
 
     fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {

@@ -9,7 +9,7 @@ use cofferdam_tool::Toolset;
 use serde_json::json;
 
 use super::calls::{call, type_name, worker};
-use super::server::{Server, program};
+use super::server::{Server, connect, program, timing};
 use super::tools::{Starts, toolset};
 
 async fn error(options: NatsOptions) -> NatsError {
@@ -70,6 +70,14 @@ async fn each_mistake_is_one_line_that_says_what_to_do() {
     assert!(NatsBus::connect_ambient(options(&format!("nats://u:p@{address}"))).await.is_ok());
 
     let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("credentials");
+    for (content, is_accepted) in [("u:p\n", true), ("u:wrong", false), ("token", false)] {
+        std::fs::write(&file, content).unwrap();
+        let credentials_file = Some(file.clone());
+        let with_file = NatsOptions { credentials_file, ..options(&server.url()) };
+        let connected = NatsBus::connect_ambient(with_file).await;
+        assert_eq!(connected.is_ok(), is_accepted, "{content}");
+    }
     let config = folder.path().join("small.conf");
     std::fs::write(&config, "max_payload: 4096\n").unwrap();
     let server = Server::start(&["-c", config.to_str().unwrap()]).unwrap();
@@ -79,11 +87,12 @@ async fn each_mistake_is_one_line_that_says_what_to_do() {
         "the NATS server allows messages of 4096 bytes, and 65536 are needed; raise its \
          `max_payload`"
     );
-    let missing = NatsOptions {
-        credentials_file: Some(folder.path().join("missing.creds")),
-        ..options(&server.url())
-    };
-    assert!(matches!(error(missing).await, NatsError::File { .. }));
+    for content in [None, Some(""), Some("u:p\nmore")] {
+        let file = folder.path().join("invalid");
+        content.map(|content| std::fs::write(&file, content).unwrap());
+        let invalid = NatsOptions { credentials_file: Some(file), ..options(&server.url()) };
+        assert!(matches!(error(invalid).await, NatsError::File { .. }), "{content:?}");
+    }
 }
 
 #[tokio::test]
@@ -111,7 +120,10 @@ async fn connections_are_encrypted_with_an_authority_of_ones_own() {
     let options = WorkerOptions::default();
     let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), options).await.unwrap();
     let dispatcher = Dispatcher::start(bus, Tenant::default()).await.unwrap();
-    let toolset = Toolset::join(dispatcher.discover().await.unwrap()).unwrap();
+    let mut toolset = Toolset::new();
+    for source in dispatcher.discover().await.unwrap() {
+        toolset.add(source).unwrap();
+    }
     assert_eq!(call(&toolset, "echo", json!({}), "1").await.word(), "ok");
 
     // Its certificate is not one of a public authority.
@@ -127,4 +139,47 @@ async fn tenants_do_not_see_each_other() {
     let other = Tenant::new("other").unwrap();
     let dispatcher = Dispatcher::start(server.bus().await, other).await.unwrap();
     assert_eq!(dispatcher.discover().await.err(), Some(ClusterError::NoWorkers));
+}
+
+/// The permissions of the page are all that gateways and workers need.
+#[tokio::test]
+async fn the_permissions_of_the_page_suffice() {
+    if program().is_none() {
+        return;
+    }
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rest) = page.split_once("authorization {").unwrap();
+    let (block, _) = rest.split_once("```").unwrap();
+    let block = block.replace("$GATEWAY_PASSWORD", "g").replace("$WORKER_PASSWORD", "w");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("nats.conf");
+    std::fs::write(&config, format!("authorization {{{block}")).unwrap();
+    let server = Server::start(&["-c", config.to_str().unwrap()]).unwrap();
+    let bus = |user: &str| {
+        let servers = server.url().replace("nats://", &format!("nats://{user}@"));
+        async move { connect(&servers).await }
+    };
+    let starts = folder.path().join("starts");
+    let options = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
+    let worker = Worker::start(bus("worker:w").await, toolset(&starts), options).await.unwrap();
+    let gateway = bus("gateway:g").await;
+    let dispatcher = Dispatcher::start(Arc::clone(&gateway), Tenant::default()).await.unwrap();
+    let mut remote = Toolset::new();
+    for source in dispatcher.discover().await.unwrap() {
+        remote.add(source).unwrap();
+    }
+    let large = json!({"bytes": 1_000_000});
+    assert_eq!(call(&remote, "echo", large, "1").await.word(), "ok");
+    worker.drain(Duration::from_secs(1)).await;
+    let ended = call(&remote, "echo", json!({}), "2").await;
+    assert_eq!(type_name(&ended), "WorkerUnavailable");
+
+    // A gateway cannot take the calls of others.
+    let mut others = gateway.subscribe("cofferdam.v1.default.call.>", None).await.unwrap();
+    let listening = tokio::time::timeout(Duration::from_millis(200), others.next()).await;
+    assert!(listening.is_err());
+    let _ = call(&remote, "echo", json!({}), "3").await;
+    let listening = tokio::time::timeout(Duration::from_millis(200), others.next()).await;
+    assert!(listening.is_err(), "{listening:?}");
 }

@@ -134,7 +134,9 @@ impl Simulation {
             let toolset = loop {
                 // Catalogs can be lost.
                 if let Ok(sources) = dispatcher.discover().await {
-                    break Toolset::join(sources).unwrap();
+                    let mut toolset = Toolset::new();
+                    sources.into_iter().for_each(|source| toolset.add(source).unwrap());
+                    break toolset;
                 }
             };
             for (call, pause) in calls {

@@ -27,6 +27,8 @@ use super::ServeOptions;
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
 use crate::artifacts::Locator;
+#[cfg(feature = "cluster")]
+use crate::cluster::RemoteTools;
 use crate::code_mode::{self, CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
@@ -72,6 +74,9 @@ pub(super) struct ServedState {
     servers: Vec<Arc<SupervisedServer>>,
     /// Sources of tools that are neither plugins nor servers.
     sources: Vec<Arc<dyn ToolSource>>,
+    /// Tools of workers on other machines.
+    #[cfg(feature = "cluster")]
+    remote: Option<RemoteTools>,
     /// Log of the calls, which stays open when the configuration changes.
     call_log: Option<Arc<CallLog>>,
     /// Counts of the calls; they pass the calls on to the log.
@@ -104,9 +109,9 @@ impl ServedState {
         let agent_files = options.agents.paths();
         stamps.extend(agent_files.iter().map(|path| (path.clone(), stamp(path))));
         let plan = HostPlan::new(&options.selection, Values::Read, &agent_files, kept)?;
-        let plan = match agent_files.is_empty() {
+        let plan = match agent_files.is_empty() && !options.is_gateway() {
             true => plan.require_tools(&options.selection)?,
-            // An agent is a tool, and needs no other.
+            // An agent is a tool, and needs no other. The tools of workers may come later.
             false => plan,
         };
         #[cfg(feature = "skills")]
@@ -177,6 +182,8 @@ impl ServedState {
             stamps,
             servers,
             sources,
+            #[cfg(feature = "cluster")]
+            remote: options.remote.clone(),
             call_log,
             metrics,
             code,
@@ -236,7 +243,12 @@ impl ServedState {
     }
 
     fn other_sources(&self) -> Vec<Arc<dyn ToolSource>> {
-        compose::other_sources(self.files.as_ref(), self.skill_source(), &self.sources)
+        let sources =
+            compose::other_sources(self.files.as_ref(), self.skill_source(), &self.sources);
+        #[cfg(feature = "cluster")]
+        let sources =
+            sources.into_iter().chain(self.remote.iter().flat_map(RemoteTools::sources)).collect();
+        sources
     }
 
     fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {
@@ -581,12 +593,16 @@ impl ServedState {
     }
 
     /// Returns whether all plugins are loaded and all servers connected. If so, an unknown tool
-    /// does not exist.
+    /// does not exist. A worker may bring it at any time.
     fn is_complete(&self) -> bool {
         let is_ready =
             |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
         let is_there =
             |kept: &Arc<SupervisedServer>| kept.server().is_some() && !kept.has_changed();
+        #[cfg(feature = "cluster")]
+        if self.remote.is_some() {
+            return false;
+        }
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
 }

@@ -8,8 +8,12 @@ use cofferdam_mcp::{Grantor, HttpOptions, MonitoringPage, Server, ServerOptions}
 use cofferdam_record::CallMetrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+#[cfg(feature = "cluster")]
+use tokio_util::sync::DropGuard;
 
 use super::{RunningService, ServedAgents, ServedState, follow};
+#[cfg(feature = "cluster")]
+use crate::cluster::RemoteTools;
 use crate::error::Context as _;
 use crate::loading::Loader;
 use crate::records::CallLog;
@@ -34,6 +38,9 @@ pub struct ServeOptions {
     pub server: ServerOptions,
     /// True if the server counts its calls, for `/metrics`.
     pub counts_calls: bool,
+    /// Tools of workers on other machines.
+    #[cfg(feature = "cluster")]
+    pub remote: Option<RemoteTools>,
 }
 
 impl ServeOptions {
@@ -51,7 +58,19 @@ impl ServeOptions {
             first_build: None,
             server,
             counts_calls: false,
+            #[cfg(feature = "cluster")]
+            remote: None,
         }
+    }
+}
+
+impl ServeOptions {
+    /// Returns whether the tools of workers are offered.
+    pub(super) fn is_gateway(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        return self.remote.is_some();
+        #[cfg(not(feature = "cluster"))]
+        false
     }
 }
 
@@ -65,6 +84,8 @@ pub struct Service {
     call_log: Option<Arc<CallLog>>,
     metrics: Option<Arc<CallMetrics>>,
     operator: Operator,
+    #[cfg(feature = "cluster")]
+    _following: Option<DropGuard>,
 }
 
 impl Service {
@@ -75,6 +96,8 @@ impl Service {
     /// write a file that controls its grants.
     pub async fn start(engine: Engine, options: ServeOptions, operator: Operator) -> Result<Self> {
         let news = ChangeSignal::default();
+        #[cfg(feature = "cluster")]
+        let following = options.remote.as_ref().map(|remote| remote.follow(Arc::clone(&news)));
         let (offering, loader) =
             Box::pin(ServedState::start(&engine, &options, None, &news, &operator)).await?;
         offering.unavailable().for_each(|plugin| plugin.note(&operator));
@@ -88,7 +111,17 @@ impl Service {
             RunningService::new(server.clone(), engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
-        Ok(Self { server, running, loader, follows_changes, call_log, metrics, operator })
+        Ok(Self {
+            server,
+            running,
+            loader,
+            follows_changes,
+            call_log,
+            metrics,
+            operator,
+            #[cfg(feature = "cluster")]
+            _following: following,
+        })
     }
 
     /// Serves `/healthz`, and `/metrics` if the options count calls, until `stop` is canceled.

@@ -1,0 +1,61 @@
+//! Flags of gateways and workers.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use cofferdam::cluster::ClusterOptions;
+
+use super::{NoRecordArgs, PluginArgs};
+
+pub(crate) const WORKER_EXAMPLES: &str = "\
+Offers the tools to the gateways of a cluster (`cofferdam serve --cluster`). Grants, limits and
+secrets are those of this worker. Ctrl-C and SIGTERM end it when the running calls have ended.
+
+Examples:
+  cofferdam worker --config cofferdam.toml --cluster nats://10.0.0.5:4222
+  cofferdam worker --plugin text.wasm --cluster tls://nats.example.com --cluster-credentials nats.key";
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// NATS servers, such as nats://10.0.0.5:4222; several separated by commas
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) access: ClusterAccessArgs,
+    /// Maximum number of concurrent calls; to further calls, the worker is busy
+    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) calls: u16,
+    /// Maximum time to wait for running calls at the end, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) drain_wait: u32,
+    #[command(flatten)]
+    pub(crate) record: NoRecordArgs,
+}
+
+/// Access to a cluster.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterAccessArgs {
+    /// Tenant of the cluster, whose tools are invisible to other tenants [default: default]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    pub(crate) cluster_tenant: Option<String>,
+    /// File with the credentials for NATS in one line: USER:PASSWORD or a token
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) cluster_credentials: Option<PathBuf>,
+    /// File with the authorities of the NATS server's certificate (PEM) [default: Mozilla's]
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) cluster_ca: Option<PathBuf>,
+}
+
+impl ClusterAccessArgs {
+    /// Returns the options for a cluster at these addresses.
+    pub(crate) fn options(&self, servers: &str) -> ClusterOptions {
+        ClusterOptions {
+            servers: servers.to_owned(),
+            tenant: self.cluster_tenant.clone(),
+            credentials_file: self.cluster_credentials.clone(),
+            authorities_file: self.cluster_ca.clone(),
+        }
+    }
+}

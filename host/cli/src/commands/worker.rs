@@ -1,0 +1,32 @@
+//! `cofferdam worker`: runs tools for gateways on other machines.
+
+use std::time::Duration;
+
+use cofferdam::cluster::run_worker;
+use cofferdam::{Host, Purpose};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Global, WorkerArgs};
+use crate::exit::Exit;
+use crate::host;
+use crate::signals::stop_on_signals;
+
+pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exit> {
+    let mut engine = host::engine_options(global);
+    engine.pool.concurrent_calls_max = u32::from(args.calls);
+    let operator = host::operator();
+    let loaded = Host::builder()
+        .selection(host::selection(&args.plugins)?)
+        .engine(engine)
+        .operator(operator.clone())
+        .purpose(Purpose::Call)
+        .build()
+        .await?;
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
+    let options = args.access.options(&args.cluster);
+    let (calls_max, drain_wait) =
+        (usize::from(args.calls), Duration::from_secs(u64::from(args.drain_wait)));
+    run_worker(&loaded, &options, calls_max, drain_wait, &operator, stop).await?;
+    Ok(Exit::Ok)
+}

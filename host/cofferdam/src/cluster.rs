@@ -1,0 +1,190 @@
+//! Tools on several machines: workers run the calls, gateways take them from MCP clients.
+//!
+//! A worker offers the tools of a [`Host`]; its configuration decides what they may do. A gateway
+//! has no plugins of its own. It looks for the tools of workers when it starts and from then on, so
+//! that workers can come, go and change while it runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
+use cofferdam_cluster::{
+    Bus, ClusterError, Dispatcher, RemoteSource, Tenant, Worker, WorkerOptions,
+};
+use cofferdam_tool::ToolSource;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::servers::ChangeSignal;
+use crate::{Error, Host, Operator, Result};
+
+/// Interval in which a gateway looks for changes of the workers' tools.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
+/// Number of times in succession that a source has to be missing before it is no longer offered.
+const MISSES_MAX: u32 = 3;
+
+/// A cluster, and the credentials for it.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterOptions {
+    /// Addresses of NATS servers of one cluster: `nats://HOST:PORT` or `tls://HOST:PORT`, separated
+    /// by commas.
+    pub servers: String,
+    /// Tenant: gateways see the tools of workers of their tenant only. The default is `default`.
+    pub tenant: Option<String>,
+    /// File with `USER:PASSWORD` or a token in one line.
+    pub credentials_file: Option<PathBuf>,
+    /// File with the certificates of authorities (PEM), instead of those of Mozilla.
+    pub authorities_file: Option<PathBuf>,
+}
+
+impl ClusterOptions {
+    fn to_tenant(&self) -> Result<Tenant> {
+        match &self.tenant {
+            Some(name) => Tenant::new(name.as_str())
+                .map_err(|error| Error::invalid(format!("invalid tenant: {error}"))),
+            None => Ok(Tenant::default()),
+        }
+    }
+
+    async fn connect(&self, name: &str) -> Result<Arc<dyn Bus>> {
+        let options = NatsOptions {
+            servers: self.servers.clone(),
+            credentials_file: self.credentials_file.clone(),
+            authorities_file: self.authorities_file.clone(),
+            name: name.to_owned(),
+        };
+        let connected = NatsBus::connect_ambient(options).await;
+        let bus = connected.map_err(|error| match error {
+            NatsError::Address { .. } | NatsError::File { .. } => Error::invalid(error.to_string()),
+            other => Error::NotAccepted(other.to_string()),
+        })?;
+        Ok(Arc::new(bus))
+    }
+}
+
+/// Offers the tools of a host to the gateways of a cluster until `stop` is canceled. Then it takes
+/// no more calls and waits at most `drain_wait` for those that run. It runs at most `calls_max`
+/// calls at the same time.
+///
+/// # Errors
+/// Returns an error if there is no connection, or the host has no tools.
+pub async fn run_worker(
+    host: &Host,
+    options: &ClusterOptions,
+    calls_max: usize,
+    drain_wait: Duration,
+    operator: &Operator,
+    stop: CancellationToken,
+) -> Result<()> {
+    let worker_options =
+        WorkerOptions { tenant: options.to_tenant()?, calls_max, ..WorkerOptions::default() };
+    let bus = options.connect("cofferdam worker").await?;
+    let toolset = host.toolset().clone();
+    let count = toolset.definitions().len();
+    let worker = Worker::start(bus, toolset, worker_options).await.map_err(not_started)?;
+    let tools = if count == 1 { "tool" } else { "tools" };
+    operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
+    stop.cancelled().await;
+    operator.note(&format!("ending; calls that still run: {}", worker.calls()));
+    worker.drain(drain_wait).await;
+    if let Some(log) = host.call_log() {
+        log.finish().await;
+    }
+    Ok(())
+}
+
+fn not_started(error: ClusterError) -> Error {
+    match error {
+        ClusterError::NoTools | ClusterError::SourceTooLarge { .. } => {
+            Error::invalid(error.to_string())
+        }
+        other => Error::NotAccepted(other.to_string()),
+    }
+}
+
+/// Tools that workers have at present. Clones share state.
+#[derive(Clone)]
+pub struct RemoteTools {
+    dispatcher: Arc<Dispatcher>,
+    sources: Arc<Mutex<BTreeMap<String, FoundSource>>>,
+}
+
+#[derive(Clone)]
+struct FoundSource {
+    source: Arc<RemoteSource>,
+    /// Number of times in succession that no worker had it.
+    misses: u32,
+}
+
+impl RemoteTools {
+    /// Connects a gateway to a cluster and looks for tools. Workers may still be missing, which is
+    /// noted.
+    ///
+    /// # Errors
+    /// Returns an error if there is no connection.
+    pub async fn connect(options: &ClusterOptions, operator: &Operator) -> Result<Self> {
+        let tenant = options.to_tenant()?;
+        let bus = options.connect("cofferdam gateway").await?;
+        let dispatcher = Dispatcher::start(bus, tenant).await.map_err(not_started)?;
+        let tools = Self { dispatcher, sources: Arc::default() };
+        tools.refresh().await;
+        if tools.sources().is_empty() {
+            operator.note(&format!("warning: {}", ClusterError::NoWorkers));
+        }
+        Ok(tools)
+    }
+
+    /// Returns the sources of tools.
+    #[must_use]
+    pub fn sources(&self) -> Vec<Arc<dyn ToolSource>> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.values().map(|found| Arc::clone(&found.source) as Arc<dyn ToolSource>).collect()
+    }
+
+    /// Looks for the tools of workers. Returns whether they have changed.
+    async fn refresh(&self) -> bool {
+        let found = self.dispatcher.discover().await.unwrap_or_default();
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        update(&mut sources, found)
+    }
+
+    /// Looks for changes for as long as the returned guard lives, and announces them.
+    pub(crate) fn follow(&self, news: ChangeSignal) -> DropGuard {
+        let (tools, stop) = (self.clone(), CancellationToken::new());
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            let following = async {
+                loop {
+                    tokio::time::sleep(DISCOVERY_INTERVAL).await;
+                    if tools.refresh().await {
+                        news.notify_one();
+                    }
+                }
+            };
+            stopped.run_until_cancelled(following).await;
+        });
+        stop.drop_guard()
+    }
+}
+
+/// Updates the sources with those that were found. Returns whether there is a change. A source that
+/// was not found stays for a while: its workers may be busy, or not connected at the moment.
+fn update(sources: &mut BTreeMap<String, FoundSource>, found: Vec<Arc<RemoteSource>>) -> bool {
+    let mut has_changed = false;
+    sources.values_mut().for_each(|known| known.misses += 1);
+    for source in found {
+        let name = source.name().to_owned();
+        let known = sources.get_mut(&name);
+        match known.filter(|known| known.source.version() == source.version()) {
+            Some(known) => known.misses = 0,
+            None => {
+                sources.insert(name, FoundSource { source, misses: 0 });
+                has_changed = true;
+            }
+        }
+    }
+    let count = sources.len();
+    sources.retain(|_, known| known.misses < MISSES_MAX);
+    has_changed || sources.len() < count
+}

@@ -1,0 +1,183 @@
+//! The binary in a cluster: workers, and gateways that speak MCP, on a real NATS server. Without
+//! `COFFERDAM_NATS_SERVER` these tests report that they are skipped; `cargo xtask nats` installs the
+//! server.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::{Value, json};
+
+use crate::wire::{ANSWER_MAX, Pipe, command};
+
+/// NATS server that runs until it is dropped.
+struct Nats {
+    process: Child,
+    address: String,
+}
+
+impl Nats {
+    fn start(arguments: &[&str]) -> Option<Self> {
+        let Some(program) = std::env::var_os("COFFERDAM_NATS_SERVER") else {
+            println!("skipped: COFFERDAM_NATS_SERVER names no server");
+            return None;
+        };
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let mut command = Command::new(program);
+        command.args(["-a", "127.0.0.1", "-p", &port.port().to_string()]).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self { process: command.spawn().unwrap(), address: port.to_string() };
+        let started = Instant::now();
+        while TcpStream::connect(port).is_err() {
+            assert!(started.elapsed() < ANSWER_MAX, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    fn url(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    /// Starts a worker with plugins and waits until it is ready.
+    fn worker(&self, plugins: &[&str]) -> Pipe {
+        let mut command = worker(&self.url());
+        for plugin in plugins {
+            command.arg("--plugin").arg(guest(plugin));
+        }
+        let mut worker = Pipe::of(&mut command);
+        worker.has_said("is ready with");
+        worker
+    }
+
+    fn gateway(&self) -> Pipe {
+        Pipe::of(&mut command(&[], &["--cluster", &self.url()]))
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+fn worker(servers: &str) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache());
+    command.args(["worker", "--no-record", "--cluster", servers]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns the part of a result that does not depend on the machine.
+fn content(answer: &Value) -> Value {
+    let result = &answer["result"];
+    json!([result["content"], result["structuredContent"], result["isError"]])
+}
+
+#[test]
+fn a_gateway_answers_like_a_server_with_the_plugins() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let _worker = nats.worker(&["served", "text"]);
+    let mut gateway = nats.gateway();
+    let mut local = Pipe::start(&["served", "text"], &[]);
+    let sorted = |listed: Value| {
+        let mut tools = listed["result"]["tools"].as_array().unwrap().clone();
+        tools.sort_by_key(|tool| tool["name"].to_string());
+        tools
+    };
+    let listed = sorted(gateway.modern("tools/list", json!({})));
+    assert_eq!(listed, sorted(local.modern("tools/list", json!({}))));
+    assert!(listed.len() > 4, "{listed:?}");
+    for (tool, arguments) in [
+        ("word_count", json!({"text": "to be or not to be"})),
+        ("echo", json!({"message": "grüße", "number": "7"})),
+        ("echo", json!({"message": 5, "number": []})),
+        ("refuse", json!({})),
+        ("count", json!({"steps": 3, "pause_ms": 1})),
+    ] {
+        let (remote, own) =
+            (gateway.call(tool, arguments.clone()), local.call(tool, arguments.clone()));
+        assert_eq!(content(&remote), content(&own), "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn workers_come_and_go_while_clients_call() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let mut gateway = nats.gateway();
+    gateway.has_said("warning: no worker answered");
+    let first = nats.worker(&["served"]);
+    let started = Instant::now();
+    while gateway.call("echo", json!({"message": "a"})).get("error").is_some() {
+        assert!(started.elapsed() < ANSWER_MAX, "the tools of the worker are not found");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let _second = nats.worker(&["served"]);
+    let pid = first.pid().to_string();
+    for number in 0..60 {
+        if number == 20 {
+            let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+            assert!(sent.success());
+        }
+        let counted = gateway.call("count", json!({"steps": 1, "pause_ms": 5}));
+        assert_eq!(counted["result"]["isError"], false, "{number}: {counted}");
+    }
+    let mut first = first;
+    first.has_said("ending; calls that still run:");
+    assert_eq!(first.end().0, Some(0));
+}
+
+/// Returns the exit code and the only line of standard error.
+fn mistake(mut command: Command) -> (Option<i32>, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    (output.status.code(), text.trim().to_owned())
+}
+
+#[test]
+fn mistakes_at_the_start_are_one_line() {
+    let gateway = |servers: &str| command(&[], &["--cluster", servers]);
+    let with_plugin = |servers: &str| {
+        let mut worker = worker(servers);
+        worker.arg("--plugin").arg(guest("text"));
+        worker
+    };
+    for start in [gateway, with_plugin] as [fn(&str) -> Command; 2] {
+        assert_eq!(
+            mistake(start("nats://127.0.0.1:1")),
+            (
+                Some(4),
+                "error: no NATS server answers at 127.0.0.1:1; start one (`nats-server`) or \
+                 correct --cluster"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            mistake(start("http://user:secret@127.0.0.1:1")),
+            (
+                Some(2),
+                "error: expected `nats://HOST:PORT` or `tls://HOST:PORT`, found `127.0.0.1:1`"
+                    .to_owned()
+            )
+        );
+        let mut tenant = start("nats://127.0.0.1:1");
+        tenant.args(["--cluster-tenant", "a.b"]);
+        assert_eq!(
+            mistake(tenant),
+            (
+                Some(2),
+                "error: invalid tenant: expected 1 to 64 characters from `a-z 0-9 _ -`, found \
+                 `a.b`"
+                    .to_owned()
+            )
+        );
+    }
+    let Some(nats) = Nats::start(&["--user", "u", "--pass", "p"]) else { return };
+    let (code, line) = mistake(with_plugin(&nats.url()));
+    assert_eq!(code, Some(4));
+    assert!(line.contains("refuses the credentials; pass those"), "{line}");
+}
