@@ -21,7 +21,7 @@ const CHANGELOG: &str = "CHANGELOG.md";
 /// of all languages have the same version.
 const FILES: [(&str, &[&str]); 4] = [
     ("Cargo.toml", &["version = ", "cofferdam"]),
-    ("host/clients/python/pyproject.toml", &["version = "]),
+    ("host/clients/python/pyproject.toml", &["version = ", "native = "]),
     ("host/clients/node/package.json", &["\"version\": "]),
     ("guest-sdk/javascript/package.json", &["\"version\": "]),
 ];
@@ -86,9 +86,9 @@ fn prepare(version: &Version) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces the version in lines that begin with one of `starts`.
+/// Replaces the version at the end of strings, in lines that begin with one of `starts`.
 fn with_version(text: &str, starts: &[&str], current: &str, version: &str) -> String {
-    let (from, to) = (format!("\"{current}\""), format!("\"{version}\""));
+    let (from, to) = (format!("{current}\""), format!("{version}\""));
     let mut changed = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let has_version = starts.iter().any(|start| line.trim_start().starts_with(start));
