@@ -1,6 +1,6 @@
 //! Witnesses of a log: a server that checks what it signs as a witness does, and one that does not.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -128,8 +128,7 @@ impl Witness {
         let signature = self.pair.sign(format!("cosignature/v1\ntime {TIME}\n{text}").as_bytes());
         let key = self.key.to_string();
         let id = key.split('+').nth(1).unwrap();
-        let id: Vec<u8> =
-            (0..4).map(|at| u8::from_str_radix(&id[at * 2..at * 2 + 2], 16).unwrap()).collect();
+        let id = u32::from_str_radix(id, 16).unwrap().to_be_bytes();
         let bytes = [&id[..], &TIME.to_be_bytes(), signature.as_ref()].concat();
         format!("— other.example/x AAAAAAA=\n— {} {}\n", self.key.name(), STANDARD.encode(bytes))
     }
@@ -139,7 +138,7 @@ impl Witness {
 fn key_text(name: &str, public: &[u8]) -> String {
     let key = [&[4], public].concat();
     let digest = digest(&SHA256, &[name.as_bytes(), b"\n", &key].concat());
-    let id: String = digest.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id: String = digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{name}+{id}+{}", STANDARD.encode(key))
 }
 

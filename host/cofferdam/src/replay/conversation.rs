@@ -173,13 +173,15 @@ impl RecordedConversation {
         let mut toolset = Toolset::new();
         let results = RecordedResults::new(Arc::clone(turn), Arc::clone(replay));
         toolset.add(Arc::new(results)).map_err(|error| Error::invalid(error.to_string()))?;
-        let mut settings = LoopSettings::default();
         // The recorded run has ended by itself: nothing else is to end the replay.
-        settings.max_iterations = u32::MAX;
-        settings.max_function_calls = None;
-        settings.max_duration = None;
-        settings.max_consecutive_errors = u32::MAX;
-        settings.allow_concurrent_invocation = false;
+        let settings = LoopSettings {
+            max_iterations: u32::MAX,
+            max_function_calls: None,
+            max_duration: None,
+            max_consecutive_errors: u32::MAX,
+            allow_concurrent_invocation: false,
+            ..LoopSettings::default()
+        };
         let agent = Agent::builder(replies)
             .name("replay")
             .tools(toolset)
