@@ -37,8 +37,8 @@ pub struct NatsOptions {
     /// Addresses: `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. They may
     /// contain a user and a password, or a token.
     pub servers: String,
-    /// File with `USER:PASSWORD` or a token in one line, instead of credentials in the address, which
-    /// other users of the machine can see.
+    /// File with `USER:PASSWORD` or a token in one line, instead of credentials in the address,
+    /// which other users of the machine can see.
     pub credentials_file: Option<PathBuf>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,

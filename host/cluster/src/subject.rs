@@ -12,7 +12,10 @@ const TOKEN_CHARS_MAX: usize = 64;
 
 /// Error returned for a string that cannot be a part of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected 1 to {TOKEN_CHARS_MAX} characters from `a-z 0-9 _ -`, found `{}`", .found.escape_debug())]
+#[error(
+    "expected 1 to {TOKEN_CHARS_MAX} characters from `a-z 0-9 _ -`, found `{}`",
+    .found.escape_debug()
+)]
 pub struct InvalidToken {
     found: String,
 }

@@ -63,35 +63,50 @@ impl ClusterOptions {
     }
 }
 
-/// Offers the tools of a host to the gateways of a cluster until `stop` is canceled. Then it takes
-/// no more calls and waits at most `drain_wait` for those that run. It runs at most `calls_max`
-/// calls at the same time.
-///
-/// # Errors
-/// Returns an error if there is no connection, or the host has no tools.
-pub async fn run_worker(
-    host: &Host,
-    options: &ClusterOptions,
-    calls_max: usize,
-    drain_wait: Duration,
-    operator: &Operator,
-    stop: CancellationToken,
-) -> Result<()> {
-    let worker_options =
-        WorkerOptions { tenant: options.to_tenant()?, calls_max, ..WorkerOptions::default() };
-    let bus = options.connect("cofferdam worker").await?;
-    let toolset = host.toolset().clone();
-    let count = toolset.definitions().len();
-    let worker = Worker::start(bus, toolset, worker_options).await.map_err(not_started)?;
-    let tools = if count == 1 { "tool" } else { "tools" };
-    operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
-    stop.cancelled().await;
-    operator.note(&format!("ending; calls that still run: {}", worker.calls()));
-    worker.drain(drain_wait).await;
-    if let Some(log) = host.call_log() {
-        log.finish().await;
+/// Connection of a worker to its cluster.
+pub struct WorkerConnection {
+    bus: Arc<dyn Bus>,
+    tenant: Tenant,
+}
+
+impl WorkerConnection {
+    /// Connects to a cluster. Gateways do not see the worker before it runs.
+    ///
+    /// # Errors
+    /// Returns an error if there is no connection.
+    pub async fn open(options: &ClusterOptions) -> Result<Self> {
+        let tenant = options.to_tenant()?;
+        Ok(Self { bus: options.connect("cofferdam worker").await?, tenant })
     }
-    Ok(())
+
+    /// Offers the tools of a host to gateways until `stop` is canceled. Then the worker takes no
+    /// more calls and waits at most `drain_wait` for those that run. It runs at most `calls_max`
+    /// calls at the same time.
+    ///
+    /// # Errors
+    /// Returns an error if the host has no tools, or the connection is lost at the start.
+    pub async fn run(
+        self,
+        host: &Host,
+        calls_max: usize,
+        drain_wait: Duration,
+        operator: &Operator,
+        stop: CancellationToken,
+    ) -> Result<()> {
+        let toolset = host.toolset().clone();
+        let count = toolset.definitions().len();
+        let options = WorkerOptions { tenant: self.tenant, calls_max, ..WorkerOptions::default() };
+        let worker = Worker::start(self.bus, toolset, options).await.map_err(not_started)?;
+        let tools = if count == 1 { "tool" } else { "tools" };
+        operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
+        stop.cancelled().await;
+        operator.note(&format!("ending; calls that still run: {}", worker.calls()));
+        worker.drain(drain_wait).await;
+        if let Some(log) = host.call_log() {
+            log.finish().await;
+        }
+        Ok(())
+    }
 }
 
 fn not_started(error: ClusterError) -> Error {

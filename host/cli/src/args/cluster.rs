@@ -13,7 +13,7 @@ secrets are those of this worker. Ctrl-C and SIGTERM end it when the running cal
 
 Examples:
   cofferdam worker --config cofferdam.toml --cluster nats://10.0.0.5:4222
-  cofferdam worker --plugin text.wasm --cluster tls://nats.example.com --cluster-credentials nats.key";
+  cofferdam worker --plugin text.wasm --cluster tls://nats.local --cluster-credentials nats.key";
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WorkerArgs {
@@ -25,7 +25,12 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) access: ClusterAccessArgs,
     /// Maximum number of concurrent calls; to further calls, the worker is busy
-    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u16).range(1..=4096)
+    )]
     pub(crate) calls: u16,
     /// Maximum time to wait for running calls at the end, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]

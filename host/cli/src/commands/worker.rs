@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam::cluster::run_worker;
+use cofferdam::cluster::WorkerConnection;
 use cofferdam::{Host, Purpose};
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +12,8 @@ use crate::host;
 use crate::signals::stop_on_signals;
 
 pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exit> {
+    // First, because loading may take longer.
+    let connection = WorkerConnection::open(&args.access.options(&args.cluster)).await?;
     let mut engine = host::engine_options(global);
     engine.pool.concurrent_calls_max = u32::from(args.calls);
     let operator = host::operator();
@@ -24,9 +26,7 @@ pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exi
         .await?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
-    let options = args.access.options(&args.cluster);
-    let (calls_max, drain_wait) =
-        (usize::from(args.calls), Duration::from_secs(u64::from(args.drain_wait)));
-    run_worker(&loaded, &options, calls_max, drain_wait, &operator, stop).await?;
+    let drain_wait = Duration::from_secs(u64::from(args.drain_wait));
+    connection.run(&loaded, usize::from(args.calls), drain_wait, &operator, stop).await?;
     Ok(Exit::Ok)
 }

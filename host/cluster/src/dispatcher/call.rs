@@ -32,16 +32,16 @@ pub(super) struct RemoteCall<'c> {
     pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
 }
 
-/// Offer of a worker.
+/// Offer of a worker to run a call.
 #[derive(Debug, Clone)]
-struct Offer {
+struct WorkerOffer {
     number: u64,
     worker: NodeName,
 }
 
 /// Reply to the question for an offer.
 enum PlacementReply {
-    Offer(Offer),
+    Offer(WorkerOffer),
     Busy,
     /// No worker has the tool.
     NoWorker,
@@ -66,7 +66,7 @@ pub(super) struct PendingCall {
     messages: u32,
     replies: mpsc::Receiver<InboxEvent>,
     /// Offer that was accepted last, until it has ended.
-    offer: Option<Offer>,
+    offer: Option<WorkerOffer>,
 }
 
 impl PendingCall {
@@ -131,7 +131,7 @@ impl PendingCall {
         &mut self,
         call: &RemoteCall<'_>,
         give_up: Instant,
-    ) -> Result<Offer, DispatchError> {
+    ) -> Result<WorkerOffer, DispatchError> {
         let subject = self.dispatcher.subjects.route(call.route);
         let message = GatewayMessage::Call { call: Box::new(call.header.clone()) };
         let mut times_busy: u32 = 0;
@@ -173,7 +173,7 @@ impl PendingCall {
                 }
                 Some(InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
                     let Ok(worker) = NodeName::new(worker) else { continue };
-                    return PlacementReply::Offer(Offer { number: offer, worker });
+                    return PlacementReply::Offer(WorkerOffer { number: offer, worker });
                 }
                 Some(InboxEvent::Message(_, WorkerMessage::Busy {}, _)) => {
                     return PlacementReply::Busy;
@@ -186,7 +186,7 @@ impl PendingCall {
     /// Confirms an offer and waits for its end.
     async fn confirm(
         &mut self,
-        offer: &Offer,
+        offer: &WorkerOffer,
         call: &RemoteCall<'_>,
     ) -> Result<OfferEnd, DispatchError> {
         let timing = self.dispatcher.timing;
@@ -248,13 +248,17 @@ impl PendingCall {
         }
     }
 
-    async fn tell(&mut self, offer: &Offer, message: &GatewayMessage) -> Result<u32, BusError> {
+    async fn tell(
+        &mut self,
+        offer: &WorkerOffer,
+        message: &GatewayMessage,
+    ) -> Result<u32, BusError> {
         let subject = self.dispatcher.subjects.worker(&offer.worker);
         self.publish(&subject, message, b"").await
     }
 
     /// Gives back a second offer, which would otherwise occupy a place until it expires.
-    async fn decline_other(&self, offer: &Offer, number: u64, worker: String) {
+    async fn decline_other(&self, offer: &WorkerOffer, number: u64, worker: String) {
         let Ok(worker) = NodeName::new(worker) else { return };
         if (number, &worker) == (offer.number, &offer.worker) {
             return;
@@ -264,7 +268,7 @@ impl PendingCall {
         let _ = self.dispatcher.publish(&subject, None, &cancel, b"").await;
     }
 
-    async fn acknowledge(&self, offer: &Offer) {
+    async fn acknowledge(&self, offer: &WorkerOffer) {
         let subject = self.dispatcher.subjects.worker(&offer.worker);
         let message = GatewayMessage::Received { offer: offer.number };
         let _ = self.dispatcher.publish(&subject, None, &message, b"").await;

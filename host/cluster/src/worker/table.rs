@@ -140,8 +140,8 @@ impl CallTable {
         }
     }
 
-    /// Stores the result of a running call until it is acknowledged. Returns whether a gateway waits
-    /// for it.
+    /// Stores the result of a running call until it is acknowledged. Returns whether a gateway
+    /// waits for it.
     pub(super) fn end(&self, number: u64, result: &Bytes) -> bool {
         let mut state = self.lock();
         let is_awaited = matches!(
