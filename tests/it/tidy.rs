@@ -163,6 +163,7 @@ fn dependencies_point_one_way() {
                 "code",
                 "registry",
                 "inspector",
+                "cluster",
             ],
         ),
         ("guest-sdk/rust", &["sdk-macros"]),

@@ -89,7 +89,9 @@ async fn each_mistake_is_one_line_that_says_what_to_do() {
     );
     for content in [None, Some(""), Some("u:p\nmore")] {
         let file = folder.path().join("invalid");
-        content.map(|content| std::fs::write(&file, content).unwrap());
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
         let invalid = NatsOptions { credentials_file: Some(file), ..options(&server.url()) };
         assert!(matches!(error(invalid).await, NatsError::File { .. }), "{content:?}");
     }
