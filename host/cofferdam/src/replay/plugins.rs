@@ -25,12 +25,12 @@ pub struct ReplayPlugins {
     component: Option<PathBuf>,
     config: Option<ConfigFile>,
     log: Option<Log>,
-    loaded: HashMap<LoadedComponent, Arc<Plugin>>,
+    loaded: HashMap<ReplayedComponent, Arc<Plugin>>,
 }
 
 /// Component of a loaded plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum LoadedComponent {
+enum ReplayedComponent {
     File(PathBuf),
     /// Component that the log keeps, by its digest.
     Kept(String),
@@ -78,8 +78,8 @@ impl ReplayPlugins {
     pub async fn of(&mut self, recording: &CallRecording) -> Result<Arc<Plugin>> {
         let (name, digest) = (&recording.plugin.name, &recording.plugin.digest);
         let key = match self.file(recording)? {
-            Some(file) => LoadedComponent::File(file),
-            None => LoadedComponent::Kept(digest.clone()),
+            Some(file) => ReplayedComponent::File(file),
+            None => ReplayedComponent::Kept(digest.clone()),
         };
         if let Some(plugin) = self.loaded.get(&key) {
             return Ok(Arc::clone(plugin));
@@ -87,10 +87,10 @@ impl ReplayPlugins {
         let name = PluginName::new(name.as_str()).map_err(|e| Error::invalid(e.to_string()))?;
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
         let plugin = match &key {
-            LoadedComponent::File(file) => {
+            ReplayedComponent::File(file) => {
                 loading::load_one(&self.engine, file.clone(), options, &self.operator).await?
             }
-            LoadedComponent::Kept(_) => {
+            ReplayedComponent::Kept(_) => {
                 let component = self.kept(recording)?;
                 let shown = PathBuf::from(digest);
                 loading::load_kept(&self.engine, shown, component, options, &self.operator).await?
