@@ -19,10 +19,8 @@ struct Nats {
 
 impl Nats {
     fn start(arguments: &[&str]) -> Option<Self> {
-        let Some(program) = std::env::var_os("COFFERDAM_NATS_SERVER") else {
-            println!("skipped: COFFERDAM_NATS_SERVER names no server");
-            return None;
-        };
+        // Without a server, `cargo xtask test` says that these tests are skipped.
+        let program = std::env::var_os("COFFERDAM_NATS_SERVER")?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
         command.args(["-a", "127.0.0.1", "-p", &port.port().to_string()]).args(arguments);
