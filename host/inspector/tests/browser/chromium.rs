@@ -88,6 +88,12 @@ impl Browser {
 
     /// Sends a command and returns its result.
     pub(crate) fn command(&mut self, method: &str, parameters: Value) -> Value {
+        let result = self.try_command(method, parameters);
+        result.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Sends a command and returns its result, or the error of the browser.
+    fn try_command(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         let id = self.next;
         self.next += 1;
         let mut message = json!({"id": id, "method": method, "params": parameters});
@@ -98,8 +104,12 @@ impl Browser {
         loop {
             let message = self.message();
             if message["id"] == json!(id) {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].clone();
+                let error = &message["error"];
+                return if error.is_null() {
+                    Ok(message["result"].clone())
+                } else {
+                    Err(error.clone())
+                };
             }
             self.note(&message);
         }
@@ -158,8 +168,9 @@ impl Browser {
         );
         loop {
             let parameters = json!({"expression": guarded, "returnByValue": true});
-            let result = self.command("Runtime.evaluate", parameters);
-            if result["result"]["value"] == json!(true) {
+            // The browser cannot evaluate anything while it leaves a page.
+            let result = self.try_command("Runtime.evaluate", parameters);
+            if result.is_ok_and(|result| result["result"]["value"] == json!(true)) {
                 return;
             }
             if start.elapsed() > PATIENCE {
