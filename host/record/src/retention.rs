@@ -100,7 +100,8 @@ pub(crate) fn prune(
     left += blobs.iter().chain(&segments).map(|file| file.bytes).sum::<u64>() + bytes_of_others;
     blobs.sort_by_key(|file| file.modified);
     segments.sort_by(|a, b| a.name.cmp(&b.name));
-    let is_over = |file: &Candidate, left: u64| file.modified < oldest || left > limits.bytes_max;
+    // Times of files are whole seconds, so that a maximum age of 0 includes those of this second.
+    let is_over = |file: &Candidate, left: u64| file.modified <= oldest || left > limits.bytes_max;
     for blob in blobs {
         if !is_over(&blob, left) {
             break;
