@@ -286,15 +286,10 @@ fn mode_of(tools: &Toolset) -> Option<&CodeMode> {
     source.downcast_ref()
 }
 
-/// Returns the component of the interpreter that is installed for a language.
+/// Returns the component of the interpreter that is installed with a program, by default this one.
 ///
 /// # Errors
 /// Returns an error that says where it is expected.
-pub fn installed(language: Language) -> Result<PathBuf> {
-    installed_beside(None, language)
-}
-
-/// Returns the component of the interpreter that is installed with a program, by default this one.
 fn installed_beside(program: Option<PathBuf>, language: Language) -> Result<PathBuf> {
     find(program, language).map_err(|expected| {
         Error::invalid(format!(

@@ -131,7 +131,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 /// Prompter and observer of a host without an operator.
-struct UnattendedPrompter;
+pub(crate) struct UnattendedPrompter;
 
 #[async_trait]
 impl Prompter for UnattendedPrompter {

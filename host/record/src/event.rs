@@ -112,6 +112,36 @@ pub enum LogEvent {
 }
 
 impl LogEvent {
+    /// Describes the event in one line. `time` formats durations.
+    #[must_use]
+    pub fn description(&self, time: impl Fn(Duration) -> String) -> String {
+        match self {
+            Self::Model {
+                provider, model, input_tokens, output_tokens, finish, duration, ..
+            } => {
+                let tokens = tokens(*input_tokens, *output_tokens);
+                format!("{provider} {model}: {finish}, {tokens}, {}", time(*duration))
+            }
+            Self::Agent { agent, input_tokens, output_tokens, error, duration, .. } => {
+                let outcome = error.as_deref().unwrap_or("ok");
+                let tokens = tokens(*input_tokens, *output_tokens);
+                format!("{agent}: {outcome}, {tokens}, {}", time(*duration))
+            }
+            Self::Approval { tool, call, by, decision, waited } => {
+                format!("{tool} ({call}): {decision} by {by} after {}", time(*waited))
+            }
+            Self::Grant { plugin, permission, is_added } => {
+                let verb = if *is_added { "granted" } else { "revoked" };
+                format!("{plugin}: {verb} {permission}")
+            }
+            Self::Plugin { plugin, digest, replaces } => match replaces {
+                Some(before) => format!("{plugin}: {digest} replaces {before}"),
+                None => format!("{plugin}: loaded {digest}"),
+            },
+            Self::Label { tool, call, decision } => format!("{tool} ({call}): {decision}"),
+        }
+    }
+
     /// Returns the session that the event belongs to, if it is known.
     #[must_use]
     pub fn session(&self) -> Option<&str> {
@@ -177,4 +207,9 @@ mod as_micros {
     ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_micros)
     }
+}
+
+fn tokens(input: Option<u64>, output: Option<u64>) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |count| count.to_string());
+    format!("{} tokens in, {} out", count(input), count(output))
 }

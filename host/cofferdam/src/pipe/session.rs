@@ -15,9 +15,8 @@ use super::approver::ClientApprover;
 use super::message::{ClientMessage, ClientReply, Hello, HostMessage};
 use super::requests::Requests;
 use super::{PROTOCOL, PipeOptions, functions};
-use crate::{
-    Availability, Error, Host, Observer, Operator, Prompter, Purpose, Result, json as forms,
-};
+use crate::operator::UnattendedPrompter;
+use crate::{Error, Host, Observer, Operator, Purpose, Result, json as forms};
 
 /// Carrier of messages to the program.
 #[async_trait]
@@ -277,11 +276,11 @@ async fn build(
     if hello.approves {
         selection.code.approver = Some(Arc::new(ClientApprover(Arc::clone(requests))));
     }
-    let operator = Arc::new(ProgramOperator(Arc::clone(sender)));
+    let observer = Arc::new(ProgramObserver(Arc::clone(sender)));
     Host::builder()
         .selection(selection)
         .engine(engine)
-        .operator(Operator::new(Arc::clone(&operator) as Arc<dyn Prompter>, operator))
+        .operator(Operator::new(Arc::new(UnattendedPrompter), observer))
         .purpose(Purpose::Converse)
         .build()
         .await
@@ -308,29 +307,10 @@ fn tools(toolset: &Toolset) -> Vec<Value> {
     toolset.definitions().map(tool).collect()
 }
 
-/// The program as the operator: it receives notes and answers no questions while the host starts.
-struct ProgramOperator(Arc<dyn MessageSender>);
+/// The program as an observer: it receives notes. It answers no questions while the host starts.
+struct ProgramObserver(Arc<dyn MessageSender>);
 
-#[async_trait]
-impl Prompter for ProgramOperator {
-    fn availability(&self) -> Availability {
-        Availability::Absent
-    }
-
-    fn choice(&self, _question: &str) -> String {
-        String::new()
-    }
-
-    fn text(&self, _question: &str) -> String {
-        String::new()
-    }
-
-    async fn choice_later(&self, _question: &str) -> String {
-        String::new()
-    }
-}
-
-impl Observer for ProgramOperator {
+impl Observer for ProgramObserver {
     fn note(&self, message: &str) {
         self.0.offer(&HostMessage::Note { message });
     }

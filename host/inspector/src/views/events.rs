@@ -1,8 +1,6 @@
 //! Events besides calls: approvals, grants, loaded plugins, replies of models, runs of agents and
 //! decisions of label policies.
 
-use std::time::Duration;
-
 use cofferdam_record::{Log, LogEvent};
 use maud::{Markup, html};
 
@@ -59,37 +57,7 @@ pub(super) fn kind(event: &LogEvent) -> &'static str {
 
 /// Describes an event in one line.
 pub(super) fn description(event: &LogEvent) -> String {
-    match event {
-        LogEvent::Model { model, input_tokens, output_tokens, finish, duration, .. } => {
-            let tokens = tokens(*input_tokens, *output_tokens);
-            format!("{model}: {finish}, {tokens}, {}", time(*duration))
-        }
-        LogEvent::Agent { agent, input_tokens, output_tokens, error, duration, .. } => {
-            let outcome = error.as_deref().unwrap_or("ok");
-            let tokens = tokens(*input_tokens, *output_tokens);
-            format!("{agent}: {outcome}, {tokens}, {}", time(*duration))
-        }
-        LogEvent::Approval { tool, call, by, decision, waited } => {
-            format!("{tool} ({call}): {decision} by {by} after {}", time(*waited))
-        }
-        LogEvent::Grant { plugin, permission, is_added } => {
-            let verb = if *is_added { "granted" } else { "revoked" };
-            format!("{plugin}: {verb} {permission}")
-        }
-        LogEvent::Plugin { plugin, digest, replaces } => match replaces {
-            Some(before) => format!("{plugin}: {digest} replaces {before}"),
-            None => format!("{plugin}: loaded {digest}"),
-        },
-        LogEvent::Label { tool, call, decision } => format!("{tool} ({call}): {decision}"),
-        _ => String::new(),
-    }
-}
-
-fn tokens(input: Option<u64>, output: Option<u64>) -> String {
-    let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |count| count.to_string());
-    format!("{} tokens in, {} out", count(input), count(output))
-}
-
-fn time(duration: Duration) -> String {
-    format::time(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    event.description(|duration| {
+        format::time(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    })
 }

@@ -1,7 +1,5 @@
 //! `cofferdam log events`: what was recorded besides calls.
 
-use std::time::Duration;
-
 use cofferdam::record::{LogEvent, TimedEvent};
 use serde_json::json;
 
@@ -53,39 +51,5 @@ fn line(event: &TimedEvent, kind: EventKind) -> String {
     let time = event.at.to_string();
     let time = time.get(..19).unwrap_or(&time).replace('T', " ");
     let kind = format!("{kind:?}").to_lowercase();
-    format!("{time}  {kind:<9} {}", description(&event.event))
-}
-
-fn description(event: &LogEvent) -> String {
-    let tokens = |input: &Option<u64>, output: &Option<u64>| {
-        let count = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), |count| count.to_string());
-        format!("{} tokens in, {} out", count(input), count(output))
-    };
-    let time = |duration: &Duration| print::time(*duration);
-    match event {
-        LogEvent::Model {
-            provider, model, input_tokens, output_tokens, finish, duration, ..
-        } => {
-            let tokens = tokens(input_tokens, output_tokens);
-            format!("{provider} {model}: {finish}, {tokens}, {}", time(duration))
-        }
-        LogEvent::Agent { agent, input_tokens, output_tokens, error, duration, .. } => {
-            let outcome = error.as_deref().unwrap_or("ok");
-            let tokens = tokens(input_tokens, output_tokens);
-            format!("{agent}: {outcome}, {tokens}, {}", time(duration))
-        }
-        LogEvent::Approval { tool, call, by, decision, waited } => {
-            format!("{tool} ({call}): {decision} by {by} after {}", time(waited))
-        }
-        LogEvent::Grant { plugin, permission, is_added } => {
-            let verb = if *is_added { "granted" } else { "revoked" };
-            format!("{plugin}: {verb} {permission}")
-        }
-        LogEvent::Plugin { plugin, digest, replaces } => match replaces {
-            Some(before) => format!("{plugin}: {digest} replaces {before}"),
-            None => format!("{plugin}: loaded {digest}"),
-        },
-        LogEvent::Label { tool, call, decision } => format!("{tool} ({call}): {decision}"),
-        _ => String::new(),
-    }
+    format!("{time}  {kind:<9} {}", event.event.description(print::time))
 }
