@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-use crate::wire::{ANSWER_MAX, Pipe, command};
+use crate::wire::{ANSWER_MAX, Pipe, command, request};
 
 /// NATS server that runs until it is dropped.
 struct Nats {
@@ -99,6 +99,35 @@ fn a_gateway_answers_like_a_server_with_the_plugins() {
         let (remote, own) =
             (gateway.call(tool, arguments.clone()), local.call(tool, arguments.clone()));
         assert_eq!(content(&remote), content(&own), "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn a_client_names_the_effect_of_a_call() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let _worker = nats.worker(&["served"]);
+    let mut gateway = nats.gateway();
+    let mut call = |id: &str, message: &str, key: Value| {
+        let arguments = json!({"message": message});
+        let mut request =
+            request(id, "tools/call", json!({"name": "echo", "arguments": arguments}));
+        request["params"]["_meta"]["cofferdam/idempotencyKey"] = key;
+        gateway.ask(&request)
+    };
+    let first = call("1", "a", json!("k"));
+    assert_eq!(first["result"]["isError"], false, "{first}");
+    assert_eq!(content(&call("2", "a", json!("k"))), content(&first));
+    let other = call("3", "b", json!("k"))["result"].to_string();
+    assert!(
+        other.contains("IdempotencyConflict") && other.contains("Nothing was called"),
+        "{other}"
+    );
+    for (id, invalid) in [("4", json!("")), ("5", json!(7)), ("6", json!("x".repeat(129)))] {
+        let refused = call(id, "a", invalid);
+        assert_eq!(
+            refused["error"]["message"],
+            "expected `cofferdam/idempotencyKey` to be a string of 1 to 128 characters"
+        );
     }
 }
 

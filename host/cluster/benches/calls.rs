@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_cluster::nats::{NatsBus, NatsOptions};
-use cofferdam_cluster::{Bus, Dispatcher, Tenant, Worker, WorkerOptions};
+use cofferdam_cluster::{Bus, Dispatcher, DispatcherOptions, Worker, WorkerOptions};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{CallContext, Functions, Toolset};
 use serde_json::json;
@@ -52,7 +52,8 @@ async fn measure(url: &str) {
     let local = toolset();
     let worker_options = WorkerOptions { calls_max: 2 * CONCURRENT, ..WorkerOptions::default() };
     let worker = Worker::start(connect().await, local.clone(), worker_options).await.unwrap();
-    let dispatcher = Dispatcher::start(connect().await, Tenant::default()).await.unwrap();
+    let dispatcher =
+        Dispatcher::start(connect().await, DispatcherOptions::default()).await.unwrap();
     let mut remote = Toolset::new();
     for source in dispatcher.discover().await.unwrap() {
         remote.add(source).unwrap();

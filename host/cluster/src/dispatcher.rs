@@ -6,6 +6,7 @@
 
 mod call;
 mod inbox;
+mod keyed;
 mod source;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub use self::source::RemoteSource;
 use crate::bus::{Bus, BusError};
 use crate::catalog::{self, SourceEntry};
 use crate::frame;
+use crate::keyed::{KeyedResults, MemoryResults};
 use crate::message::{GatewayMessage, WorkerMessage};
 use crate::subject::{NodeName, Subjects, Tenant};
 use crate::{CallTiming, ClusterError};
@@ -30,12 +32,36 @@ use crate::{CallTiming, ClusterError};
 /// Number of routes of all workers together after which further ones are ignored.
 const ROUTES_MAX: usize = 10_000;
 
+/// Options of a [`Dispatcher`].
+#[derive(Clone)]
+pub struct DispatcherOptions {
+    /// Tenant whose workers are called.
+    pub tenant: Tenant,
+    /// Name that no other gateway has had.
+    pub name: NodeName,
+    /// Waiting times.
+    pub timing: CallTiming,
+    /// Results of calls with idempotency keys.
+    pub results: Arc<dyn KeyedResults>,
+}
+
+impl Default for DispatcherOptions {
+    /// Returns options with a random name, and results in the memory of this gateway.
+    fn default() -> Self {
+        Self {
+            tenant: Tenant::default(),
+            name: NodeName::random(),
+            timing: CallTiming::default(),
+            results: Arc::new(MemoryResults::default()),
+        }
+    }
+}
+
 /// Finds and calls the tools of workers.
 pub struct Dispatcher {
     bus: Arc<dyn Bus>,
     subjects: Subjects,
-    name: NodeName,
-    timing: CallTiming,
+    options: DispatcherOptions,
     inbox: Arc<Inbox>,
     calls: AtomicU64,
     /// Sources in use by route, which workers have described.
@@ -45,26 +71,16 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts a gateway with a random name.
+    /// Starts a gateway.
     ///
     /// # Errors
     /// If the bus cannot be subscribed to.
-    pub async fn start(bus: Arc<dyn Bus>, tenant: Tenant) -> Result<Arc<Self>, ClusterError> {
-        Self::start_as(bus, tenant, NodeName::random(), CallTiming::default()).await
-    }
-
-    /// Starts a gateway with a name that no other gateway has had, and its own waiting times.
-    ///
-    /// # Errors
-    /// If the bus cannot be subscribed to.
-    pub async fn start_as(
+    pub async fn start(
         bus: Arc<dyn Bus>,
-        tenant: Tenant,
-        name: NodeName,
-        timing: CallTiming,
+        options: DispatcherOptions,
     ) -> Result<Arc<Self>, ClusterError> {
-        let subjects = Subjects::new(&tenant);
-        let replies = bus.subscribe(&subjects.inboxes(&name), None).await?;
+        let subjects = Subjects::new(&options.tenant);
+        let replies = bus.subscribe(&subjects.inboxes(&options.name), None).await?;
         let inbox = Arc::new(Inbox::default());
         let stop = CancellationToken::new();
         let receiving = inbox::receive(replies, subjects.clone(), Arc::clone(&inbox));
@@ -75,8 +91,7 @@ impl Dispatcher {
         Ok(Arc::new(Self {
             bus,
             subjects,
-            name,
-            timing,
+            options,
             inbox,
             calls: AtomicU64::new(0),
             known: Mutex::default(),
@@ -111,7 +126,7 @@ impl Dispatcher {
         let mut pending = self.pending();
         pending.publish(&self.subjects.catalog(), &GatewayMessage::List {}, b"").await?;
         let mut workers_by_route = BTreeMap::new();
-        let until = Instant::now() + self.timing.catalog_wait;
+        let until = Instant::now() + self.options.timing.catalog_wait;
         while let Ok(Some(event)) = tokio::time::timeout_at(until, pending.next()).await {
             let body = match event {
                 InboxEvent::Undeliverable(_) => return Err(ClusterError::NoWorkers),
@@ -141,7 +156,7 @@ impl Dispatcher {
         }
         let mut pending = self.pending();
         pending.publish(&self.subjects.route(route), &GatewayMessage::Describe {}, b"").await?;
-        let replied = tokio::time::timeout(self.timing.catalog_wait, pending.next()).await;
+        let replied = tokio::time::timeout(self.options.timing.catalog_wait, pending.next()).await;
         let Ok(Some(InboxEvent::Message(_, WorkerMessage::Source {}, body))) = replied else {
             return Ok(None);
         };

@@ -33,8 +33,9 @@ pub enum ClusterError {
     },
 }
 
-/// Error of a call through a gateway. All but [`OutcomeUnknown`](Self::OutcomeUnknown) and
-/// [`InvalidResult`](Self::InvalidResult) mean that no tool has run.
+/// Error of a call through a gateway. All but [`OutcomeUnknown`](Self::OutcomeUnknown),
+/// [`ResultNotStored`](Self::ResultNotStored) and [`InvalidResult`](Self::InvalidResult) mean that
+/// no tool has run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
@@ -61,6 +62,15 @@ pub enum DispatchError {
     /// The bus is not connected.
     #[error("the gateway is not connected to its message bus: {0}")]
     Disconnected(String),
+    /// The idempotency key belongs to another call.
+    #[error("the idempotency key belongs to a call with another tool or other arguments")]
+    KeyConflict,
+    /// The store of the results of calls with idempotency keys failed.
+    #[error("results of calls with idempotency keys cannot be stored: {0}")]
+    KeysUnavailable(String),
+    /// The call with this idempotency key has ended before, and its result was not stored.
+    #[error("the result of the call was larger than the store of results allows")]
+    ResultNotStored,
     /// The worker sent a result that is not one of the protocol.
     #[error("the worker sent an invalid result: {0}")]
     InvalidResult(String),
@@ -75,6 +85,9 @@ impl DispatchError {
             Self::NoWorker | Self::NoAnswer | Self::Disconnected(_) => "WorkerUnavailable",
             Self::Busy => "WorkersBusy",
             Self::CallTooLarge { .. } => "CallTooLarge",
+            Self::KeyConflict => "IdempotencyConflict",
+            Self::KeysUnavailable(_) => "IdempotencyUnavailable",
+            Self::ResultNotStored => "ResultNotStored",
             Self::InvalidResult(_) => "InvalidReply",
         }
     }
@@ -92,6 +105,17 @@ impl DispatchError {
             Self::Busy => "The tool is busy. Nothing was called; try again later.",
             Self::CallTooLarge { .. } => {
                 "The arguments are too large. Nothing was called; send less in one call."
+            }
+            Self::KeyConflict => {
+                "The idempotency key belongs to another call. Nothing was called; use a new key."
+            }
+            Self::KeysUnavailable(_) => {
+                "Calls with idempotency keys are not possible at the moment. Nothing was called; \
+                 try again later with the same key."
+            }
+            Self::ResultNotStored => {
+                "The call with this idempotency key has ended before. Its result was too large to \
+                 be stored, and the tool was not called again."
             }
             Self::InvalidResult(_) => "The tool ran, and its result could not be read.",
         }

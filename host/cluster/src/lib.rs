@@ -9,12 +9,14 @@
 //! A bus may lose, delay and double messages, and workers may die at any time. The protocol
 //! promises:
 //!
-//! - A call is started at most once, unless its tool is declared read-only or idempotent. A worker
+//! - A call is started at most once, unless its tool is declared read-only or idempotent, or its
+//!   caller gave an idempotency key. A worker
 //!   only offers to run a call; it runs it when the gateway confirms this very offer, and a gateway
 //!   confirms a second offer only if the worker of the first has answered that it did not start.
 //!   Replayed and late messages therefore start nothing.
 //! - A caller gets exactly one end. If the worker is lost after the confirmation, the end is
 //!   [`DispatchError::OutcomeUnknown`], a type of its own.
+//! - All calls with one idempotency key get one result, as long as it is [stored](keyed).
 //! - A message carries no authority. Grants, limits and secrets are the worker's own; a gateway can
 //!   only lower limits.
 //!
@@ -23,10 +25,10 @@
 //! ```no_run
 //! # async fn example(bus: std::sync::Arc<dyn cofferdam_cluster::Bus>)
 //! # -> Result<(), Box<dyn std::error::Error>> {
-//! use cofferdam_cluster::{Dispatcher, Tenant};
+//! use cofferdam_cluster::{Dispatcher, DispatcherOptions};
 //! use cofferdam_tool::Toolset;
 //!
-//! let dispatcher = Dispatcher::start(bus, Tenant::default()).await?;
+//! let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await?;
 //! let mut toolset = Toolset::new();
 //! for source in dispatcher.discover().await? {
 //!     toolset.add(source)?;
@@ -40,6 +42,7 @@ mod catalog;
 mod dispatcher;
 mod error;
 mod frame;
+pub mod keyed;
 mod message;
 #[cfg(feature = "nats")]
 pub mod nats;
@@ -49,7 +52,7 @@ mod timing;
 mod worker;
 
 pub use bus::Bus;
-pub use dispatcher::{Dispatcher, RemoteSource};
+pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource};
 pub use error::{ClusterError, DispatchError};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;

@@ -102,6 +102,8 @@ pub(crate) struct CallHeader {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<RequestedLimits>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) dry_run: bool,
@@ -133,6 +135,7 @@ impl CallHeader {
             session: context.session.as_ref().map(|session| short(session, STRING_CHARS_MAX)),
             caller,
             trace: context.trace.as_ref().map(ToString::to_string),
+            key: context.idempotency_key.as_ref().map(|key| short(key, STRING_CHARS_MAX)),
             limits: context.limits.as_deref().cloned(),
             dry_run: context.file_effects.is_dry_run,
             diffs: context.file_effects.shows_diffs,
@@ -156,6 +159,7 @@ impl CallHeader {
             file_effects: FileEffects { is_dry_run: self.dry_run, shows_diffs: self.diffs },
             trace: self.trace.as_ref().and_then(|trace| trace.parse::<TraceContext>().ok()),
             request,
+            idempotency_key: self.key.as_ref().map(|key| short(key, STRING_CHARS_MAX)),
             ..CallContext::new(short(&self.id, STRING_CHARS_MAX))
         }
     }

@@ -89,6 +89,14 @@ pub(crate) fn decode(bytes: &[u8], context: &CallContext) -> Result<Completion, 
     Ok(completion)
 }
 
+/// Returns whether a result stands for all further calls with the same idempotency key. A call that
+/// was canceled, or that can succeed when it is made again, may run again.
+pub(crate) fn is_final(bytes: &[u8]) -> bool {
+    decode(bytes, &CallContext::default()).is_ok_and(|Completion { outcome, .. }| {
+        outcome != Outcome::Cancelled && outcome.transient() != Some(true)
+    })
+}
+
 fn end_entry(outcome: Outcome) -> EndEntry {
     match outcome {
         Outcome::Ok(Output::Value(value)) => EndEntry::Value { value },

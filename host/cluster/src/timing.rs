@@ -25,6 +25,14 @@ pub struct CallTiming {
     pub retention: Duration,
     /// Time that a gateway waits for the catalogs of workers.
     pub catalog_wait: Duration,
+    /// Interval in which a gateway renews its claim of an idempotency key.
+    pub claim_renewal: Duration,
+    /// Time without a renewal after which another gateway takes a claim over.
+    pub claim_life: Duration,
+    /// Interval in which a gateway looks whether the call of another one has ended.
+    pub claim_poll: Duration,
+    /// Maximum time to store the result of a call with an idempotency key.
+    pub store_wait_max: Duration,
 }
 
 impl Default for CallTiming {
@@ -42,6 +50,11 @@ impl Default for CallTiming {
             asks_max: 2,
             retention: Duration::from_secs(60),
             catalog_wait: Duration::from_millis(300),
+            claim_renewal: Duration::from_secs(1),
+            claim_life: Duration::from_secs(5),
+            claim_poll: Duration::from_millis(50),
+            // JetStream was seen to be silent for seconds while it elects a new leader.
+            store_wait_max: Duration::from_secs(15),
         }
     }
 }

@@ -256,7 +256,8 @@ impl CodeRun {
             .outer
             .as_ref()
             .map(|outer| OuterCall { files: Arc::new(self.files.clone()), ..outer.clone() });
-        let context = CallContext { inner_calls: self.checks.clone(), outer, ..context.clone() };
+        let inner_calls = self.checks.clone();
+        let context = CallContext { inner_calls, outer, idempotency_key: None, ..context.clone() };
         match &self.checks {
             Some(checks) => checks.invoke(call, source, &context).await,
             None => source.invoke(call, &context).await,

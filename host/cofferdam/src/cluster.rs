@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
 use cofferdam_cluster::{
-    Bus, ClusterError, Dispatcher, RemoteSource, Tenant, Worker, WorkerOptions,
+    Bus, ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant, Worker, WorkerOptions,
 };
 use cofferdam_tool::ToolSource;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -141,7 +141,8 @@ impl RemoteTools {
     pub async fn connect(options: &ClusterOptions, operator: &Operator) -> Result<Self> {
         let tenant = options.to_tenant()?;
         let bus = options.connect("cofferdam gateway").await?;
-        let dispatcher = Dispatcher::start(bus, tenant).await.map_err(not_started)?;
+        let options = DispatcherOptions { tenant, ..DispatcherOptions::default() };
+        let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
         let tools = Self { dispatcher, sources: Arc::default() };
         tools.refresh().await;
         if tools.sources().is_empty() {

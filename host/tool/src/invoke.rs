@@ -145,6 +145,10 @@ pub struct CallContext {
     pub trace: Option<TraceContext>,
     /// MCP request that the call answers.
     pub request: Option<Arc<McpRequest>>,
+    /// Name that the caller gives to the effect of the call. A source that stores results returns
+    /// that of the first call with this key to all further ones. Calls that the call makes of other
+    /// tools have none.
+    pub idempotency_key: Option<String>,
 }
 
 /// MCP request that a call answers.

@@ -26,7 +26,7 @@ pub(super) struct RemoteCall<'c> {
     pub(super) header: CallHeader,
     pub(super) arguments: &'c [u8],
     pub(super) deadline: Option<Instant>,
-    /// True if the tool is declared read-only or idempotent.
+    /// True if the tool is declared read-only or idempotent, or the call has an idempotency key.
     pub(super) is_repeatable: bool,
     /// Receives progress reports and log messages.
     pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
@@ -75,6 +75,15 @@ impl PendingCall {
         Self { dispatcher, number, messages: 0, replies, offer: None }
     }
 
+    pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.dispatcher
+    }
+
+    /// Returns the number of the call at this gateway.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Waits for the next reply; `None` if the bus has ended.
     pub(super) async fn next(&mut self) -> Option<InboxEvent> {
         self.replies.recv().await
@@ -89,7 +98,7 @@ impl PendingCall {
     ) -> Result<u32, BusError> {
         self.messages = self.messages.wrapping_add(1);
         let dispatcher = &self.dispatcher;
-        let reply = dispatcher.subjects.inbox(&dispatcher.name, self.number, self.messages);
+        let reply = dispatcher.subjects.inbox(&dispatcher.options.name, self.number, self.messages);
         dispatcher.publish(subject, Some(&reply), message, body).await?;
         Ok(self.messages)
     }
@@ -100,7 +109,7 @@ impl PendingCall {
     /// If no worker started it, or its outcome is unknown.
     pub(super) async fn run(&mut self, call: &RemoteCall<'_>) -> Result<Bytes, DispatchError> {
         let mut restarts = 0;
-        let mut give_up = Instant::now() + self.dispatcher.timing.placement_wait_max;
+        let mut give_up = Instant::now() + self.dispatcher.options.timing.placement_wait_max;
         loop {
             let offer = match self.place(call, give_up).await {
                 // The lost worker may have run the call before.
@@ -116,7 +125,7 @@ impl PendingCall {
                 OfferEnd::NotStarted if restarts == 0 => return Err(DispatchError::NoAnswer),
                 OfferEnd::WorkerLost if call.is_repeatable && restarts < RESTARTS_MAX => {
                     restarts += 1;
-                    give_up = Instant::now() + self.dispatcher.timing.placement_wait_max;
+                    give_up = Instant::now() + self.dispatcher.options.timing.placement_wait_max;
                 }
                 OfferEnd::NotStarted | OfferEnd::WorkerLost => {
                     return Err(DispatchError::OutcomeUnknown);
@@ -161,7 +170,7 @@ impl PendingCall {
 
     /// Waits for the reply to the message `asked`. An offer that answers an earlier one is as good.
     async fn reply(&mut self, asked: u32) -> PlacementReply {
-        let until = Instant::now() + self.dispatcher.timing.accept_wait;
+        let until = Instant::now() + self.dispatcher.options.timing.accept_wait;
         loop {
             let Ok(event) = tokio::time::timeout_at(until, self.next()).await else {
                 return PlacementReply::Silence;
@@ -189,7 +198,7 @@ impl PendingCall {
         offer: &WorkerOffer,
         call: &RemoteCall<'_>,
     ) -> Result<OfferEnd, DispatchError> {
-        let timing = self.dispatcher.timing;
+        let timing = self.dispatcher.options.timing;
         let start = GatewayMessage::Start {
             offer: offer.number,
             remaining_ms: remaining_ms(call.deadline),
@@ -277,7 +286,8 @@ impl PendingCall {
     /// Returns the pause after a number of busy workers: doubled each time, and different for each
     /// call, so that waiting calls do not come back together.
     fn pause(&self, times: u32) -> Duration {
-        let pause = self.dispatcher.timing.busy_pause * 2_u32.saturating_pow(times.min(16) - 2);
+        let pause =
+            self.dispatcher.options.timing.busy_pause * 2_u32.saturating_pow(times.min(16) - 2);
         let pause = pause.min(BUSY_PAUSE_MAX);
         let share = u32::try_from(self.number.wrapping_mul(0x9E37_79B9) % 512).unwrap_or_default();
         pause / 2 + pause * share / 1024

@@ -14,6 +14,7 @@ use cofferdam_tool::{
 use super::Dispatcher;
 use super::call::RemoteCall;
 use crate::catalog::{SourceEntry, ToolEntry};
+use crate::keyed::KeyedCall;
 use crate::message::{CallHeader, WorkerMessage, log_level};
 use crate::{DispatchError, result};
 
@@ -52,16 +53,23 @@ impl RemoteSource {
         let annotations = call.tool.annotations;
         let arguments = call.arguments.to_json();
         let reports = |message| report(message, context);
+        let names = (self.name(), call.tool.name.as_str());
+        let keyed = KeyedCall::new(names, &arguments, context);
         let remote = RemoteCall {
             route: &self.route,
             header: CallHeader::new(call.tool.name.clone(), context),
             arguments: arguments.as_bytes(),
             deadline: context.deadline,
             is_repeatable: annotations.read_only == Some(true)
-                || annotations.idempotent == Some(true),
+                || annotations.idempotent == Some(true)
+                || keyed.is_some(),
             reports: &reports,
         };
-        let result = self.dispatcher.pending().run(&remote).await?;
+        let mut pending = self.dispatcher.pending();
+        let result = match keyed {
+            Some(keyed) => Box::pin(pending.run_keyed(keyed, &remote)).await?,
+            None => pending.run(&remote).await?,
+        };
         result::decode(&result, context).map_err(DispatchError::InvalidResult)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cofferdam_cluster::{ClusterError, Dispatcher, Tenant, Worker, WorkerOptions};
+use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, Worker, WorkerOptions};
 use cofferdam_tool::ask::{LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::{CallContext, Outcome, Output, ToolFailure, Toolset};
@@ -127,7 +127,7 @@ async fn without_a_worker_the_answer_comes_at_once() {
     assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
 
     let bus = server.bus().await;
-    let dispatcher = Dispatcher::start(bus, Tenant::default()).await.unwrap();
+    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
     assert_eq!(dispatcher.discover().await.err(), Some(ClusterError::NoWorkers));
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
-use cofferdam_cluster::{Bus, ClusterError, Dispatcher, Tenant, Worker, WorkerOptions};
+use cofferdam_cluster::{
+    Bus, ClusterError, Dispatcher, DispatcherOptions, Tenant, Worker, WorkerOptions,
+};
 use cofferdam_tool::Toolset;
 use serde_json::json;
 
@@ -121,7 +123,7 @@ async fn connections_are_encrypted_with_an_authority_of_ones_own() {
     let starts = file("starts");
     let options = WorkerOptions::default();
     let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), options).await.unwrap();
-    let dispatcher = Dispatcher::start(bus, Tenant::default()).await.unwrap();
+    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
     let mut toolset = Toolset::new();
     for source in dispatcher.discover().await.unwrap() {
         toolset.add(source).unwrap();
@@ -138,8 +140,9 @@ async fn tenants_do_not_see_each_other() {
     let Some(server) = Server::start(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let _worker = worker(&server, &folder.path().join("starts"), 8).await;
-    let other = Tenant::new("other").unwrap();
-    let dispatcher = Dispatcher::start(server.bus().await, other).await.unwrap();
+    let tenant = Tenant::new("other").unwrap();
+    let options = DispatcherOptions { tenant, ..DispatcherOptions::default() };
+    let dispatcher = Dispatcher::start(server.bus().await, options).await.unwrap();
     assert_eq!(dispatcher.discover().await.err(), Some(ClusterError::NoWorkers));
 }
 
@@ -166,7 +169,8 @@ async fn the_permissions_of_the_page_suffice() {
     let options = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
     let worker = Worker::start(bus("worker:w").await, toolset(&starts), options).await.unwrap();
     let gateway = bus("gateway:g").await;
-    let dispatcher = Dispatcher::start(Arc::clone(&gateway), Tenant::default()).await.unwrap();
+    let options = DispatcherOptions::default();
+    let dispatcher = Dispatcher::start(Arc::clone(&gateway), options).await.unwrap();
     let mut remote = Toolset::new();
     for source in dispatcher.discover().await.unwrap() {
         remote.add(source).unwrap();

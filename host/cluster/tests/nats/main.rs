@@ -15,6 +15,7 @@
 mod calls;
 mod connection;
 mod hostile;
+mod keys;
 mod kills;
 mod process;
 mod server;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_cluster::nats::{NatsBus, NatsOptions};
-use cofferdam_cluster::{Bus, CallTiming, Dispatcher, NodeName, Tenant};
+use cofferdam_cluster::{Bus, CallTiming, Dispatcher, DispatcherOptions};
 use cofferdam_tool::Toolset;
 
 const SERVER: &str = "COFFERDAM_NATS_SERVER";
@@ -77,9 +77,12 @@ impl Server {
 
     /// Returns a gateway with the tools that workers have at present.
     pub(crate) async fn gateway(&self) -> Gateway {
-        let (bus, name) = (self.bus().await, NodeName::random());
-        let dispatcher =
-            Dispatcher::start_as(bus, Tenant::default(), name, timing()).await.unwrap();
+        let options = DispatcherOptions { timing: timing(), ..DispatcherOptions::default() };
+        self.gateway_with(options).await
+    }
+
+    pub(crate) async fn gateway_with(&self, options: DispatcherOptions) -> Gateway {
+        let dispatcher = Dispatcher::start(self.bus().await, options).await.unwrap();
         let mut toolset = Toolset::new();
         for source in dispatcher.discover().await.unwrap() {
             toolset.add(source).unwrap();

@@ -21,6 +21,15 @@ pub(crate) struct Call {
     pub(crate) number: u64,
     pub(crate) tool: Tool,
     pub(crate) deadline_ms: Option<u64>,
+    pub(crate) key: Option<Key>,
+}
+
+/// Idempotency key of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) number: u64,
+    /// True if the arguments are not those of the other calls with the key.
+    pub(crate) is_misused: bool,
 }
 
 impl Call {
@@ -38,6 +47,8 @@ pub(crate) enum End {
     NotCalled,
     /// The outcome is unknown.
     Unknown,
+    /// The key belongs to another call, so that nothing was called.
+    Conflict,
     /// The deadline has passed.
     Cancelled,
     /// Anything else, which is always wrong here.
@@ -81,10 +92,11 @@ impl History {
 
     pub(crate) fn called(&mut self, call: Call) {
         self.note(format_args!(
-            "{} is called: {:?}, deadline {:?}",
+            "{} is called: {:?}, deadline {:?}, key {:?}",
             call.id(),
             call.tool,
-            call.deadline_ms
+            call.deadline_ms,
+            call.key
         ));
         self.calls.insert(call.id(), call);
     }
@@ -122,18 +134,61 @@ impl History {
         self.starts.values().filter(|runs| runs.len() > 1).count()
     }
 
+    /// Returns the number of calls that ended with the result of another one.
+    pub(crate) fn repeated(&self) -> usize {
+        let is_repeated = |(id, ends): (&String, &Vec<(u64, End)>)| {
+            let own = self.starts_of(id);
+            let is_other = |run: &u64| !own.contains(run);
+            ends.iter().any(|(_, end)| matches!(end, End::Ok { run: Some(run) } if is_other(run)))
+        };
+        self.ends.iter().filter(|ended| is_repeated(*ended)).count()
+    }
+
     /// Returns the promises that are broken.
     pub(crate) fn violations(&self) -> Vec<String> {
-        self.calls.iter().flat_map(|(id, call)| self.violations_of(id, call)).collect()
+        let of_calls = self.calls.iter().flat_map(|(id, call)| self.violations_of(id, call));
+        of_calls.chain(self.violations_of_keys()).collect()
+    }
+
+    fn starts_of(&self, id: &str) -> &[u64] {
+        self.starts.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the calls that may have the result of this one.
+    fn same<'h>(&'h self, call: &'h Call) -> impl Iterator<Item = &'h Call> {
+        let is_same = |other: &&Call| {
+            other.id() == call.id() || (call.key.is_some() && other.key == call.key)
+        };
+        self.calls.values().filter(is_same)
+    }
+
+    fn violations_of_keys(&self) -> Vec<String> {
+        let mut results: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for (id, call) in &self.calls {
+            let Some(key) = call.key else { continue };
+            for (_, end) in self.ends.get(id).into_iter().flatten() {
+                if let End::Ok { run: Some(run) } = end {
+                    results.entry(key.number).or_default().insert(*run);
+                }
+            }
+        }
+        let broken = results.into_iter().filter(|(_, runs)| runs.len() > 1);
+        broken.map(|(key, runs)| format!("key {key}: the results of runs {runs:?}")).collect()
     }
 
     fn violations_of(&self, id: &str, call: &Call) -> Vec<String> {
         let mut broken = Vec::new();
-        let starts = self.starts.get(id).map(Vec::as_slice).unwrap_or_default();
+        let starts = self.starts_of(id);
         let starts_max = match call.tool {
-            Tool::Read => 2,
-            Tool::Write => 1,
+            Tool::Write if call.key.is_none() => 1,
+            _ => 2,
         };
+        let runs: Vec<u64> =
+            self.same(call).flat_map(|other| self.starts_of(&other.id())).copied().collect();
+        let is_misused = self.calls.values().any(|other| match (other.key, call.key) {
+            (Some(other), Some(key)) => other.number == key.number && other != key,
+            _ => false,
+        });
         if starts.len() > starts_max {
             let count = starts.len();
             broken.push(format!("started {count} times, at most {starts_max} is allowed"));
@@ -145,10 +200,11 @@ impl History {
         }
         for (at_ms, end) in ends {
             let text = match end {
-                End::Ok { run } if !run.is_some_and(|run| starts.contains(&run)) => {
+                End::Ok { run } if !run.is_some_and(|run| runs.contains(&run)) => {
                     "the result is that of another run"
                 }
-                End::NotCalled if !starts.is_empty() => {
+                End::Conflict if !is_misused => "a conflict without another call",
+                End::NotCalled | End::Conflict if !starts.is_empty() => {
                     "started, and the caller was told that nothing was called"
                 }
                 End::Cancelled if call.deadline_ms.is_none_or(|deadline| *at_ms < deadline) => {

@@ -18,11 +18,12 @@
 
 mod history;
 mod network;
+mod results;
 mod scenario;
 
 use std::ops::Range;
 
-use history::{Call, End, History, Tool};
+use history::{Call, End, History, Key, Tool};
 use scenario::{Faults, run};
 
 const SEEDS: &str = "COFFERDAM_SIMULATION_SEEDS";
@@ -40,6 +41,7 @@ fn seeds() -> Range<u64> {
 #[test]
 fn each_history_keeps_the_promises() {
     let (mut calls, mut unknown, mut restarted) = (0, 0, 0);
+    let (mut repeated, mut conflicts) = (0, 0);
     for seed in seeds() {
         let history = run(seed);
         let violations = history.violations();
@@ -53,12 +55,18 @@ fn each_history_keeps_the_promises() {
         calls += history.calls().count();
         unknown += history.ended(&End::Unknown);
         restarted += history.restarted();
+        repeated += history.repeated();
+        conflicts += history.ended(&End::Conflict);
     }
     if seeds() == (0..SEEDS_BY_DEFAULT) {
         // Otherwise the faults are too rare to test anything.
         assert!(calls > 2000 && unknown > 20 && restarted > 10, "{calls} {unknown} {restarted}");
+        assert!(repeated > 100 && conflicts > 20, "{repeated} {conflicts}");
     }
-    println!("{calls} calls, {unknown} with an unknown outcome, {restarted} started again");
+    println!(
+        "{calls} calls, {unknown} with an unknown outcome, {restarted} started again, {repeated} \
+         with a stored result, {conflicts} conflicts"
+    );
 }
 
 #[test]
@@ -71,7 +79,7 @@ fn a_seed_gives_the_same_history_each_time() {
 #[test]
 fn the_checker_finds_what_is_broken() {
     let mut history = History::new(Faults::of(3));
-    let call = |number, tool| Call { gateway: 0, number, tool, deadline_ms: None };
+    let call = |number, tool| Call { gateway: 0, number, tool, deadline_ms: None, key: None };
     for (number, tool) in [(1, Tool::Write), (2, Tool::Read), (3, Tool::Write), (4, Tool::Write)] {
         history.called(call(number, tool));
     }
@@ -81,6 +89,14 @@ fn the_checker_finds_what_is_broken() {
     history.ended_as("0-2", End::Ok { run: Some(7) });
     history.started("0-3", 0);
     history.ended_as("0-3", End::NotCalled);
+    let key = Some(Key { number: 9, is_misused: false });
+    for number in 5..8 {
+        history.called(Call { key, ..call(number, Tool::Write) });
+        let run = history.started(&format!("0-{number}"), 0);
+        history.ended_as(&format!("0-{number}"), End::Ok { run: Some(run.min(5)) });
+    }
+    history.called(Call { key, ..call(8, Tool::Write) });
+    history.ended_as("0-8", End::Conflict);
     assert_eq!(
         history.violations(),
         [
@@ -88,6 +104,8 @@ fn the_checker_finds_what_is_broken() {
             "0-2: the result is that of another run",
             "0-3: started, and the caller was told that nothing was called",
             "0-4: 0 ends, 1 is expected",
+            "0-8: a conflict without another call",
+            "key 9: the results of runs {4, 5}",
         ]
     );
 }

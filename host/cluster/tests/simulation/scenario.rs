@@ -3,19 +3,23 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_cluster::{Bus, CallTiming, Dispatcher, NodeName, Tenant, Worker, WorkerOptions};
+use cofferdam_cluster::keyed::KeyedResults;
+use cofferdam_cluster::{Bus, Dispatcher, DispatcherOptions, NodeName, Worker, WorkerOptions};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{Annotations, CallContext, Completion, Functions, Outcome, Output, Toolset};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::history::{Call, End, History, Tool};
+use super::history::{Call, End, History, Key, Tool};
 use super::network::{Network, Random};
+use super::results::SimulatedResults;
 
 const GATEWAYS: u64 = 2;
 const WORKERS: u64 = 3;
 const CALLS: u64 = 12;
+/// Number of idempotency keys, which the calls of all gateways share.
+const KEYS: u64 = 4;
 /// Time in which calls are made and faults happen.
 const ACTIVE: Duration = Duration::from_secs(6);
 /// Time after which a call without an end counts as forgotten.
@@ -59,6 +63,7 @@ type SharedHistory = Arc<Mutex<History>>;
 struct Simulation {
     network: Arc<Network>,
     history: SharedHistory,
+    results: Arc<SimulatedResults>,
     random: Random,
     workers: Vec<(u64, Worker)>,
     next_worker: u64,
@@ -85,6 +90,7 @@ async fn simulate(seed: u64) -> SharedHistory {
     let mut simulation = Simulation {
         network: Network::new(seed, faults.clone()),
         history: Arc::new(Mutex::new(history)),
+        results: Arc::new(SimulatedResults::new(seed, faults.clone())),
         random: Random(seed ^ 0x5EED),
         workers: Vec::new(),
         next_worker: 100,
@@ -125,12 +131,14 @@ impl Simulation {
         let calls: Vec<_> = (0..CALLS).map(|number| self.plan(gateway, number)).collect();
         let (history, finished) = (Arc::clone(&self.history), finished.clone());
         let spawner = Arc::clone(&bus);
+        let options = DispatcherOptions {
+            name: NodeName::new(format!("g{gateway}")).unwrap(),
+            results: Arc::clone(&self.results) as Arc<dyn KeyedResults>,
+            ..DispatcherOptions::default()
+        };
         bus.spawn(Box::pin(async move {
-            let name = NodeName::new(format!("g{gateway}")).unwrap();
-            let tenant = Tenant::default();
-            let timing = CallTiming::default();
             let bus = Arc::clone(&spawner) as Arc<dyn Bus>;
-            let dispatcher = Dispatcher::start_as(bus, tenant, name, timing).await.unwrap();
+            let dispatcher = Dispatcher::start(bus, options).await.unwrap();
             let toolset = loop {
                 // Catalogs can be lost.
                 if let Ok(sources) = dispatcher.discover().await {
@@ -154,7 +162,13 @@ impl Simulation {
     fn plan(&mut self, gateway: u64, number: u64) -> (Call, Duration) {
         let tool = if self.random.percent(50) { Tool::Read } else { Tool::Write };
         let deadline_ms = self.random.percent(15).then(|| self.random.below(3000));
-        (Call { gateway, number, tool, deadline_ms }, self.random.time(ACTIVE))
+        let key = self
+            .random
+            .percent(30)
+            .then(|| Key { number: self.random.below(KEYS), is_misused: self.random.percent(15) });
+        // All calls with a key are of the same tool.
+        let tool = if key.is_some() { Tool::Write } else { tool };
+        (Call { gateway, number, tool, deadline_ms, key }, self.random.time(ACTIVE))
     }
 
     /// Causes the faults, one after the other. There is always a worker that is neither dead nor
@@ -266,10 +280,14 @@ fn toolset(history: &SharedHistory, worker: u64) -> Toolset {
 /// Makes a call and notes its end.
 async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
     let id = call.id();
-    let mut random = Random(call.gateway * 1000 + call.number);
+    let mut random = Random(match call.key {
+        Some(key) => 5000 + key.number * 2 + u64::from(key.is_misused),
+        None => call.gateway * 1000 + call.number,
+    });
     let ms = if random.percent(50) { random.below(20) } else { random.below(4000) };
     let context = CallContext {
         deadline: call.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
+        idempotency_key: call.key.map(|key| key.number.to_string()),
         ..CallContext::new(id.clone())
     };
     let tool = match call.tool {
@@ -292,10 +310,12 @@ fn end(outcome: Outcome) -> End {
         Outcome::Cancelled => End::Cancelled,
         Outcome::Error(error) if error.type_name() == "OutcomeUnknown" => End::Unknown,
         Outcome::Error(error)
-            if ["WorkerUnavailable", "WorkersBusy"].contains(&error.type_name()) =>
+            if ["WorkerUnavailable", "WorkersBusy", "IdempotencyUnavailable"]
+                .contains(&error.type_name()) =>
         {
             End::NotCalled
         }
+        Outcome::Error(error) if error.type_name() == "IdempotencyConflict" => End::Conflict,
         other => End::Other(format!("{other:?}")),
     }
 }

@@ -5,14 +5,19 @@ use std::sync::OnceLock;
 
 use cofferdam_tool::invoke::McpRequest;
 use cofferdam_tool::trace::TraceContext;
-use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, Extensions, ProgressToken, ProtocolVersion, RequestMetaObject,
 };
 use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer};
 use tokio_util::sync::CancellationToken;
 
 use super::principal::Principal;
+
+/// Key of the idempotency key in the `_meta` of `tools/call`.
+const IDEMPOTENCY_KEY: &str = "cofferdam/idempotencyKey";
+/// Longest idempotency key, in characters.
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
 
 /// Sender of one request. A call and its questions share it, and it outlives the request if the
 /// call becomes a task.
@@ -57,6 +62,25 @@ impl Caller {
     /// Returns the span of the client, if it states one.
     pub(super) fn trace(&self) -> Option<TraceContext> {
         self.context.meta.get_traceparent()?.parse().ok()
+    }
+
+    /// Returns the idempotency key of the request, if it has one.
+    ///
+    /// # Errors
+    /// If it is not a string of the allowed length.
+    pub(super) fn idempotency_key(&self) -> Result<Option<String>, ErrorData> {
+        let Some(value) = self.context.meta.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        let fits = |key: &&str| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count());
+        match value.as_str().filter(fits) {
+            Some(key) => Ok(Some(key.to_owned())),
+            None => Err(ErrorData::invalid_params(
+                format!(
+                    "expected `{IDEMPOTENCY_KEY}` to be a string of 1 to \
+                     {IDEMPOTENCY_KEY_CHARS_MAX} characters"
+                ),
+                None,
+            )),
+        }
     }
 
     /// Returns what a record of a call says about the request.

@@ -48,6 +48,7 @@ pub(super) struct ToolRequest<'a> {
     pub(super) arguments: JsonObject,
     /// True if the client asks for a dry run.
     pub(super) is_dry_run: bool,
+    pub(super) idempotency_key: Option<String>,
     pub(super) caller: &'a Arc<Caller>,
     pub(super) asked: ElicitationMode,
     pub(super) reports: Forwarder<'a>,
@@ -297,6 +298,7 @@ impl ServerShared {
                 is_dry_run: request.is_dry_run,
                 shows_diffs: request.is_dry_run,
             },
+            idempotency_key: request.idempotency_key.clone(),
             ..CallContext::new(self.next_call_id())
         };
         let toolset = request.catalog.toolset.clone();

@@ -100,6 +100,10 @@ impl Handler {
             method: what.method,
             arguments: what.arguments,
             is_dry_run: caller.meta().get(receipt::DRY_RUN) == Some(&serde_json::Value::Bool(true)),
+            idempotency_key: match what.method {
+                CallToolRequestMethod::VALUE => caller.idempotency_key()?,
+                _ => None,
+            },
             caller,
             asked,
             reports: Forwarder::new(caller, log_level, &entry.wire).after(what.progress),

@@ -1,0 +1,68 @@
+//! Simulated store of results, which is late and fails like the bus.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cofferdam_cluster::keyed::{KeyedResults, MemoryResults, StoreUnavailable, StoredEntry};
+
+use super::network::Random;
+use super::scenario::Faults;
+
+/// Usual time of a request and of its answer.
+const DELAY_MAX: Duration = Duration::from_millis(2);
+
+pub(crate) struct SimulatedResults {
+    stored: MemoryResults,
+    random: Mutex<Random>,
+    faults: Faults,
+}
+
+impl SimulatedResults {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
+        let random = Mutex::new(Random(seed ^ 0x00D5));
+        Self { stored: MemoryResults::default(), random, faults }
+    }
+
+    /// Waits for one way of a request.
+    ///
+    /// # Errors
+    /// If the message is lost.
+    async fn travel(&self) -> Result<(), StoreUnavailable> {
+        let (delay, is_lost) = {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_late = random.percent(self.faults.late);
+            let max = if is_late { self.faults.late_max } else { DELAY_MAX };
+            (random.time(max), random.percent(self.faults.lost))
+        };
+        tokio::time::sleep(delay).await;
+        if is_lost { Err(StoreUnavailable("lost".to_owned())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl KeyedResults for SimulatedResults {
+    async fn read(&self, name: &str) -> Result<Option<StoredEntry>, StoreUnavailable> {
+        self.travel().await?;
+        let entry = self.stored.read(name).await;
+        self.travel().await?;
+        entry
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        expected: Option<u64>,
+        value: Bytes,
+    ) -> Result<Option<u64>, StoreUnavailable> {
+        self.travel().await?;
+        let written = self.stored.write(name, expected, value).await;
+        self.travel().await?;
+        written
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        self.stored.value_bytes_max()
+    }
+}
