@@ -3,9 +3,9 @@
 //! A gateway claims the key, renews the claim while the call runs, and returns its result only when
 //! the store has it. Another gateway that finds the claim waits for the result. If the claim does
 //! not change for a while, its gateway is lost, and the other one takes it over and runs the call
-//! again. A gateway that was only slow then finds that the entry has changed, and returns the result
-//! that is stored. Each gateway measures the time by its own clock, from the moment at which it saw
-//! the claim.
+//! again. A gateway that was only slow then finds that the entry has changed, and returns the
+//! result that is stored. Each gateway measures the time by its own clock, from the moment at which
+//! it saw the claim.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::keyed::{EntryHeader, EntryState, KeyedCall, KeyedResults, StoreUnavai
 use crate::{DispatchError, result};
 
 /// Claim of this gateway, or a result that is already there.
-enum Claimed {
+enum ClaimOutcome {
     Claim(Claim),
     Result(Bytes),
 }
@@ -55,8 +55,8 @@ impl PendingCall {
         let dispatcher = Arc::clone(self.dispatcher());
         let name = format!("{}.{}", dispatcher.options.name, self.number());
         let mut claim = match Claim::take(dispatcher, keyed, name).await? {
-            Claimed::Claim(claim) => claim,
-            Claimed::Result(result) => return Ok(result),
+            ClaimOutcome::Claim(claim) => claim,
+            ClaimOutcome::Result(result) => return Ok(result),
         };
         let result = claim.renew_while(self.run(call)).await?;
         match result::is_final(&result) {
@@ -72,7 +72,7 @@ impl Claim {
         dispatcher: Arc<Dispatcher>,
         keyed: KeyedCall,
         name: String,
-    ) -> Result<Claimed, DispatchError> {
+    ) -> Result<ClaimOutcome, DispatchError> {
         let mut claim = Self { dispatcher, keyed, name, revision: 0, is_held: false };
         let give_up = Instant::now() + claim.dispatcher.options.timing.placement_wait_max;
         let mut expected = None;
@@ -80,7 +80,7 @@ impl Claim {
             let written = match claim.write(expected, EntryState::Running, b"").await {
                 Ok(Some(revision)) => Some(revision),
                 Ok(None) => match claim.watch(give_up).await? {
-                    FoundEntry::Result(result) => return Ok(Claimed::Result(result)),
+                    FoundEntry::Result(result) => return Ok(ClaimOutcome::Result(result)),
                     FoundEntry::Own(revision) => Some(revision),
                     FoundEntry::Free(revision) => {
                         expected = revision;
@@ -94,7 +94,7 @@ impl Claim {
             };
             if let Some(revision) = written {
                 (claim.revision, claim.is_held) = (revision, true);
-                return Ok(Claimed::Claim(claim));
+                return Ok(ClaimOutcome::Claim(claim));
             }
         }
     }
