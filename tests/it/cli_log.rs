@@ -100,6 +100,41 @@ fn calls_are_listed_filtered_shown_and_counted() {
     assert!(spans.contains(r#""name":"execute_tool fetch""#), "{spans}");
     assert!(run(folder, &["log", "show", "zzz"]).stderr.contains("no call in the log has the id"));
     assert!(run(folder, &["log", "--since", "soon"]).stderr.contains("is not a time; write"));
+    lists_go_through_the_pager(folder);
+}
+
+/// Checks where the lists of three calls go at a terminal.
+fn lists_go_through_the_pager(folder: &Path) {
+    // `script` of util-linux makes the terminal.
+    let shown = |arguments: &str, pagers: &[(&str, &str)]| {
+        let plain = command(folder, &[]);
+        let line = format!("{} log {arguments}", binary().display());
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_clear();
+        script.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.envs([("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh"), ("NO_COLOR", "1")]);
+        script.envs(pagers.iter().copied());
+        let shown = ran(script.current_dir(folder).stdin(Stdio::null()).output().unwrap());
+        assert_eq!(shown.code, 0, "{arguments} {pagers:?}: {}", shown.stdout);
+        shown.stdout
+    };
+    let (other, mark) = (("PAGER", "false"), ("COFFERDAM_PAGER", "sed 's/^/paged: /'"));
+    for arguments in ["", "stats", "events"] {
+        assert!(shown(arguments, &[other, mark]).contains("paged: "), "{arguments}");
+    }
+    let list = shown("", &[("PAGER", mark.1)]);
+    assert_eq!(list.lines().filter(|line| line.starts_with("paged: 20")).count(), 3, "{list}");
+    // The user has left the pager at once.
+    assert_eq!(shown("", &[("PAGER", "true")]), "");
+    // None is wanted, or it does not start.
+    for arguments in ["--no-pager", "--json"] {
+        assert!(!shown(arguments, &[mark]).contains("paged: "), "{arguments}");
+    }
+    for pager in ["", "/nowhere/pager"] {
+        assert!(shown("", &[("PAGER", pager)]).contains("  panic  [crash]"), "{pager}");
+    }
+    let piped = ran(command(folder, &["log"]).env(mark.0, mark.1).output().unwrap());
+    assert!(piped.stdout.starts_with("20"), "{}", piped.stdout);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod file_changes;
 mod host;
 mod lines;
 mod memory;
+mod pager;
 mod print;
 mod progress;
 mod rebuild;

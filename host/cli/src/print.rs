@@ -16,8 +16,9 @@ use cofferdam_engine::cache::CacheError;
 pub(crate) use cofferdam_terminal::printable;
 use serde_json::json;
 
+use crate::args::log::PagerArgs;
 use crate::exit::Exit;
-use crate::progress;
+use crate::{pager, progress};
 
 /// Prints a result and a line feed on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
@@ -30,13 +31,34 @@ pub(crate) fn report(text: &str) -> anyhow::Result<()> {
     if !has_styled_output() {
         return result(text);
     }
+    write_all(with_bold_headings(text).as_bytes(), "\n")
+}
+
+/// Prints a result that may be long, on a terminal in the user's pager.
+pub(crate) fn paged(text: &str, args: &PagerArgs) -> anyhow::Result<()> {
+    if uses_pager(args) && pager::show(&printable(text)) { Ok(()) } else { result(text) }
+}
+
+/// Prints a [`report`] that may be long, on a terminal in the user's pager.
+pub(crate) fn paged_report(text: &str, args: &PagerArgs) -> anyhow::Result<()> {
+    if !has_styled_output() {
+        return paged(text, args);
+    }
+    if uses_pager(args) && pager::show(&with_bold_headings(text)) { Ok(()) } else { report(text) }
+}
+
+fn uses_pager(args: &PagerArgs) -> bool {
+    !args.no_pager && std::io::stdout().is_terminal()
+}
+
+fn with_bold_headings(text: &str) -> String {
     let heading = Style::new().bold();
     let line = |line: &str| match line.chars().next() {
         Some(first) if !first.is_whitespace() => painted(line, heading),
         _ => line.to_owned(),
     };
     let lines: Vec<_> = printable(text).lines().map(line).collect();
-    write_all(lines.join("\n").as_bytes(), "\n")
+    lines.join("\n")
 }
 
 /// Prints a part of a result on standard output, without a line feed.

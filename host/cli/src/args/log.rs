@@ -114,6 +114,14 @@ pub(crate) struct LogDirectoryArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Flags of results that may be long.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PagerArgs {
+    /// Print directly, not in $COFFERDAM_PAGER, $PAGER or `less`, on a terminal
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+}
+
 /// Flags that select calls.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LogFilterArgs {
@@ -184,6 +192,8 @@ pub(crate) struct LogListArgs {
     /// Print a JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }
 
 #[derive(Debug, Args)]
@@ -201,6 +211,8 @@ pub(crate) struct LogShowArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -232,6 +244,8 @@ pub(crate) struct LogEventsArgs {
     /// Print a JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }
 
 #[derive(Debug, Args)]
@@ -272,6 +286,8 @@ pub(crate) struct LogStatsArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -115,9 +115,7 @@ fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
     let filter = filter(&args.filter, Some(args.limit))?;
     let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
     let found = log.query(&filter)?;
-    for call in &found.calls {
-        print::result(&line(call, args.json)?)?;
-    }
+    print_list(&found.calls, args)?;
     for segment in &found.damage.torn {
         print::note(&format!("note: {segment} ends in the middle of a line; its host was killed"));
     }
@@ -131,6 +129,14 @@ fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
         print::aside(&format!("the newest {}; -n shows more", args.limit));
     }
     Ok(Exit::Ok)
+}
+
+fn print_list(calls: &[CallEntry], args: &LogListArgs) -> anyhow::Result<()> {
+    let lines = calls.iter().map(|call| line(call, args.json));
+    if args.json || calls.is_empty() {
+        return lines.into_iter().try_for_each(|line| print::result(&line?));
+    }
+    print::paged(&lines.collect::<anyhow::Result<Vec<_>>>()?.join("\n"), &args.pager)
 }
 
 /// Returns one call as a line: time, id, outcome, duration, tool and what stands out.
@@ -209,7 +215,7 @@ fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
             time(stats.longest_us),
         ));
     }
-    print::report(&text)?;
+    print::paged_report(&text, &args.pager)?;
     Ok(Exit::Ok)
 }
 

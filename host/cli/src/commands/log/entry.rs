@@ -44,7 +44,7 @@ pub(super) fn show(args: &LogShowArgs) -> anyhow::Result<Exit> {
             payloads.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
         print::result(&json!({"call": call, "payloads": payloads}).to_string())?;
     } else {
-        print::report(&text(&call, &payloads))?;
+        print::paged_report(&text(&call, &payloads), &args.pager)?;
     }
     Ok(Exit::Ok)
 }

@@ -13,22 +13,23 @@ pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
     let Some(log) = super::open(&args.log)? else { return Ok(Exit::Ok) };
     let mut events = log.events(since)?;
     events.sort_by_key(|event| event.at);
-    let mut is_empty = true;
+    let mut lines = Vec::new();
     for event in &events {
         let Some(kind) = kind(&event.event) else { continue };
         if args.kind.is_some_and(|wanted| wanted != kind) {
             continue;
         }
-        is_empty = false;
-        if args.json {
-            let line = json!({"at": event.at.to_string(), "event": event.event});
-            print::result(&line.to_string())?;
+        lines.push(if args.json {
+            json!({"at": event.at.to_string(), "event": event.event}).to_string()
         } else {
-            print::result(&line(event, kind))?;
-        }
+            line(event, kind)
+        });
     }
-    if is_empty {
-        print::note("no recorded event matches");
+    let text = lines.join("\n");
+    match (lines.is_empty(), args.json) {
+        (true, _) => print::note("no recorded event matches"),
+        (false, true) => print::result(&text)?,
+        (false, false) => print::paged(&text, &args.pager)?,
     }
     Ok(Exit::Ok)
 }
