@@ -1,4 +1,5 @@
-// Keeps the form and the JSON editor in step, and makes calls. What is sent is the JSON.
+// Keeps the form and the JSON editor in step, and makes calls. What is sent is the JSON. Another
+// script sends the form of a prompt, and reports problems by an event.
 const form = document.getElementById('try');
 const editor = document.getElementById('editor');
 const editorProblem = document.getElementById('editor-problem');
@@ -226,8 +227,11 @@ form.addEventListener('click', (event) => {
   toEditor();
 });
 
+form.addEventListener('problems', (event) => showProblems(event.detail));
+
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
+  if (!form.dataset.tool) return;
   const isDryRun = event.submitter?.dataset.dryRun !== undefined;
   const buttons = form.querySelectorAll('button[type=submit]');
   buttons.forEach((button) => { button.disabled = true; });

@@ -34,11 +34,11 @@ pub(crate) static STYLE: Asset = asset!("style.css", "text/css; charset=utf-8");
 pub(crate) static LOGIN: Asset = asset!("login.js", SCRIPT);
 pub(crate) static PAGE: Asset = asset!("page.js", SCRIPT);
 pub(crate) static LIVE: Asset = asset!("live.js", SCRIPT);
-
+pub(crate) static APPROVALS: Asset = asset!("approvals.js", SCRIPT);
 pub(crate) static FORM: Asset = asset!("form.js", SCRIPT);
 pub(crate) static ICON: Asset = asset!("icon.svg", "image/svg+xml");
 
-static ALL: [&Asset; 6] = [&STYLE, &LOGIN, &PAGE, &LIVE, &FORM, &ICON];
+static ALL: [&Asset; 7] = [&STYLE, &LOGIN, &PAGE, &LIVE, &APPROVALS, &FORM, &ICON];
 
 impl Asset {
     /// Returns the path with the digest.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cofferdam_tool::prompt::PendingPrompts;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::guard::RequestGuard;
 use crate::live::LiveCalls;
 use crate::login::Logins;
+use crate::prompts::PromptFeed;
 use crate::source::LogSource;
 use crate::{InspectorError, Workbench};
 
@@ -31,12 +33,19 @@ pub struct InspectorOptions {
     pub grant_advice: GrantAdvice,
     /// Tools that pages can call. Without it, pages only show.
     pub workbench: Option<Arc<dyn Workbench>>,
+    /// Prompts of running calls that pages show, and answer if the prompts accept answers.
+    pub prompts: Option<PendingPrompts>,
 }
 
 impl InspectorOptions {
-    /// Returns options without advice about grants, and without tools.
+    /// Returns options without advice about grants, without tools and without prompts.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), grant_advice: Arc::new(|_, _| None), workbench: None }
+        Self {
+            directory: directory.into(),
+            grant_advice: Arc::new(|_, _| None),
+            workbench: None,
+            prompts: None,
+        }
     }
 }
 
@@ -74,6 +83,7 @@ pub(crate) struct InspectorState {
     pub(crate) logins: Logins,
     pub(crate) source: Arc<LogSource>,
     pub(crate) live: LiveCalls,
+    pub(crate) prompts: Option<PromptFeed>,
     /// Permits to call a tool.
     pub(crate) trials: Semaphore,
     /// Permits to read the log for a page.
@@ -98,6 +108,7 @@ impl Inspector {
         let address = listener.local_addr().map_err(failure)?;
         let source = Arc::new(LogSource::new(options.directory.clone()));
         let state = InspectorState {
+            prompts: options.prompts.clone().map(PromptFeed::new),
             options,
             address,
             guard: RequestGuard::new(address),

@@ -11,7 +11,10 @@
 //!
 //! A request has to pass checks of its host, its origin and its site, and has to carry the cookie
 //! of a browser that logged in with a one-time key. With a [`Workbench`], pages can call the tools
-//! of a running host, with the grants that they have. Nothing is granted here.
+//! of a running host, with the grants that they have. With [`PendingPrompts`] that accept answers,
+//! they approve calls and answer the forms of tools. Nothing is granted here.
+//!
+//! [`PendingPrompts`]: cofferdam_tool::prompt::PendingPrompts
 
 mod answer;
 mod assets;
@@ -23,6 +26,7 @@ mod guard;
 mod inspector;
 mod live;
 mod login;
+mod prompts;
 mod query;
 mod router;
 mod row;

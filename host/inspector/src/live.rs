@@ -25,7 +25,7 @@ const ROWS_MAX: usize = 40;
 /// Time between two looks at the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Time between two comments, which show that the connection is open.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
+pub(crate) const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 /// Number of looks that a slow page may be behind.
 const BEHIND_MAX: usize = 16;
 /// Number of events that wait to be sent to one page.
@@ -65,7 +65,7 @@ impl LiveCalls {
         newest: Option<CallPosition>,
     ) -> Option<EventBody> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
-        let (events, body) = mpsc::channel(EVENTS_WAITING_MAX);
+        let (events, body) = EventBody::channel();
         let (reader, missed_filter) = (self.clone(), filter.clone());
         tokio::spawn(async move {
             // What is recorded after the subscription is read by the thread, so that nothing is
@@ -81,7 +81,7 @@ impl LiveCalls {
             }
             send_events(filter, calls, events, permit).await;
         });
-        Some(EventBody(body))
+        Some(body)
     }
 
     /// Subscribes to the calls that are recorded from now on. Reads the directory.
@@ -175,6 +175,14 @@ fn event<'c>(calls: impl Iterator<Item = &'c CallEntry>) -> Option<Bytes> {
     let rows: Vec<_> = calls.iter().skip(left_out).map(|call| CallRow::new(call)).collect();
     let data = json!({ "rows": rows, "left_out": left_out });
     Some(Bytes::from(format!("id: {newest}\nevent: calls\ndata: {data}\n\n")))
+}
+
+impl EventBody {
+    /// Returns a body, and the sender of its events.
+    pub(crate) fn channel() -> (mpsc::Sender<Bytes>, Self) {
+        let (events, body) = mpsc::channel(EVENTS_WAITING_MAX);
+        (events, Self(body))
+    }
 }
 
 impl Body for EventBody {

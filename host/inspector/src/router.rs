@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 use crate::answer::{self, PageBody};
 use crate::error::PageError;
 use crate::inspector::InspectorState;
+use crate::live::EventBody;
 use crate::login::Browser;
+use crate::prompts::PageAnswer;
 use crate::query::PageQuery;
 use crate::trial::Trial;
 use crate::{assets, views};
@@ -31,6 +33,10 @@ const SESSION_PATH: &str = "/session";
 const TRIAL_PATH: &str = "/try";
 /// Maximum bytes of the body of a call: the arguments as a string.
 const TRIAL_BYTES_MAX: usize = 4 << 20;
+/// Path of answers to prompts.
+const ANSWER_PATH: &str = "/answer";
+/// Maximum bytes of the body of an answer: a form as a string.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Maximum bytes of the body of a login.
 const LOGIN_BYTES_MAX: usize = 1024;
 /// Maximum time to receive the body of a request.
@@ -74,10 +80,16 @@ async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Re
     if parts.method == Method::POST && path == TRIAL_PATH {
         return call(state, &browser, parts, body).await;
     }
+    if parts.method == Method::POST && path == ANSWER_PATH {
+        return answer_prompt(state, &browser, parts, body).await;
+    }
     if !is_get {
         return answer::message(StatusCode::METHOD_NOT_ALLOWED, "expected GET");
     }
     let query = PageQuery::parse(parts.uri.query().unwrap_or_default());
+    if path == "/live/prompts" {
+        return live_prompts(state);
+    }
     if path == "/live" {
         return live(state, parts, &query);
     }
@@ -132,6 +144,31 @@ async fn call(
     answer::text(StatusCode::OK, "application/json", json)
 }
 
+/// Answers a prompt for a page.
+async fn answer_prompt(
+    state: &InspectorState,
+    browser: &Browser,
+    parts: &Parts,
+    body: Incoming,
+) -> Response<PageBody> {
+    let Some(feed) = &state.prompts else {
+        return answer::message(StatusCode::NOT_FOUND, "this inspector has no prompts");
+    };
+    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+        return answer::message(StatusCode::FORBIDDEN, "expected an answer of the own page");
+    }
+    if !feed.prompts.accepts_answers() {
+        let message = "prompts can only be seen here; start the host with `--inspector=approve`";
+        return answer::message(StatusCode::FORBIDDEN, message);
+    }
+    let Some(answered) = json_body::<PageAnswer>(body, ANSWER_BYTES_MAX).await else {
+        return answer::message(StatusCode::BAD_REQUEST, "expected an id and an answer");
+    };
+    let (status, effect) = feed.answer(answered);
+    let json = serde_json::to_string(&effect).unwrap_or_default();
+    answer::text(status, "application/json", json)
+}
+
 fn own_header(parts: &Parts) -> Option<&[u8]> {
     parts.headers.get(OWN_HEADER).map(HeaderValue::as_bytes)
 }
@@ -160,6 +197,24 @@ fn live(state: &InspectorState, parts: &Parts, query: &PageQuery) -> Response<Pa
         let message = "too many pages with live updates are open";
         return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
     };
+    event_stream(body)
+}
+
+/// Starts the events about prompts. A browser does not ask again after a response without content.
+fn live_prompts(state: &InspectorState) -> Response<PageBody> {
+    let Some(feed) = &state.prompts else {
+        return answer::message(StatusCode::NO_CONTENT, "");
+    };
+    match feed.stream() {
+        Some(body) => event_stream(body),
+        None => {
+            let message = "too many browsers receive events";
+            answer::message(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
+}
+
+fn event_stream(body: EventBody) -> Response<PageBody> {
     let mut response = Response::new(body.boxed());
     answer::set(&mut response, header::CONTENT_TYPE, "text/event-stream");
     answer::set(&mut response, header::CACHE_CONTROL, "no-store");

@@ -1,5 +1,6 @@
 //! Pages, one module each.
 
+mod approvals;
 mod call;
 mod calls;
 mod events;
@@ -42,6 +43,11 @@ pub(crate) fn page(
         "/tools" => {
             let offer = workbench.map(|workbench| workbench.tools());
             return tools::page(state.source.log()?, offer.as_ref(), query).map(ok);
+        }
+        "/approvals" => return Ok(ok(approvals::list(state.prompts.as_ref()))),
+        "/approval" => {
+            let feed = state.prompts.as_ref().ok_or(PageError::NotFound)?;
+            return approvals::prompt(feed, query, &browser.page_token).map(ok);
         }
         _ => {}
     }

@@ -24,6 +24,7 @@ mod lines;
 mod methods;
 mod names;
 mod notify;
+mod operator_prompts;
 mod page;
 mod principal;
 mod prompts;
@@ -41,6 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use cofferdam_tool::prompt::PendingPrompts;
 use cofferdam_tool::schema::Dialect;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
@@ -61,6 +63,7 @@ pub(crate) use self::handler::STOPPING;
 pub(crate) use self::lines::CloseSignals;
 use self::lines::LineTransport;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
+use self::operator_prompts::DetachedPrompts;
 pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
 pub use self::prompts::PromptOffer;
 pub use self::receipt::Receipts;
@@ -105,6 +108,9 @@ pub struct ServerOptions {
     /// Tools that are only run for clients that accept tasks. Other clients would time out before
     /// the call ends.
     pub only_as_task: BTreeSet<String>,
+    /// Place where an operator sees the questions to the user, and may answer before the client
+    /// does.
+    pub prompts: Option<PendingPrompts>,
 }
 
 impl Default for ServerOptions {
@@ -120,6 +126,7 @@ impl Default for ServerOptions {
             asks_approval: true,
             dialect: Dialect::Portable,
             only_as_task: BTreeSet::new(),
+            prompts: None,
         }
     }
 }
@@ -138,6 +145,8 @@ pub(crate) struct ServerShared {
     seal: Seal,
     keep: ResultStore,
     tasks: Tasks,
+    /// Prompts of calls whose client has to come back.
+    detached: Arc<DetachedPrompts>,
     calls: AtomicU64,
     started: Instant,
     /// True if a client was told that there are prompts. It may then list them even if there are
@@ -187,6 +196,7 @@ impl Server {
             seal,
             keep: ResultStore::default(),
             tasks: Tasks::default(),
+            detached: Arc::default(),
             calls: AtomicU64::new(0),
             started: Instant::now(),
             announced_prompts: AtomicBool::new(false),

@@ -1,5 +1,7 @@
 //! Questions and log messages of a running call to its caller.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -24,6 +26,13 @@ pub trait Asker: Send + Sync {
     /// [`AskError`] if a question could not be put or answered. A user's refusal is an answer, not
     /// an error.
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError>;
+
+    /// Returns an asker that can tell the user which call asks: the name of its tool, and its
+    /// arguments as JSON. By default there is none.
+    fn for_call(&self, tool: &str, arguments: &str) -> Option<Arc<dyn Asker>> {
+        let _ = (tool, arguments);
+        None
+    }
 }
 
 /// A question. Parameters and answer have the form of MCP's request and result of that kind.
@@ -61,6 +70,15 @@ impl Question {
     pub fn is_allowed(answer: &Value) -> bool {
         answer.get("action").is_some_and(|action| action == "accept")
             && answer.pointer("/content/allow").is_some_and(|allow| allow == true)
+    }
+
+    /// Returns the reason that the answer to [`Question::approval`] gives for a denial.
+    #[must_use]
+    pub fn denial_reason(answer: &Value) -> Option<&str> {
+        if Self::is_allowed(answer) {
+            return None;
+        }
+        answer.pointer("/content/reason").and_then(Value::as_str)
     }
 }
 

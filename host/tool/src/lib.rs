@@ -29,6 +29,7 @@ pub mod origin;
 pub mod outcome;
 pub mod output;
 pub mod permission;
+pub mod prompt;
 pub mod record;
 pub mod recording;
 pub mod redact;

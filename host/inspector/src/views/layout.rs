@@ -2,14 +2,15 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::assets::{Asset, ICON, PAGE, STYLE};
+use crate::assets::{APPROVALS, Asset, ICON, PAGE, STYLE};
 use crate::text::{line, plain_line};
 
 /// Maximum bytes of a text that is a parameter of a link.
 const LINKED_BYTES_MAX: usize = 2048;
 /// Pages of the navigation: paths and titles.
-pub(super) const PAGES: [(&str, &str); 6] = [
+pub(super) const PAGES: [(&str, &str); 7] = [
     ("/", "Calls"),
+    ("/approvals", "Approvals"),
     ("/tools", "Tools"),
     ("/plugins", "Plugins"),
     ("/sessions", "Sessions"),
@@ -27,9 +28,14 @@ pub(super) fn page(title: &str, path: &str, scripts: &[&Asset], main: Markup) ->
                     a href=(page) aria-current=[(page == path).then_some("page")] { (title) }
                 }
             }
+            p.hidden #approval-news role="status" {}
         }
     };
-    document(title, &[&[&PAGE], scripts].concat(), html! { (navigation) main id="main" { (main) } })
+    document(
+        title,
+        &[&[&PAGE, &APPROVALS], scripts].concat(),
+        html! { (navigation) main id="main" { (main) } },
+    )
 }
 
 /// Returns a document.

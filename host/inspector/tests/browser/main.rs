@@ -12,6 +12,7 @@
 )]
 #![cfg(unix)]
 
+mod approvals;
 mod chromium;
 mod forms;
 #[path = "../served/mod.rs"]

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::chromium::Browser;
-use crate::forms;
 use crate::served::{Served, record_calls};
+use crate::{approvals, forms};
 
 /// Contrast of the text with the least contrast, below 4.5 to 1, as WCAG computes it.
 pub(crate) const LOW_CONTRAST: &str = r"(() => {
@@ -58,6 +58,8 @@ async fn pages_in_a_browser() {
     the_browser_enforces_the_policy(&mut browser).await;
     forms::a_form_and_its_json_stay_in_step(&mut browser).await;
     forms::a_form_calls_its_tool(&mut browser).await;
+    approvals::an_approval_appears_at_once_and_is_answered_with_the_keyboard(&mut browser).await;
+    approvals::a_question_is_answered_and_an_answer_elsewhere_ends_it(&mut browser).await;
     forms::every_schema_has_a_form_whose_value_decodes(&mut browser).await;
 }
 
@@ -92,6 +94,7 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
         ("/session?name=morning", "echo"),
         ("/events", "once by user"),
         ("/health", "Segments"),
+        ("/approvals", "No host runs with this inspector."),
     ];
     for scheme in ["light", "dark"] {
         browser.set_color_scheme(scheme);

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::served::{Served, record_calls, record_many};
 
 /// Connects to the events of a page.
-async fn connect(served: &Served, path: &str, cookie: &str) -> TcpStream {
+pub(crate) async fn connect(served: &Served, path: &str, cookie: &str) -> TcpStream {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\nsec-fetch-site: same-origin\r\n\r\n",
@@ -19,7 +19,7 @@ async fn connect(served: &Served, path: &str, cookie: &str) -> TcpStream {
 }
 
 /// Reads until the text occurs as often as wanted.
-async fn read_until(stream: &mut TcpStream, part: &str, times: usize) -> String {
+pub(crate) async fn read_until(stream: &mut TcpStream, part: &str, times: usize) -> String {
     let mut text = String::new();
     let reading = async {
         let mut buffer = vec![0; 65536];

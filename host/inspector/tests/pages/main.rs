@@ -6,6 +6,7 @@
     reason = "helpers of tests, which are not test functions themselves"
 )]
 
+mod approvals;
 mod attacks;
 mod content;
 mod hostile;

@@ -21,6 +21,6 @@ async fn the_first_load_is_small_and_assets_are_kept() {
         bytes += asset.head.len() + asset.body.len();
         count += 1;
     }
-    assert_eq!(count, 4, "{}", page.body);
+    assert_eq!(count, 5, "{}", page.body);
     assert!(bytes <= LOAD_BYTES_MAX, "{bytes} bytes");
 }

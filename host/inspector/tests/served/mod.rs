@@ -8,8 +8,9 @@ use cofferdam_inspector::{Inspector, InspectorOptions, Workbench};
 use cofferdam_record::{LogEvent, PayloadMode, RecordOptions, Recorder};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
+use cofferdam_tool::prompt::{OpenPrompt, OperatorPrompt, PendingPrompts, PromptKind, PromptText};
 use cofferdam_tool::sink::CallSink;
-use cofferdam_tool::{CallContext, Functions, Toolset};
+use cofferdam_tool::{Annotations, CallContext, Functions, Toolset};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,16 +35,26 @@ pub(crate) struct Reply {
 impl Served {
     /// Serves a log that does not exist yet.
     pub(crate) async fn new() -> Self {
-        Self::with(None).await
+        Self::start(None, None).await
     }
 
     /// Serves such a log, and tools that pages can call.
     pub(crate) async fn with(workbench: Option<Arc<dyn Workbench>>) -> Self {
+        Self::start(workbench, None).await
+    }
+
+    /// Serves such a log, and prompts of calls.
+    pub(crate) async fn with_prompts(prompts: &PendingPrompts) -> Self {
+        Self::start(None, Some(prompts.clone())).await
+    }
+
+    async fn start(workbench: Option<Arc<dyn Workbench>>, prompts: Option<PendingPrompts>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = InspectorOptions::new(directory.path().join("log"));
         options.grant_advice =
             Arc::new(|plugin, capability| Some(format!("cofferdam grant {plugin} '{capability}'")));
         options.workbench = workbench;
+        options.prompts = prompts;
         let any = "127.0.0.1:0".parse().unwrap();
         let (inspector, listener) = Inspector::listen(options, any).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -180,4 +191,23 @@ pub(crate) async fn record_many(recorder: &Arc<Recorder>, times: usize) {
         replaces: None,
     });
     recorder.flush();
+}
+
+/// Opens a prompt about a call of a tool that deletes files.
+pub(crate) fn open_prompt(
+    prompts: &PendingPrompts,
+    kind: PromptKind,
+    arguments: &str,
+) -> OpenPrompt {
+    let prompt = OperatorPrompt {
+        kind,
+        tool: "delete".to_owned(),
+        source: "files".to_owned(),
+        caller: "wire 1 as local".to_owned(),
+        session: Some("local".to_owned()),
+        arguments: PromptText::new(arguments),
+        message: PromptText::new("A rule asks for approval of this call."),
+        annotations: Annotations { destructive: Some(true), ..Annotations::default() },
+    };
+    prompts.open(prompt).unwrap()
 }

@@ -96,6 +96,15 @@ impl Caller {
         }
     }
 
+    /// Describes the sender for the operator: its name and version, and its principal.
+    pub(super) fn description(&self) -> String {
+        let principal = self.principal.name();
+        match self.context.client_info() {
+            Some(client) => format!("{} {} as {principal}", client.name, client.version),
+            None => principal.to_owned(),
+        }
+    }
+
     /// Returns the id of the request, for the log.
     pub(super) fn request_id(&self) -> &rmcp::model::RequestId {
         &self.context.id

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
 use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::prompt::PromptText;
 use cofferdam_tool::sink::ApprovalDecision;
 use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
 use rmcp::ErrorData;
@@ -20,8 +21,9 @@ use super::ServerShared;
 use super::answer::{self, ResultBuilder};
 use super::caller::Caller;
 use super::catalog::{Catalog, CatalogEntry, RuleDecision};
-use super::elicitation::{self, Elicitation, HOST_PREFIX, Suspension};
+use super::elicitation::{self, APPROVAL, Elicitation, Suspension};
 use super::grants::{self, Grantor};
+use super::operator_prompts::{CallPrompts, PromptSubject};
 use super::principal::Principal;
 use super::report::{Forwarder, Reports, ToolReport};
 use super::rounds::{RoundState, StateBinding};
@@ -114,7 +116,8 @@ impl ServerShared {
             return Ok(RequestOutcome::NotApproved(DENIED.to_owned()));
         }
         let asks = decision == RuleDecision::Ask;
-        let elicitation = Arc::new(self.elicitation(&mut request)?);
+        let prompts = self.operator_prompts(&request, &arguments);
+        let elicitation = Arc::new(self.elicitation(&mut request, prompts)?);
         if self.wants_consent(&request, asks)
             && let Some(ended) =
                 Box::pin(self.settle_consent(&mut request, &elicitation, asks)).await?
@@ -130,7 +133,7 @@ impl ServerShared {
                 match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
                     WatchOutcome::Ended(ended) => ended,
                     WatchOutcome::Suspended(suspension) => {
-                        return self.suspended(suspension, &request);
+                        return self.suspended(suspension, &request, &running.elicitation);
                     }
                     WatchOutcome::BecomesTask(first) => {
                         return Ok(RequestOutcome::Task(self.promote(request, running, first)));
@@ -207,7 +210,9 @@ impl ServerShared {
     ) -> Result<Option<RequestOutcome>, ErrorData> {
         let consent = tokio::select! {
             biased;
-            suspension = elicitation.suspended() => return self.suspended(suspension, request).map(Some),
+            suspension = elicitation.suspended() => {
+                return self.suspended(suspension, request, elicitation).map(Some);
+            }
             () = request.caller.cancellation().cancelled() => {
                 return Err(ErrorData::internal_error("cancelled", None));
             }
@@ -243,7 +248,10 @@ impl ServerShared {
                     sink.decided(&ApprovalDecision {
                         tool: name,
                         call_id: "",
-                        by: request.caller.principal.name(),
+                        by: match elicitation.is_approval_of_operator() {
+                            true => "inspector",
+                            false => request.caller.principal.name(),
+                        },
                         is_allowed,
                         waited: asked.elapsed(),
                     });
@@ -254,10 +262,33 @@ impl ServerShared {
         Ok(granted)
     }
 
-    fn elicitation(&self, request: &mut ToolRequest<'_>) -> Result<Elicitation, ErrorData> {
+    /// Returns the prompts of a call at the operator, if there is a place for them.
+    fn operator_prompts(&self, request: &ToolRequest<'_>, arguments: &[u8]) -> Option<CallPrompts> {
+        let pending = self.options.prompts.clone()?;
+        let tool = &request.entry.definition;
+        let toolset = &request.catalog.toolset;
+        let by_source = toolset.needs_approval_for(tool.name.as_str(), Some(arguments));
+        let subject = PromptSubject {
+            tool: tool.name.to_string(),
+            source: request.entry.source.to_string(),
+            arguments: PromptText::new(&String::from_utf8_lossy(arguments)),
+            reason: match by_source {
+                true => "The source of the tool asks for approval of this call.",
+                false => "A rule of the configuration asks for approval of this call.",
+            },
+            annotations: tool.annotations,
+        };
+        Some(CallPrompts::new(pending, Arc::clone(&self.detached), subject, request.caller))
+    }
+
+    fn elicitation(
+        &self,
+        request: &mut ToolRequest<'_>,
+        prompts: Option<CallPrompts>,
+    ) -> Result<Elicitation, ErrorData> {
         let caller = Arc::clone(request.caller);
         match std::mem::replace(&mut request.asked, ElicitationMode::ByRequest) {
-            ElicitationMode::ByRequest => Ok(Elicitation::by_request(caller)),
+            ElicitationMode::ByRequest => Ok(Elicitation::by_request(caller, prompts)),
             ElicitationMode::ByResult { state, responses } => {
                 let state = match state {
                     Some(sealed) => self.seal.open(&sealed, &request.binding()),
@@ -265,7 +296,8 @@ impl ServerShared {
                 };
                 let state =
                     state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-                Ok(Elicitation::by_result(caller, state, responses.unwrap_or_default()))
+                let responses = responses.unwrap_or_default();
+                Ok(Elicitation::by_result(caller, prompts, state, responses))
             }
         }
     }
@@ -312,9 +344,11 @@ impl ServerShared {
         &self,
         suspension: Suspension,
         request: &ToolRequest<'_>,
+        elicitation: &Elicitation,
     ) -> Result<RequestOutcome, ErrorData> {
         match suspension {
-            Suspension::Asks { requests, state } => {
+            Suspension::Asks { requests, mut state, questions } => {
+                elicitation.detach(&questions, &mut state);
                 let sealed = self.seal.seal(&state, &request.binding());
                 let sealed = sealed
                     .map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
@@ -428,9 +462,8 @@ async fn approve(
         shown.truncate(end);
         shown.push('…');
     }
-    // No tool can use this name, so an answer to a tool's question never counts as an approval.
-    let name = format!("{HOST_PREFIX}approval");
-    let question = Question::approval(name, format!("Allow the tool {tool} to run with {shown}?"));
+    let message = format!("Allow the tool {tool} to run with {shown}?");
+    let question = Question::approval(APPROVAL, message);
     let answers = match elicitation.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(AskError::Unsupported(_)) => return Err(no_one_to_ask(tool)),
@@ -443,7 +476,16 @@ async fn approve(
     };
     let is_allowed = answers.first().is_some_and(Question::is_allowed);
     decided(is_allowed);
-    if is_allowed { Ok(()) } else { Err(format!("A person declined the call of '{tool}'.")) }
+    if is_allowed {
+        return Ok(());
+    }
+    // A client can send any string as a reason.
+    let reason = answers.first().and_then(Question::denial_reason);
+    let reason = reason.filter(|_| elicitation.is_approval_of_operator());
+    Err(match reason {
+        Some(reason) => format!("A person declined the call of '{tool}': {reason}"),
+        None => format!("A person declined the call of '{tool}'."),
+    })
 }
 
 fn no_one_to_ask(tool: &str) -> String {

@@ -8,24 +8,27 @@
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_tool::OutputSchema;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
+use cofferdam_tool::prompt::{FirstAnswer, PromptAnswer};
 use futures_util::future::try_join_all;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, ElicitationCapability, InputRequest, InputRequests, ServerRequest,
+    ClientCapabilities, ClientResult, ElicitationCapability, InputRequest, InputRequests,
+    ServerRequest,
 };
-use rmcp::service::Peer;
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use rmcp::task_manager::TaskContext;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 use super::caller::Caller;
+use super::operator_prompts::{BY_CLIENT, CallPrompts};
 use super::rounds::{AnsweredQuestion, RoundState};
 
 /// Maximum number of questions of one call. Each is stored by the client, by the server, or in the
@@ -37,6 +40,9 @@ const REPEATS_MAX: u32 = 2;
 /// Prefix of the names of the host's own questions. No tool can use it, because names of tool
 /// questions cannot contain `.`.
 pub(super) const HOST_PREFIX: &str = "cofferdam.";
+/// Name of the question whether a call may run. An answer to a tool's question never counts as an
+/// approval.
+pub(super) const APPROVAL: &str = "cofferdam.approval";
 
 /// Questions and answers of one call.
 pub(super) struct Elicitation {
@@ -48,6 +54,10 @@ pub(super) struct Elicitation {
     ended: Mutex<Option<Suspension>>,
     has_ended: Notify,
     became_task: Notify,
+    /// Prompts at the operator, if there is a place for them.
+    prompts: Option<CallPrompts>,
+    /// True if the operator answered the question whether the call may run.
+    is_approval_of_operator: AtomicBool,
 }
 
 /// Way of delivering questions to the client.
@@ -61,25 +71,36 @@ enum QuestionDelivery {
 /// Reason why a call cannot continue within this request.
 pub(super) enum Suspension {
     /// These questions have to be answered first.
-    Asks { requests: InputRequests, state: Box<RoundState> },
+    Asks { requests: InputRequests, state: Box<RoundState>, questions: Vec<(String, Question)> },
     /// The tool needs capabilities that the client has not declared.
     Lacks(Box<ClientCapabilities>),
 }
 
 impl Elicitation {
     /// Creates an elicitation for a client that accepts requests.
-    pub(super) fn by_request(caller: Arc<Caller>) -> Self {
-        Self::new(QuestionDelivery::Request, caller)
+    pub(super) fn by_request(caller: Arc<Caller>, prompts: Option<CallPrompts>) -> Self {
+        Self::new(QuestionDelivery::Request, caller, prompts)
     }
 
     /// Creates an elicitation for a client that receives questions as a result. `state` is what it
     /// received in the previous round, and `responses` its answers to that round.
     pub(super) fn by_result(
         caller: Arc<Caller>,
+        prompts: Option<CallPrompts>,
         state: RoundState,
         responses: impl IntoIterator<Item = (String, Value)>,
     ) -> Self {
-        let RoundState { answers: mut known, asked, misfits } = state;
+        let RoundState { answers: mut known, asked, misfits, prompts: ids } = state;
+        let responses: BTreeMap<String, Value> = responses.into_iter().collect();
+        for (key, id) in ids {
+            let collect =
+                |prompts: &CallPrompts| prompts.collect(&id, responses.contains_key(&key));
+            if let Some(answer) = prompts.as_ref().and_then(collect) {
+                let (question, answer) = (asked.get(&key).cloned(), answer.into_elicitation());
+                let answered = AnsweredQuestion { question, answer, is_of_operator: true };
+                known.insert(key, answered);
+            }
+        }
         for (key, answer) in responses {
             // An answer that the previous round did not ask for may come from a client that knew
             // the question in advance. That is not allowed for questions of the host itself: they
@@ -89,15 +110,106 @@ impl Elicitation {
                 None if key.starts_with(HOST_PREFIX) => continue,
                 None => None,
             };
-            known.entry(key).or_insert(AnsweredQuestion { question, answer });
+            known.entry(key).or_insert_with(|| AnsweredQuestion::of_client(question, answer));
         }
-        Self::new(QuestionDelivery::Result { known, misfits }, caller)
+        let is_of_operator = known.get(APPROVAL).is_some_and(|answered| answered.is_of_operator);
+        let mut new = Self::new(QuestionDelivery::Result { known, misfits }, caller, prompts);
+        new.is_approval_of_operator = AtomicBool::new(is_of_operator);
+        new
     }
 
-    fn new(way: QuestionDelivery, caller: Arc<Caller>) -> Self {
+    fn new(way: QuestionDelivery, caller: Arc<Caller>, prompts: Option<CallPrompts>) -> Self {
         let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
         let (has_ended, became_task) = (Notify::new(), Notify::new());
-        Self { caller, way, task, asked, ended, has_ended, became_task }
+        let is_approval_of_operator = AtomicBool::new(false);
+        Self {
+            caller,
+            way,
+            task,
+            asked,
+            ended,
+            has_ended,
+            became_task,
+            prompts,
+            is_approval_of_operator,
+        }
+    }
+
+    /// Returns whether the operator answered the question whether the call may run.
+    pub(super) fn is_approval_of_operator(&self) -> bool {
+        self.is_approval_of_operator.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the client can be asked.
+    pub(super) fn client_can_ask(&self, kind: QuestionKind) -> bool {
+        match kind {
+            // A client that does not list elicitation modes supports form mode, the original one.
+            QuestionKind::Elicitation => {
+                self.caller.capabilities().elicitation.as_ref().is_some_and(|elicitation| {
+                    elicitation.form.is_some() || elicitation.url.is_none()
+                })
+            }
+            QuestionKind::Sampling => self.caller.capabilities().sampling.is_some(),
+            QuestionKind::Roots => self.caller.capabilities().roots.is_some(),
+        }
+    }
+
+    /// Opens prompts at the operator for questions that the client takes along, and stores their
+    /// ids in the state that it takes along as well.
+    pub(super) fn detach(&self, questions: &[(String, Question)], state: &mut RoundState) {
+        if let Some(prompts) = &self.prompts {
+            state.prompts = prompts.detach(questions);
+        }
+    }
+
+    /// Returns the answer of the operator in the form of the client's.
+    fn of_operator(&self, question: &Question, answer: PromptAnswer) -> Value {
+        if question.name == APPROVAL {
+            self.is_approval_of_operator.store(true, Ordering::Relaxed);
+        }
+        answer.into_elicitation()
+    }
+
+    /// Asks the client by a request, and the operator. The first answer counts.
+    async fn ask_by_request(&self, question: &Question) -> Result<Value, AskError> {
+        let open = self.prompts.as_ref().and_then(|prompts| prompts.open(question));
+        let mut request = send(self.caller.peer(), question).await?;
+        let Some(mut open) = open else { return result(request.await_response().await) };
+        let received = tokio::select! {
+            biased;
+            answer = open.answer() => Err(answer),
+            received = &mut request.rx => Ok(received),
+        };
+        let answer = match received {
+            Ok(received) => match open.withdraw(BY_CLIENT) {
+                None => return result(received.unwrap_or(Err(ServiceError::TransportClosed))),
+                Some(answer) => answer,
+            },
+            Err(answer) => {
+                // A client that ignores this keeps a question whose answer has no effect.
+                let reason = Some(format!("{} in the inspector", answer.word()));
+                let _ = request.cancel(reason).await;
+                answer
+            }
+        };
+        Ok(self.of_operator(question, answer))
+    }
+
+    /// Asks the operator only, because the client cannot be asked.
+    async fn ask_operator(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, AskError> {
+        let asked = questions.iter().cloned().map(|(_, question)| {
+            repeated(question, move |question, _| async move {
+                let open = self.prompts.as_ref().and_then(|prompts| prompts.open(&question));
+                let Some(open) = open else {
+                    let reason = "too many questions wait for the operator".to_owned();
+                    return Err(AskError::Failed(reason));
+                };
+                let answer = open.answer_in_time().await;
+                let expired = || AskError::Failed("there was no answer in time".to_owned());
+                Ok(self.of_operator(&question, answer.ok_or_else(expired)?))
+            })
+        });
+        try_join_all(asked).await
     }
 
     /// Delivers all further questions through the task.
@@ -175,11 +287,14 @@ impl Elicitation {
         if answers.iter().all(|answer| matches!(answer, Some(Ok(_)))) {
             return Ok(Ok(answers.into_iter().flatten().flatten().collect()));
         }
-        let mut state =
-            RoundState { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
-        let mut requests = InputRequests::new();
+        let mut state = RoundState {
+            answers: known.clone(),
+            misfits: misfits.clone(),
+            ..RoundState::default()
+        };
+        let (mut requests, mut open) = (InputRequests::new(), Vec::new());
         for (((key, question), digest), answer) in questions.iter().zip(digests).zip(answers) {
-            let request = match answer {
+            let question = match answer {
                 Some(Ok(_)) => continue,
                 Some(Err(problem)) => {
                     let count = state.misfits.entry(key.clone()).or_default();
@@ -187,15 +302,16 @@ impl Elicitation {
                     if *count > REPEATS_MAX {
                         return Err(AskError::Invalid(problem));
                     }
-                    input_request(&with_problem(question, &problem))?
+                    with_problem(question, &problem)
                 }
-                None => input_request(question)?,
+                None => question.clone(),
             };
             state.answers.remove(key);
-            requests.insert(key.clone(), request);
+            requests.insert(key.clone(), input_request(&question)?);
             state.asked.insert(key.clone(), digest);
+            open.push((key.clone(), question));
         }
-        Ok(Err(Suspension::Asks { requests, state: Box::new(state) }))
+        Ok(Err(Suspension::Asks { requests, state: Box::new(state), questions: open }))
     }
 
     async fn ask_in_task(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, AskError> {
@@ -203,14 +319,21 @@ impl Elicitation {
             return Err(AskError::Failed("the question was not asked".to_owned()));
         };
         let asked = questions.iter().cloned().map(|(key, question)| {
-            let task = task.clone();
             repeated(question, move |question, repeat| {
                 // Names of tool questions contain no `.`, so the key cannot collide with one.
                 let key = if repeat == 0 { key.clone() } else { format!("{key}.{repeat}") };
-                let task = task.clone();
                 async move {
+                    let open = self.prompts.as_ref().and_then(|prompts| prompts.open(&question));
                     let answer = task.request_input(key, input_request(&question)?);
-                    answer.await.map_err(|_| AskError::Failed("the task was cancelled".to_owned()))
+                    let answer = match open {
+                        Some(open) => open.answer_or(answer, BY_CLIENT).await,
+                        None => FirstAnswer::Elsewhere(answer.await),
+                    };
+                    let cancelled = || AskError::Failed("the task was cancelled".to_owned());
+                    match answer {
+                        FirstAnswer::Operator(answer) => Ok(self.of_operator(&question, answer)),
+                        FirstAnswer::Elsewhere(answer) => answer.map_err(|_| cancelled()),
+                    }
                 }
             })
         });
@@ -221,20 +344,17 @@ impl Elicitation {
 #[async_trait]
 impl Asker for Elicitation {
     fn can_ask(&self, kind: QuestionKind) -> bool {
-        match kind {
-            // A client that does not list elicitation modes supports form mode, the original one.
-            QuestionKind::Elicitation => {
-                self.caller.capabilities().elicitation.as_ref().is_some_and(|elicitation| {
-                    elicitation.form.is_some() || elicitation.url.is_none()
-                })
-            }
-            QuestionKind::Sampling => self.caller.capabilities().sampling.is_some(),
-            QuestionKind::Roots => self.caller.capabilities().roots.is_some(),
-        }
+        let accepts = |prompts: &CallPrompts| prompts.accepts_answers();
+        let is_form = kind == QuestionKind::Elicitation;
+        self.client_can_ask(kind) || (is_form && self.prompts.as_ref().is_some_and(accepts))
     }
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
-        if let Some(question) = questions.iter().find(|question| !self.can_ask(question.kind)) {
+        let lacking = questions.iter().find(|question| !self.client_can_ask(question.kind));
+        let of_operator = self.prompts.as_ref().filter(|prompts| {
+            lacking.is_some() && questions.iter().all(|question| prompts.answers(question))
+        });
+        if let (Some(question), None) = (lacking, of_operator) {
             if let QuestionDelivery::Result { .. } = self.way {
                 return self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await;
             }
@@ -244,14 +364,14 @@ impl Asker for Elicitation {
             .into_iter()
             .map(|question| Ok((self.key(&question)?, question)))
             .collect::<Result<_, AskError>>()?;
+        if of_operator.is_some() {
+            return self.ask_operator(&questions).await;
+        }
         match &self.way {
             QuestionDelivery::Request if self.task.get().is_none() => {
-                let peer = self.caller.peer();
                 let asked = questions.iter().cloned().map(|(_, question)| {
-                    let peer = peer.clone();
-                    repeated(question, move |question, _| {
-                        let peer = peer.clone();
-                        async move { send(&peer, &question).await }
+                    repeated(question, move |question, _| async move {
+                        self.ask_by_request(&question).await
                     })
                 });
                 try_join_all(asked).await
@@ -301,15 +421,23 @@ fn with_problem(question: &Question, problem: &str) -> Question {
 }
 
 /// Sends the question to the client as a request of the server.
-async fn send(peer: &Peer<RoleServer>, question: &Question) -> Result<Value, AskError> {
+async fn send(
+    peer: &Peer<RoleServer>,
+    question: &Question,
+) -> Result<RequestHandle<RoleServer>, AskError> {
     let request = match input_request(question)? {
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
         InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
         _ => return Err(AskError::Unsupported(question.kind)),
     };
-    let result = peer.send_request(request).await;
-    let result = result.map_err(|error| AskError::Failed(error.to_string()))?;
+    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    sent.map_err(|error| AskError::Failed(error.to_string()))
+}
+
+/// Returns the result of the client.
+fn result(received: Result<ClientResult, ServiceError>) -> Result<Value, AskError> {
+    let result = received.map_err(|error| AskError::Failed(error.to_string()))?;
     serde_json::to_value(result).map_err(|error| AskError::Failed(error.to_string()))
 }
 
@@ -437,7 +565,7 @@ mod tests {
         let questions = [("q".to_owned(), form())];
         let (mut known, mut misfits) = (BTreeMap::new(), BTreeMap::new());
         for round in 0..3 {
-            let Ok(Err(Suspension::Asks { requests, state })) =
+            let Ok(Err(Suspension::Asks { requests, state, .. })) =
                 Elicitation::recorded_answers(&known, &misfits, &questions)
             else {
                 panic!("round {round} does not ask")
@@ -446,10 +574,8 @@ mod tests {
             assert_eq!(request.contains("`allow` is missing"), round > 0, "{request}");
             misfits = state.misfits;
             let question = Some(state.asked["q"].clone());
-            known.insert(
-                "q".to_owned(),
-                AnsweredQuestion { question, answer: json!({"action": "accept"}) },
-            );
+            let answered = AnsweredQuestion::of_client(question, json!({"action": "accept"}));
+            known.insert("q".to_owned(), answered);
         }
         let ended = Elicitation::recorded_answers(&known, &misfits, &questions);
         assert!(

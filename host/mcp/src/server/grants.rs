@@ -56,7 +56,7 @@ pub(super) async fn ask(
     source: &str,
 ) -> Result<bool, String> {
     let missing = grantor.missing(source);
-    if missing.is_empty() || !elicitation.can_ask(QuestionKind::Elicitation) {
+    if missing.is_empty() || !elicitation.client_can_ask(QuestionKind::Elicitation) {
         return Ok(false);
     }
     let wishes: Vec<_> = missing

@@ -9,13 +9,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cofferdam_tool::prompt::ANSWER_TIME_MAX;
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Maximum time for the user to answer.
-const STATE_TTL: Duration = Duration::from_secs(15 * 60);
+const STATE_TTL: Duration = ANSWER_TIME_MAX;
 /// Maximum size of a state that is opened, in bytes. Answers are forms and messages.
 const STATE_BYTES_MAX: usize = 1 << 20;
 
@@ -35,6 +36,9 @@ pub(super) struct RoundState {
     /// Number of answers per question that did not fit it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) misfits: BTreeMap<String, u32>,
+    /// Ids of the operator's prompts for the questions of the last round.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) prompts: BTreeMap<String, String>,
 }
 
 /// Answer with the digest of its question, or with `None` if the client answered before it was
@@ -43,6 +47,16 @@ pub(super) struct RoundState {
 pub(super) struct AnsweredQuestion {
     pub(super) question: Option<String>,
     pub(super) answer: Value,
+    /// True if the operator answered, and not the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_of_operator: bool,
+}
+
+impl AnsweredQuestion {
+    /// Returns an answer of the client.
+    pub(super) fn of_client(question: Option<String>, answer: Value) -> Self {
+        Self { question, answer, is_of_operator: false }
+    }
 }
 
 /// Error for a state that was not issued for this request, was modified, or has expired.
@@ -105,7 +119,7 @@ mod tests {
         let state = RoundState {
             answers: BTreeMap::from([(
                 "q1".to_owned(),
-                AnsweredQuestion { question: Some("d".into()), answer: json!(1) },
+                AnsweredQuestion::of_client(Some("d".into()), json!(1)),
             )]),
             ..RoundState::default()
         };
