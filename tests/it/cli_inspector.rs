@@ -4,12 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
 use crate::cli::ran;
+use crate::serve_agents::greet;
+use crate::serve_changes::asked;
 use crate::wire::{self, Pipe};
 
 /// Maximum time of a request.
@@ -23,7 +25,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// A client of the pages.
-struct PageClient {
+pub(crate) struct PageClient {
     address: String,
     key: String,
     cookie: String,
@@ -31,7 +33,7 @@ struct PageClient {
 
 impl PageClient {
     /// Parses an address that was printed.
-    fn new(printed: &str) -> Self {
+    pub(crate) fn new(printed: &str) -> Self {
         let (_, rest) = printed.trim().split_once("http://").unwrap();
         let (address, key) = rest.split_once("/#k=").unwrap();
         Self { address: address.to_owned(), key: key.to_owned(), cookie: String::new() }
@@ -42,10 +44,44 @@ impl PageClient {
         self.post("/session", "x-cofferdam: login\r\n", &json!({ "key": key }))
     }
 
-    fn log_in(&mut self) {
+    pub(crate) fn log_in(&mut self) {
         let answer = self.post_key(&self.key);
         let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
         self.cookie = cookie.split(';').next().unwrap().to_owned();
+    }
+
+    /// Waits until something waits for an answer, and returns its id and its page.
+    pub(crate) fn waiting(&self) -> (String, String) {
+        let start = Instant::now();
+        loop {
+            let list = self.get("/approvals");
+            if let Some((_, rest)) = list.split_once("<tr data-id=\"") {
+                let id = rest.split('"').next().unwrap().to_owned();
+                let page = self.get(&format!("/approval?id={id}"));
+                return (id, page);
+            }
+            assert!(start.elapsed() < PATIENCE, "nothing waits: {list}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until nothing waits for an answer.
+    fn waits_for_nothing(&self) {
+        let start = Instant::now();
+        while !self.get("/approvals").contains("id=\"nothing-waiting\">") {
+            assert!(start.elapsed() < PATIENCE, "something still waits");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Answers on the page of a prompt, and returns the status and the effect.
+    pub(crate) fn answer(&self, (id, page): &(String, String), mut answer: Value) -> String {
+        let (_, token) = page.split_once("data-token=\"").unwrap();
+        let token = format!("x-cofferdam: {}\r\n", token.split('"').next().unwrap());
+        answer["id"] = json!(id);
+        let effect = self.post("/answer", &token, &answer);
+        let (head, body) = effect.split_once("\r\n\r\n").unwrap();
+        format!("{} {body}", head.split(' ').nth(1).unwrap())
     }
 
     fn get(&self, path: &str) -> String {
@@ -187,4 +223,121 @@ fn the_inspector_listens_on_this_machine_only() {
     );
     assert_eq!(run(&["inspect"]).code, 2);
     assert_eq!(run(&["inspect", "--directory", "log", "web.wasm"]).code, 2);
+}
+
+/// Folder with a configuration that asks before a call, and a log.
+fn folder_that_asks() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[records]\nenabled = true\ndirectory = \"log\"\n[agent]\n\
+                  approvals = [{ effect = \"ask\", tool = \"word_count\" }]\n";
+    std::fs::write(folder.path().join("c.toml"), config).unwrap();
+    folder
+}
+
+fn serve(folder: &Path, inspector: &str) -> (Pipe, PageClient) {
+    let mut serving = wire::command(&["text"], &["--config", "c.toml", inspector]);
+    let pipe = Pipe::of(serving.env("HOME", folder.join("home")).current_dir(folder));
+    let mut pages = PageClient::new(&pipe.has_said("inspector, once and within five minutes: "));
+    pages.log_in();
+    (pipe, pages)
+}
+
+/// Returns who decided, and what, in the order of the log.
+fn decisions(folder: &Path) -> Vec<String> {
+    let events = ["log", "events", "--kind", "approval", "--json", "--directory", "log"];
+    let events = ran(command(folder, &events).output().unwrap()).stdout;
+    let decided = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let word = |key: &str| event["event"][key].as_str().unwrap().to_owned();
+        format!("{} by {}", word("decision"), word("by"))
+    };
+    events.lines().map(decided).collect()
+}
+
+#[test]
+fn approvals_are_answered_by_whoever_is_first() {
+    let folder = folder_that_asks();
+    let (mut pipe, pages) = serve(folder.path(), "--inspector=approve");
+    let text = json!({"text": "a b"});
+    let approve = json!({"action": "approve"});
+
+    // A client that cannot ask its user: the page answers.
+    pipe.send(wire::call("alone", "word_count", &text).to_string().as_bytes());
+    let prompt = pages.waiting();
+    for part in ["A rule of the configuration asks", "wire 1 as local", "&quot;a b&quot;"] {
+        assert!(prompt.1.contains(part), "{part} is not in {}", prompt.1);
+    }
+    assert!(pages.answer(&prompt, approve.clone()).starts_with("200 "));
+    let (_, done) = pipe.until(&json!("alone"));
+    assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
+
+    // A call that is canceled waits no longer.
+    pipe.send(wire::call("gone", "word_count", &text).to_string().as_bytes());
+    let prompt = pages.waiting();
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": "gone"}});
+    pipe.send(cancel.to_string().as_bytes());
+    pages.waits_for_nothing();
+    let late = pages.answer(&prompt, approve.clone());
+    assert!(late.starts_with("409 ") && late.contains("because its call ended"), "{late}");
+
+    // A client that comes back with an answer, after the page and before it.
+    let allows = json!({"cofferdam.approval": {"action": "accept", "content": {"allow": true}}});
+    let question = pipe.ask(&asked("1", "word_count", text.clone(), None));
+    let deny = json!({"action": "deny", "reason": "not this one"});
+    assert!(pages.answer(&pages.waiting(), deny).starts_with("200 "));
+    let back = asked("2", "word_count", text.clone(), Some((&question, allows.clone())));
+    let denied = pipe.ask(&back).to_string();
+    assert!(denied.contains("declined the call of 'word_count': not this one"), "{denied}");
+    let question = pipe.ask(&asked("3", "word_count", text.clone(), None));
+    let prompt = pages.waiting();
+    let done = pipe.ask(&asked("4", "word_count", text, Some((&question, allows))));
+    assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
+    let late = pages.answer(&prompt, approve);
+    assert!(late.starts_with("409 ") && late.contains("answered by the client"), "{late}");
+
+    assert_eq!(pipe.end().0, Some(0));
+    let expected = ["once by inspector", "denied by inspector", "once by local"];
+    assert_eq!(decisions(folder.path()), expected);
+}
+
+#[test]
+fn a_request_to_the_client_is_withdrawn_when_the_page_answers() {
+    let folder = folder_that_asks();
+    let (mut pipe, pages) = serve(folder.path(), "--inspector=approve");
+    greet(&mut pipe);
+    let call = |id: u32| {
+        let params = json!({"name": "word_count", "arguments": {"text": "a b"}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    pipe.send(call(2).to_string().as_bytes());
+    let prompt = pages.waiting();
+    assert!(pages.answer(&prompt, json!({"action": "approve"})).starts_with("200 "));
+    let (before, done) = pipe.until(&json!(2));
+    assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
+    let asked = before.iter().find(|sent| sent["method"] == "elicitation/create").unwrap();
+    let withdrawn = before.iter().find(|sent| sent["method"] == "notifications/cancelled").unwrap();
+    assert_eq!(withdrawn["params"]["requestId"], asked["id"], "{before:?}");
+    assert_eq!(withdrawn["params"]["reason"], "approved in the inspector");
+    // An answer that comes too late is no answer to the next question.
+    let late = json!({"jsonrpc": "2.0", "id": asked["id"],
+                      "result": {"action": "accept", "content": {"allow": true}}});
+    pipe.send(call(3).to_string().as_bytes());
+    let prompt = pages.waiting();
+    pipe.send(late.to_string().as_bytes());
+    assert!(pages.answer(&prompt, json!({"action": "deny"})).starts_with("200 "));
+    assert!(pipe.until(&json!(3)).1.to_string().contains("declined"));
+}
+
+#[test]
+fn without_the_right_the_client_answers_alone() {
+    let folder = folder_that_asks();
+    let (mut pipe, pages) = serve(folder.path(), "--inspector");
+    let text = json!({"text": "a b"});
+    let refused = pipe.call("word_count", text.clone()).to_string();
+    assert!(refused.contains("has to be approved by a person"), "{refused}");
+    pipe.ask(&asked("1", "word_count", text, None));
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains("can only be seen here"), "{}", prompt.1);
+    assert!(pages.answer(&prompt, json!({"action": "approve"})).starts_with("403 "));
 }

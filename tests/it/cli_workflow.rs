@@ -2,12 +2,15 @@
 
 mod labels;
 
+use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
+
+use crate::cli_inspector::PageClient;
 
 /// Maximum time to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -313,6 +316,43 @@ fn agents_have_the_tools_that_they_name_and_approvals_are_requests() {
         "{}",
         without.stderr
     );
+}
+
+#[test]
+fn a_page_answers_the_requests_of_a_run_without_a_terminal() {
+    let deletes =
+        json!({"calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}]});
+    let scene = Scene::new(
+        "name: tidy\nagents:\n  a: {model: 'script:a.jsonl', tools: [file_access_delete_file]}\n\
+         people:\n  ask: {prompt: 'Which one?'}\nstart: a\nedges:\n  - {from: a, to: ask}\n\
+         output-from: [ask]\n",
+        &[("a", &[deletes, says("done")])],
+    );
+    std::fs::create_dir(scene.path("notes")).unwrap();
+    std::fs::write(scene.path("notes/a.md"), "x").unwrap();
+    let run = ["run", "w.yaml", "x", "--files", "notes", "--inspector=approve"];
+    let mut running = scene.command(&run);
+    running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = running.spawn().unwrap();
+    let mut errors = std::io::BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut printed = errors.by_ref().map_while(Result::ok);
+    let address = printed.find(|line| line.contains("within five minutes: ")).unwrap();
+    let rest = std::thread::spawn(move || errors.map_while(Result::ok).collect::<Vec<_>>());
+    let mut pages = PageClient::new(&address);
+    pages.log_in();
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains("Allow a call of <bdi>file_access_delete_file</bdi>?"));
+    assert!(pages.answer(&prompt, json!({"action": "approve"})).starts_with("200 "));
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains("Which one?"), "{}", prompt.1);
+    let answer = json!({"action": "send", "content": r#"{"answer":"this one"}"#});
+    assert!(pages.answer(&prompt, answer).starts_with("200 "));
+    let output = running.wait_with_output().unwrap();
+    let rest = rest.join().unwrap().join("\n");
+    assert_eq!(output.status.code(), Some(0), "{rest}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "this one\n", "{rest}");
+    assert!(rest.contains("waiting for an answer in the inspector\napproved in"), "{rest}");
+    assert!(!scene.path("notes/a.md").exists());
 }
 
 #[test]

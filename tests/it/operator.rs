@@ -77,6 +77,14 @@ impl Operator {
         }
     }
 
+    /// Waits until `text` is on the unread part of the screen, and returns the rest of its line.
+    pub(crate) fn rest_of_line(&mut self, text: &str) -> String {
+        let start = self.sees(text).read;
+        self.sees("\n");
+        let screen = self.screen.lock().unwrap();
+        screen[start..self.read].trim_end().to_owned()
+    }
+
     pub(crate) fn types(&mut self, keys: &str) -> &mut Self {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();

@@ -80,7 +80,7 @@ fn answer(pipe: &mut Pipe, asked: &Value, action: &str) {
 }
 
 /// Starts a session of a client that can ask its user.
-fn greet(pipe: &mut Pipe) {
+pub(crate) fn greet(pipe: &mut Pipe) {
     let params = json!({
         "protocolVersion": LEGACY,
         "capabilities": {"elicitation": {"form": {}}},

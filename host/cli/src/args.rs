@@ -7,6 +7,7 @@ mod confinement;
 mod doctor;
 mod eval;
 mod inspect;
+mod inspector;
 pub(crate) mod log;
 mod mcp;
 mod plugins;
@@ -29,6 +30,7 @@ pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::inspect::InspectArgs;
+pub(crate) use self::inspector::{InspectorArgs, InspectorFlag};
 pub(crate) use self::mcp::{
     McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
 };

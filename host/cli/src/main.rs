@@ -12,6 +12,7 @@ mod exit;
 mod explain;
 mod file_changes;
 mod host;
+mod inspector;
 mod lines;
 mod memory;
 mod pager;

@@ -9,28 +9,43 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, QuestionKind};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
+use cofferdam_tool::prompt::{FirstAnswer, OperatorPrompt, PendingPrompts, PromptKind};
 use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
 use crate::commands::chat::short;
+use crate::inspector::{self, PromptedCall};
 use crate::{ask, print, progress};
 use cofferdam_terminal::InputKind;
 
+/// Caller of the tools of a conversation, as pages show it.
+const CALLER: &str = "the model of this conversation";
 /// Maximum number of times that a form is asked while its answers are invalid.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The terminal. It supports forms, but neither sampling nor roots.
+/// The terminal, which shows what tools report.
 struct Terminal;
+
+/// The operator at the terminal and on the pages of an inspector, who fills in forms.
+#[derive(Clone)]
+struct OperatorAsker {
+    prompts: Option<PendingPrompts>,
+    /// Tool that asks, if it is known, and its arguments as JSON.
+    tool: String,
+    arguments: String,
+}
 
 /// Adds the operator at the terminal to `context`, if there is one, and sinks that show what tools
 /// log and their progress.
 pub(crate) fn attended(context: CallContext) -> CallContext {
-    CallContext { asker: asker(), log: Some(log()), progress: Some(progress()), ..context }
+    CallContext { asker: asker(None), log: Some(log()), progress: Some(progress()), ..context }
 }
 
-/// Returns the operator at the terminal, or `None` if the operator cannot be asked.
-pub(crate) fn asker() -> Option<Arc<dyn Asker>> {
-    ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>)
+/// Returns the operator, or `None` if there is neither a terminal nor a page to ask at.
+pub(crate) fn asker(prompts: Option<&PendingPrompts>) -> Option<Arc<dyn Asker>> {
+    let (tool, arguments) = (String::new(), String::new());
+    let operator = OperatorAsker { prompts: prompts.cloned(), tool, arguments };
+    inspector::is_possible(prompts).then(|| Arc::new(operator) as Arc<dyn Asker>)
 }
 
 /// Returns the sink that shows log messages of tools.
@@ -76,7 +91,7 @@ fn word(level: LogLevel) -> &'static str {
 }
 
 #[async_trait]
-impl Asker for Terminal {
+impl Asker for OperatorAsker {
     fn can_ask(&self, kind: QuestionKind) -> bool {
         kind == QuestionKind::Elicitation
     }
@@ -91,9 +106,34 @@ impl Asker for Terminal {
         };
         let mut answers = Vec::new();
         for question in &questions {
-            answers.push(fill_in(&question.parameters, &line).await?);
+            let at_terminal = fill_in(&question.parameters, &line);
+            let pages = self.prompts.as_ref().map(|prompts| (prompts, self.prompt(question)));
+            answers.push(match inspector::first_answer(pages, at_terminal).await {
+                Some(FirstAnswer::Operator(answer)) => answer.into_elicitation(),
+                Some(FirstAnswer::Elsewhere(answer)) => answer?,
+                None => return Err(AskError::Failed("there was no answer".to_owned())),
+            });
         }
         Ok(answers)
+    }
+
+    fn for_call(&self, tool: &str, arguments: &str) -> Option<Arc<dyn Asker>> {
+        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        self.prompts.is_some().then(|| Arc::new(Self { tool, arguments, ..self.clone() }) as _)
+    }
+}
+
+impl OperatorAsker {
+    /// Returns the prompt of a question for the pages.
+    fn prompt(&self, question: &Question) -> OperatorPrompt {
+        let message = question.parameters.get("message").and_then(Value::as_str);
+        let call = PromptedCall {
+            tool: &self.tool,
+            arguments: &self.arguments,
+            caller: CALLER,
+            session: None,
+        };
+        call.form(PromptKind::form(question), message.unwrap_or_default())
     }
 }
 

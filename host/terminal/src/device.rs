@@ -1,8 +1,9 @@
 //! The terminal itself: raw mode, waiting for keys, and signals.
 
-use std::io::{IsTerminal as _, PipeReader, Write as _};
+use std::io::{IsTerminal as _, PipeReader, PipeWriter, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -52,19 +53,37 @@ pub fn read_line_blocking(question: &str, kind: InputKind) -> Input {
     read(question, kind, None)
 }
 
-/// Shows `question` and reads a line, in a task. Dropping the future withdraws the question. A key
-/// that raises a signal sends it to the process, which may handle it; the future then stays
-/// pending.
+/// Shows `question` and reads a line, in a task. Dropping the future withdraws the question: it
+/// then has ended its line on the screen, and reads no more. A key that raises a signal sends it
+/// to the process, which may handle it; the future then stays pending.
 pub async fn read_line(question: &str, kind: InputKind) -> Input {
     let (send, typed) = oneshot::channel();
-    // Dropping `_end` stops the thread that reads.
-    let Ok((ended, _end)) = std::io::pipe() else { return Input::End };
+    let Ok((ended, end)) = std::io::pipe() else { return Input::End };
     let question = question.to_owned();
-    std::thread::spawn(move || send.send(read(&question, kind, Some(&ended))));
+    let thread = std::thread::spawn(move || {
+        let _ = send.send(read(&question, kind, Some(&ended)));
+    });
+    let _withdrawal = Withdrawal { end: Some(end), thread: Some(thread) };
     match typed.await {
         Ok(Input::Interrupted) => std::future::pending().await,
         Ok(typed) => typed,
         Err(_) => Input::End,
+    }
+}
+
+/// Stops the thread that reads when it is dropped, and waits for the end of its line on the screen.
+struct Withdrawal {
+    end: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        // The thread waits for input and for this pipe at the same time, so it ends at once.
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Scene, calls, deletes, plugin, says};
+use crate::cli_inspector::PageClient;
 use crate::operator::Operator;
 
 /// Runs `chat` at a terminal, with the script of a scene.
@@ -30,6 +31,32 @@ fn a_person_sees_the_exact_arguments_and_refuses_with_a_reason_or_allows() {
     assert!(scene.has("notes/a.md"));
     operator.sees("you> ").types("Now.\n").sees("Allow it?").answers("y\n").sees("Gone.");
     assert!(!scene.has("notes/a.md"));
+    operator.sees("you> ").types(CTRL_D);
+    assert_eq!(operator.ends().0, Some(0));
+}
+
+#[test]
+fn an_approval_is_answered_on_a_page_or_at_the_terminal() {
+    let other = calls("file_access_delete_file", json!({"file_name": "b.md"}));
+    let scene = Scene::new(&[deletes(), other, says("Tidy.")]);
+    std::fs::write(scene.path("notes/b.md"), "two").unwrap();
+    let mut operator = chat(&scene, &["--files", "notes", "--inspector=approve"]);
+    let mut pages = PageClient::new(&operator.rest_of_line("within five minutes: "));
+    pages.log_in();
+    operator.sees("you> ").types("Tidy up.\n").sees("Allow it?");
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains("&quot;a.md&quot;"), "{}", prompt.1);
+    let approve = json!({"action": "approve"});
+    assert!(pages.answer(&prompt, approve.clone()).starts_with("200 "));
+    // What is typed for the first question is no answer to the second one.
+    operator.sees("approved in the inspector").types("y\n").sees("Allow it?").types("y\n");
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains("&quot;b.md&quot;"), "{}", prompt.1);
+    assert!(!scene.has("notes/a.md") && scene.has("notes/b.md"));
+    operator.answers("n\n").sees("Reason for the model").answers("keep it\n").sees("Tidy.");
+    let late = pages.answer(&prompt, approve);
+    assert!(late.starts_with("409 ") && late.contains("answered at the terminal"), "{late}");
+    assert!(scene.has("notes/b.md"));
     operator.sees("you> ").types(CTRL_D);
     assert_eq!(operator.ends().0, Some(0));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::ask::Asker;
 use cofferdam_tool::invoke::InnerCalls;
 use cofferdam_tool::{
     CallContext, Completion, Content as ToolContent, Outcome, Output, RefusedCall, ToolDefinition,
@@ -223,12 +224,15 @@ impl Cycle<'_> {
 
     fn call_context(&self, call: &FunctionCall) -> CallContext {
         let given = &self.given.context;
+        let of_call = |asker: &Arc<dyn Asker>| {
+            asker.for_call(&call.name, &call.arguments).unwrap_or_else(|| Arc::clone(asker))
+        };
         CallContext {
             session: self.given.session.as_ref().map(|session| session.id().to_owned()),
             cancellation: given.cancellation.clone(),
             file_effects: given.file_effects,
             progress: given.progress.clone(),
-            asker: given.asker.clone(),
+            asker: given.asker.as_ref().map(of_call),
             log: given.log.clone(),
             host: given.host.clone(),
             trace: given.trace,

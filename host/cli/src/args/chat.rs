@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{NoRecordArgs, PluginArgs};
+use super::{InspectorArgs, NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 A model is PROVIDER:MODEL, or the NAME of [models.NAME] in the configuration. Providers:
@@ -73,6 +73,8 @@ pub(crate) struct ChatArgs {
     pub(crate) sessions: bool,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
+    pub(crate) inspector: InspectorArgs,
     #[command(flatten)]
     pub(crate) record: NoRecordArgs,
     /// Apply the information-flow labels of [labels] in the configuration: untrusted results are

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{ClusterAccessArgs, NoRecordArgs, PluginArgs};
+use super::{ClusterAccessArgs, InspectorArgs, NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Without --http, serves the parent process on stdin and stdout.
@@ -15,6 +15,7 @@ Examples:
   cofferdam serve --config cofferdam.toml --toolset reports
   cofferdam serve --config cofferdam.toml --http 127.0.0.1:8391
   cofferdam serve --config cofferdam.toml --search
+  cofferdam serve --config cofferdam.toml --inspector=approve
   cofferdam serve --skills ./skills
   cofferdam serve --cluster nats://10.0.0.5:4222 --http 127.0.0.1:8391
   cofferdam serve --agent librarian.yaml --files ./notes:ro --tools librarian
@@ -31,11 +32,8 @@ pub(crate) struct ServeArgs {
     /// counted only with this flag
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) monitoring: Option<SocketAddr>,
-    /// Show the calls, and call the tools, on pages for a browser on this machine; the address is
-    /// printed on stderr [default: 127.0.0.1 and a free port]
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
-          default_missing_value = "0")]
-    pub(crate) inspector: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) inspector: InspectorArgs,
     /// File with the bearer token of HTTP clients; created if missing [default: in the user's state
     /// directory]
     #[arg(long, value_name = "FILE", requires = "http")]
@@ -103,7 +101,7 @@ pub(crate) enum ReceiptForm {
 }
 
 /// Parses an address with a port. A port without an address listens on the loopback interface.
-fn http_address(typed: &str) -> Result<SocketAddr, String> {
+pub(super) fn http_address(typed: &str) -> Result<SocketAddr, String> {
     match typed.strip_prefix(':').unwrap_or(typed).parse() {
         Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
         Err(_) => typed

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{ApprovalArgs, NoRecordArgs, PluginArgs};
+use super::{ApprovalArgs, InspectorArgs, NoRecordArgs, PluginArgs};
 
 const RUN_EXAMPLES: &str = "\
 The file names the agents, their tools and the connections between them. An agent has only the
@@ -78,6 +78,8 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) answer: Vec<String>,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
+    pub(crate) inspector: InspectorArgs,
     #[command(flatten)]
     pub(crate) record: NoRecordArgs,
     /// Apply the information-flow labels of [labels] in the configuration; all agents of the run

@@ -10,7 +10,7 @@ mod transcript;
 mod turn;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cofferdam_agent::{
     Agent, AgentRun, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings,
@@ -20,8 +20,9 @@ use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 use cofferdam_tool::invoke::HostValues;
+use tokio_util::sync::CancellationToken;
 
-use self::approve::{ProgramApprovals, StandingApprovals};
+use self::approve::{ApprovalPages, ProgramApprovals, StandingApprovals};
 use self::interrupts::Interrupts;
 use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
@@ -31,7 +32,7 @@ use self::turn::{Conversation, TurnEnd};
 use super::labels;
 use crate::args::{ApprovalArgs, AskMode, ChatArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::host;
+use crate::{host, inspector};
 use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
@@ -77,13 +78,24 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let mut selection = host::selection(&args.plugins)?;
     selection.code.default_language = model.code_language();
+    let prompts = inspector::prompts(args.inspector.inspector.as_ref());
+    let program_log = Arc::new(OnceLock::new());
     selection.code.approver = Some(Arc::new(ProgramApprovals {
         all: args.approval.yes,
         tools: args.approval.approve.clone(),
+        prompts: prompts.clone(),
+        call_log: Arc::clone(&program_log),
     }));
     let context = AgentContext::open(&options, file.as_ref(), &selection, &protected)?;
     check_loop(definition.as_ref(), args, &context)?;
     let tools = host::build(global, selection, Purpose::Converse, &protected).await?;
+    if let Some(log) = tools.call_log() {
+        let _ = program_log.set(Arc::clone(log));
+    }
+    if let Some(flag) = &args.inspector.inspector {
+        let stop = CancellationToken::new();
+        inspector::start(flag, prompts.clone(), file.as_ref(), None, stop).await?;
+    }
     let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);
     let transcript = Transcript::new(args.json);
@@ -124,6 +136,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
             tools: args.approval.approve.clone(),
             file_tools: file_tools(&tools),
         },
+        pages: prompts.map(|prompts| ApprovalPages { prompts, toolset: toolset.clone() }),
         interrupts: Interrupts::listen(),
         transcript,
         is_dry_run: args.dry_run,

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use cofferdam::cluster::RemoteTools;
 use cofferdam::config::ConfigFile;
-use cofferdam::inspector::{self, Inspector};
 use cofferdam::serve::{HttpAccess, ServeOptions, ServedAgents, Service};
 use cofferdam::{FirstBuild, Operator};
 use cofferdam_mcp::{Receipts, ServerOptions};
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::signals::stop_on_signals;
-use crate::{host, print};
+use crate::{host, inspector, print};
 
 /// Maximum number of concurrent calls. Further calls wait.
 const CONCURRENT_CALLS_MAX: u32 = 64;
@@ -44,6 +43,7 @@ pub(super) async fn serve(
         }
         None => None,
     };
+    let prompts = inspector::prompts(args.inspector.inspector.as_ref());
     let options = ServeOptions {
         remote,
         agents: ServedAgents {
@@ -54,7 +54,7 @@ pub(super) async fn serve(
         follows_changes: !args.no_watch,
         counts_calls: args.monitoring.is_some(),
         first_build,
-        server: options(&args),
+        server: ServerOptions { prompts: prompts.clone(), ..options(&args) },
         ..ServeOptions::new(selection)
     };
     let service = Service::start(engine.start()?, options, operator.clone()).await?;
@@ -68,32 +68,16 @@ pub(super) async fn serve(
         print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
         service.serve_monitoring(listener, stop.clone());
     }
-    if let Some(address) = args.inspector {
-        serve_inspector(&service, address, &args, stop.clone()).await?;
+    if let Some(flag) = &args.inspector.inspector {
+        let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+        let workbench = Some(service.workbench());
+        inspector::start(flag, prompts, config.as_ref(), workbench, stop.clone()).await?;
     }
     match args.http {
         Some(address) => serve_http(service, address, &args, &operator, stop).await?,
         None => serve_stdio(service, stop).await?,
     }
     Ok(Exit::Ok)
-}
-
-/// Starts pages that show the calls of the server and call its tools.
-async fn serve_inspector(
-    service: &Service,
-    address: SocketAddr,
-    args: &ServeArgs,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let mut options = inspector::options_ambient(config.as_ref(), None)?;
-    options.workbench = Some(service.workbench());
-    let listening = Inspector::listen(options, address).await;
-    let (inspector, listener) = listening.map_err(|error| UsageError(error.to_string()))?;
-    let address = inspector.login_address()?;
-    print::note(&format!("inspector, once and within five minutes: {address}"));
-    tokio::spawn(async move { inspector.serve(listener, stop).await });
-    Ok(())
 }
 
 fn options(args: &ServeArgs) -> ServerOptions {

@@ -25,8 +25,7 @@ use crate::args::{
     Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,
 };
 use crate::exit::{Exit, UsageError};
-use crate::host;
-use crate::print;
+use crate::{host, inspector, print};
 use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
 use cofferdam::workflow_file::{AgentParts, WorkflowFile};
@@ -53,7 +52,7 @@ pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Re
 async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exit> {
     let file = WorkflowFile::read_ambient(&args.file)?;
     let input = args.input.as_deref().map(chat::text_or_stdin).transpose()?;
-    let mut answers = TypedAnswers::new(args)?;
+    let answers = TypedAnswers::new(args)?;
     let settings = chat::request_settings(&args.setting)?;
     let config = host::config(&args.plugins)?;
     let kept = args.checkpoints.as_deref().map(CheckpointDirectory::open).transpose()?;
@@ -61,6 +60,14 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
     let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let flag = args.inspector.inspector.as_ref();
+    let prompts = inspector::prompts(flag);
+    if let Some(flag) = flag {
+        let stop = CancellationToken::new();
+        inspector::start(flag, prompts.clone(), config.as_ref(), None, stop).await?;
+    }
+    let call_log = tools.call_log().cloned();
+    let mut answers = answers.with(prompts, tools.toolset().clone(), call_log);
     let approvals = chat::approvals(&args.approval, tools.toolset(), config.as_ref())?;
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;

@@ -1,11 +1,25 @@
 //! Approval of calls by the user.
 
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
 use async_trait::async_trait;
 use cofferdam::code;
+use cofferdam::record::LogEvent;
+use cofferdam::records::CallLog;
 use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
+use cofferdam_tool::Toolset;
+use cofferdam_tool::prompt::{
+    FirstAnswer, OperatorPrompt, PendingPrompts, PromptAnswer, PromptKind,
+};
 use serde_json::{Map, Value};
 
+use crate::inspector::{self, PromptedCall};
 use crate::{ask, print};
+
+/// Callers, as pages show them.
+const MODEL: &str = "the model of this conversation";
+const PROGRAM: &str = "a program of the model";
 
 /// Maximum number of questions after an invalid answer.
 const ATTEMPTS_MAX: u32 = 3;
@@ -28,8 +42,8 @@ pub(super) struct ApprovalOutcome {
     pub(super) answer: MessageContent,
     /// True if the call was denied because no user could be asked.
     pub(super) is_unasked: bool,
-    /// True if a flag decided.
-    pub(super) by_flag: bool,
+    /// Party that decided, for the call log.
+    pub(super) by: &'static str,
 }
 
 impl ApprovalOutcome {
@@ -48,46 +62,84 @@ pub(super) async fn answer(
     request: &ApprovalRequest,
     approved: &StandingApprovals,
     session: &Session,
+    pages: Option<&ApprovalPages>,
 ) -> ApprovalOutcome {
     let call = &request.function_call;
     let against: Vec<_> = request.violations().collect();
     // Flags do not approve calls that violate the label policy: they were given before the user
     // could know which data the model would see.
     if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
-        return ApprovalOutcome { answer: request.approve(), is_unasked: false, by_flag: true };
+        return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "flag" };
     }
-    if !ask::is_possible() && !against.is_empty() {
+    let is_possible = inspector::is_possible(pages.map(|pages| &pages.prompts));
+    if !is_possible && !against.is_empty() {
         print::note(&format!(
             "`{}` was not called: the label policy is against it, and {}",
             call.name,
             ask::why_impossible()
         ));
-        let reason = "Nobody is there to approve it.".to_owned();
-        return ApprovalOutcome {
-            answer: request.refuse(Some(reason)),
-            is_unasked: true,
-            by_flag: false,
-        };
+        return unasked(request);
     }
-    if !ask::is_possible() {
+    if !is_possible {
         print::note(&format!(
             "`{}` was not called: it needs approval, and {}; pass --approve {} or --yes",
             call.name,
             ask::why_impossible(),
             call.name
         ));
-        let reason = "Nobody is there to approve it.".to_owned();
-        return ApprovalOutcome {
-            answer: request.refuse(Some(reason)),
-            is_unasked: true,
-            by_flag: false,
-        };
+        return unasked(request);
     }
-    let answer = match against.is_empty() {
-        true => ask_user(request, approved, session).await,
-        false => ask_user_despite(request, &against).await,
+    let at_terminal = async {
+        match against.is_empty() {
+            true => ask_user(request, approved, session).await,
+            false => ask_user_despite(request, &against).await,
+        }
     };
-    ApprovalOutcome { answer, is_unasked: false, by_flag: false }
+    let prompt = |pages: &ApprovalPages| pages.prompt(request, &against, session);
+    let first = inspector::first_answer(pages.map(|p| (&p.prompts, prompt(p))), at_terminal);
+    let (answer, by) = match first.await {
+        Some(FirstAnswer::Elsewhere(answer)) => (answer, "operator"),
+        Some(FirstAnswer::Operator(PromptAnswer::Approved)) => (request.approve(), "inspector"),
+        Some(FirstAnswer::Operator(PromptAnswer::Denied(reason))) => {
+            (request.refuse(reason), "inspector")
+        }
+        _ => return unasked(request),
+    };
+    ApprovalOutcome { answer, is_unasked: false, by }
+}
+
+/// Returns the outcome if no user could be asked, or none has answered.
+fn unasked(request: &ApprovalRequest) -> ApprovalOutcome {
+    let answer = request.refuse(Some("Nobody is there to approve it.".to_owned()));
+    ApprovalOutcome { answer, is_unasked: true, by: "operator" }
+}
+
+/// Pages that show approvals besides the terminal.
+pub(super) struct ApprovalPages {
+    pub(super) prompts: PendingPrompts,
+    /// Tools that calls are of.
+    pub(super) toolset: Toolset,
+}
+
+impl ApprovalPages {
+    fn prompt(
+        &self,
+        request: &ApprovalRequest,
+        against: &[&str],
+        session: &Session,
+    ) -> OperatorPrompt {
+        let call = PromptedCall {
+            tool: &request.function_call.name,
+            arguments: &request.function_call.arguments,
+            caller: MODEL,
+            session: Some(session.id()),
+        };
+        let objections = against.iter().map(|reason| format!("Against it: {reason}"));
+        let reasons: Vec<_> = std::iter::once("A call of this tool needs approval.".to_owned())
+            .chain(objections)
+            .collect();
+        call.approval(&self.toolset, &reasons.join("\n"))
+    }
 }
 
 /// Approves calls of programs: by the flags of the command, or by asking the user while the program
@@ -97,6 +149,29 @@ pub(super) struct ProgramApprovals {
     pub(super) all: bool,
     /// Names of tools whose calls are approved.
     pub(super) tools: Vec<String>,
+    /// Pages that show approvals besides the terminal.
+    pub(super) prompts: Option<PendingPrompts>,
+    /// Log of the decisions, which is opened after this is created.
+    pub(super) call_log: Arc<OnceLock<Arc<CallLog>>>,
+}
+
+impl ProgramApprovals {
+    fn record(
+        &self,
+        request: &code::ApprovalRequest<'_>,
+        decision: &'static str,
+        waited: Duration,
+    ) {
+        if let Some(log) = self.call_log.get() {
+            log.recorder().event(LogEvent::Approval {
+                tool: request.tool.name.to_string(),
+                call: request.call_id.to_owned(),
+                by: "inspector".to_owned(),
+                decision: decision.to_owned(),
+                waited,
+            });
+        }
+    }
 }
 
 #[async_trait]
@@ -106,29 +181,58 @@ impl code::CallApprover for ProgramApprovals {
         if self.all || self.tools.iter().any(|tool| tool == name) {
             return code::Decision::Approved;
         }
-        if !ask::is_possible() {
+        let prompts = self.prompts.as_ref();
+        let rejected = || {
+            let reason = format!("no one is there to approve the call of '{name}'");
+            code::Decision::Rejected(reason)
+        };
+        if !inspector::is_possible(prompts) {
             print::note(&format!(
                 "the program may not call `{name}`: it needs approval, and {}; pass --approve \
                  {name} or --yes",
                 ask::why_impossible(),
             ));
-            let reason = format!("no one is there to approve the call of '{name}'");
-            return code::Decision::Rejected(reason);
+            return rejected();
         }
+        let started = Instant::now();
         let arguments = Value::Object(request.arguments.clone()).to_string();
-        let arguments = print::arguments(&arguments);
-        let question = format!("the program wants to call `{name}` with");
-        print::note(&print::with_prefix(&question, &arguments));
-        for _ in 0..ATTEMPTS_MAX {
-            let typed = ask::choice_later("Allow it? [y]es, [N]o: ").await;
-            match typed.to_ascii_lowercase().as_str() {
-                "y" | "yes" => return code::Decision::Approved,
-                "" | "n" | "no" => break,
-                _ => {}
+        let prompt = || OperatorPrompt {
+            annotations: request.tool.annotations,
+            ..PromptedCall { tool: name, arguments: &arguments, caller: PROGRAM, session: None }
+                .form(PromptKind::Approval, "A call of this tool needs approval.")
+        };
+        let at_terminal = ask_about_program(name, &arguments);
+        let pages = prompts.map(|prompts| (prompts, prompt()));
+        match inspector::first_answer(pages, at_terminal).await {
+            Some(FirstAnswer::Elsewhere(decision)) => decision,
+            Some(FirstAnswer::Operator(PromptAnswer::Approved)) => {
+                self.record(&request, "approved", started.elapsed());
+                code::Decision::Approved
             }
+            Some(FirstAnswer::Operator(PromptAnswer::Denied(reason))) => {
+                self.record(&request, "denied", started.elapsed());
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                let rejection = format!("the user did not approve the call of '{name}'{reason}");
+                code::Decision::Rejected(rejection)
+            }
+            _ => rejected(),
         }
-        code::Decision::Rejected(format!("the user did not approve the call of '{name}'"))
     }
+}
+
+/// Asks at the terminal about a call of a program.
+async fn ask_about_program(name: &str, arguments: &str) -> code::Decision {
+    let question = format!("the program wants to call `{name}` with");
+    print::note(&print::with_prefix(&question, &print::arguments(arguments)));
+    for _ in 0..ATTEMPTS_MAX {
+        let typed = ask::choice_later("Allow it? [y]es, [N]o: ").await;
+        match typed.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return code::Decision::Approved,
+            "" | "n" | "no" => break,
+            _ => {}
+        }
+    }
+    code::Decision::Rejected(format!("the user did not approve the call of '{name}'"))
 }
 
 /// Asks about one call that the label policy would block. The approval is never permanent

@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::AgentFactory;
-use super::approve::{self, ApprovalOutcome, StandingApprovals};
+use super::approve::{self, ApprovalOutcome, ApprovalPages, StandingApprovals};
 use super::interrupts::Interrupts;
 use super::screen::Screen;
 use super::sources;
@@ -32,6 +32,8 @@ pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
     pub(super) approved: StandingApprovals,
+    /// Pages that show approvals and questions besides the terminal.
+    pub(super) pages: Option<ApprovalPages>,
     pub(super) interrupts: Interrupts,
     /// Printer of messages that also adds up usage.
     pub(super) transcript: Transcript,
@@ -153,7 +155,7 @@ impl Conversation {
         context.log = Some(terminal::log());
         context.progress = Some(terminal::progress());
         context.host = Some(Arc::new(self.agents.host_values()));
-        context.asker = terminal::asker();
+        context.asker = terminal::asker(self.pages.as_ref().map(|pages| &pages.prompts));
         if self.is_dry_run {
             context.file_effects = FileEffects { is_dry_run: true, shows_diffs: true };
         }
@@ -193,7 +195,7 @@ impl Conversation {
         for request in requests {
             let started = Instant::now();
             let answered = tokio::select! {
-                answered = approve::answer(request, &self.approved, &self.session) => answered,
+                answered = approve::answer(request, &self.approved, &self.session, self.pages.as_ref()) => answered,
                 () = self.interrupts.next() => return Ok(None),
             };
             self.record(request, &answered, started.elapsed());
@@ -213,7 +215,7 @@ impl Conversation {
             log.recorder().event(LogEvent::Approval {
                 tool: request.function_call.name.clone(),
                 call: request.function_call.call_id.clone(),
-                by: if answered.by_flag { "flag" } else { "operator" }.to_owned(),
+                by: answered.by.to_owned(),
                 decision: answered.decision().to_owned(),
                 waited,
             });
