@@ -330,6 +330,31 @@ fn a_request_to_the_client_is_withdrawn_when_the_page_answers() {
 }
 
 #[test]
+fn a_question_of_a_tool_is_answered_for_a_client_that_cannot_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--allow", "ask:form", "--inspector=approve"];
+    let mut serving = wire::command(&["mcp_conformance"], &flags);
+    let mut pipe = Pipe::of(serving.env("HOME", folder.path()));
+    let mut pages = PageClient::new(&pipe.has_said("inspector, once and within five minutes: "));
+    pages.log_in();
+    let tool = "test_input_required_result_elicitation";
+    pipe.send(wire::call("ask", tool, &json!({})).to_string().as_bytes());
+    let prompt = pages.waiting();
+    assert!(prompt.1.contains(&format!("Question of <bdi>{tool}</bdi>")), "{}", prompt.1);
+    let wrong = json!({"action": "send", "content": r#"{"nick":"Ada"}"#});
+    let effect = pages.answer(&prompt, wrong);
+    assert!(effect.starts_with("422 ") && effect.contains("\"path\":\"name\""), "{effect}");
+    let answer = json!({"action": "send", "content": r#"{"name":"Ada"}"#});
+    assert!(pages.answer(&prompt, answer).starts_with("200 "));
+    assert!(pipe.until(&json!("ask")).1.to_string().contains("Hello, Ada!"));
+    // A tool can do without an answer.
+    pipe.send(wire::call("no", tool, &json!({})).to_string().as_bytes());
+    assert!(pages.answer(&pages.waiting(), json!({"action": "decline"})).starts_with("200 "));
+    let declined = pipe.until(&json!("no")).1.to_string();
+    assert!(!declined.contains("Ada"), "{declined}");
+}
+
+#[test]
 fn without_the_right_the_client_answers_alone() {
     let folder = folder_that_asks();
     let (mut pipe, pages) = serve(folder.path(), "--inspector");

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cli_inspector::PageClient;
 use crate::wire::{ANSWER_MAX, LEGACY, Pipe, command, request};
 
 /// Folder with an agent, its model, a store and a workflow.
@@ -33,7 +34,8 @@ impl Scene {
 
     fn serve(&self, more: &[&str]) -> Pipe {
         let flags = [&["--agent", "keeper.yaml", "--files", "notes"], more].concat();
-        Pipe::of(command(&["text"], &flags).current_dir(self.0.path()))
+        let mut command = command(&["text"], &flags);
+        Pipe::of(command.current_dir(self.0.path()).env("HOME", self.path("home")))
     }
 }
 
@@ -183,13 +185,14 @@ fn a_cancelled_task_of_an_agent_calls_nothing_more() {
 
 #[test]
 fn a_task_of_an_agent_asks_the_user_of_its_client() {
-    for (action, is_deleted) in [("accept", true), ("decline", false)] {
+    for (action, is_deleted) in [("accept", true), ("decline", false), ("page", true)] {
         let late = json!({
             "calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}],
             "delay_ms": 1000,
         });
         let scene = Scene::new(&[late, json!({"text": "Tidy."})]);
-        let mut pipe = scene.serve(&[]);
+        let mut pipe = scene.serve(&["--inspector=approve"]);
+        let printed = pipe.has_said("within five minutes: ");
         let id = start_task(&mut pipe);
         let asks = poll(&mut pipe, &id, |task| task["status"] != "working");
         assert_eq!(asks["status"], "input_required", "{asks}");
@@ -201,8 +204,16 @@ fn a_task_of_an_agent_asks_the_user_of_its_client() {
         } else {
             json!({"action": action})
         };
-        let update = json!({"taskId": id, "inputResponses": {key: answer}});
-        ask_for_task(&mut pipe, "update", "tasks/update", update);
+        if action == "page" {
+            let mut pages = PageClient::new(&printed);
+            pages.log_in();
+            let content = accepted(&asked["requestedSchema"]).to_string();
+            let answer = json!({"action": "send", "content": content});
+            assert!(pages.answer(&pages.waiting(), answer).starts_with("200 "));
+        } else {
+            let update = json!({"taskId": id, "inputResponses": {key: answer}});
+            ask_for_task(&mut pipe, "update", "tasks/update", update);
+        }
         let ended = poll(&mut pipe, &id, |task| {
             !["working", "input_required"].contains(&task["status"].as_str().unwrap())
         });
