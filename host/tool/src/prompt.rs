@@ -135,8 +135,8 @@ pub enum UncountedAnswer {
     /// The answer is of another kind than the prompt.
     #[error("the answer does not fit the prompt")]
     Unfit,
-    /// The arguments cannot be shown completely, so that the call cannot be approved here.
-    #[error("the arguments are too long to be shown, so the call cannot be approved here")]
+    /// The prompt cannot be shown completely, so that it can only be refused.
+    #[error("it is too long to be shown, so it can only be refused here")]
     NotShown,
 }
 
@@ -154,6 +154,18 @@ pub enum FirstAnswer<T> {
     Operator(PromptAnswer),
     /// Answer from elsewhere.
     Elsewhere(T),
+}
+
+impl OperatorPrompt {
+    /// Returns whether the part that an answer would accept cannot be shown completely: the
+    /// arguments of a call, or the question of a form.
+    #[must_use]
+    pub fn can_only_be_refused(&self) -> bool {
+        match self.kind {
+            PromptKind::Approval => self.arguments.is_cut(),
+            PromptKind::Form(_) => self.message.is_cut(),
+        }
+    }
 }
 
 impl PromptText {
@@ -217,6 +229,10 @@ impl PromptAnswer {
             Self::Declined => "declined",
             Self::Cancelled => "closed",
         }
+    }
+
+    fn accepts(&self) -> bool {
+        matches!(self, Self::Approved | Self::Filled(_))
     }
 
     fn end(&self) -> &'static str {
@@ -303,7 +319,7 @@ impl PendingPrompts {
             if !prompt.kind.fits(&answer) {
                 return Err(UncountedAnswer::Unfit);
             }
-            if answer == PromptAnswer::Approved && prompt.arguments.is_cut() {
+            if prompt.can_only_be_refused() && answer.accepts() {
                 return Err(UncountedAnswer::NotShown);
             }
         }
@@ -488,6 +504,13 @@ mod tests {
         assert_eq!(answer(form.id(), approved.clone()), Err(UncountedAnswer::Unfit));
         assert_eq!(answer(long.id(), approved.clone()), Err(UncountedAnswer::NotShown));
         assert_eq!(answer(long.id(), PromptAnswer::Denied(None)), Ok(()));
+        let question = PromptText::new(&"ü".repeat(40_000));
+        let unread =
+            OperatorPrompt { message: question, ..prompt(PromptKind::Form(json!({})), "{}") };
+        let unread = prompts.open(unread).unwrap();
+        let filled = PromptAnswer::Filled(json!({}));
+        assert_eq!(answer(unread.id(), filled), Err(UncountedAnswer::NotShown));
+        assert_eq!(answer(unread.id(), PromptAnswer::Declined), Ok(()));
         assert_eq!(answer("0", approved.clone()), Err(UncountedAnswer::Unknown));
         assert_eq!(prompts.waiting().len(), 2);
 

@@ -88,7 +88,9 @@ fn open(feed: &PromptFeed, waiting: &Arc<WaitingPrompt>, token: &str) -> Markup 
         PromptKind::Approval => None,
         PromptKind::Form(schema) => Some(schema),
     };
-    let has_form = feed.prompts.accepts_answers() && schema.is_some_and(is_usable);
+    let has_form = feed.prompts.accepts_answers()
+        && !prompt.can_only_be_refused()
+        && schema.is_some_and(is_usable);
     let scripts: &[&Asset] = if has_form { &[&FORM] } else { &[] };
     layout::page(
         if schema.is_some() { "Question" } else { "Approval" },
@@ -104,7 +106,7 @@ fn open(feed: &PromptFeed, waiting: &Arc<WaitingPrompt>, token: &str) -> Markup 
             @if schema.is_some() {
                 h2 { "Question" }
                 (text::block(prompt.message.as_str(), "Question"))
-                @if prompt.message.is_cut() { p { "The question is longer than can be shown." } }
+                @if prompt.message.is_cut() { p.problem { "The question is longer than can be shown, so it can only be refused here." } }
             }
             @if !prompt.arguments.as_str().is_empty() {
                 h2 { "Arguments" }
@@ -112,8 +114,8 @@ fn open(feed: &PromptFeed, waiting: &Arc<WaitingPrompt>, token: &str) -> Markup 
             }
             @if prompt.arguments.is_cut() {
                 p.problem {
-                    "The arguments are longer than can be shown. Such a call can be denied here, "
-                    "but not approved."
+                    "The arguments are longer than can be shown. "
+                    @if schema.is_none() { "Such a call can be denied here, but not approved." }
                 }
             }
             div #prompt data-id=(waiting.id) data-token=(token) {
