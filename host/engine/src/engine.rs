@@ -15,6 +15,7 @@ use crate::config::Metering;
 use crate::engine_pool::{EnginePool, WasmEngine};
 use crate::scheduler::admission::Admission;
 use crate::scheduler::cpu_pool::CpuPool;
+use crate::usage::EngineUsage;
 use crate::{EngineConfig, EngineError};
 
 /// Runs plugins. Cheap to clone; a process should have only one engine, because plugins share its
@@ -95,6 +96,12 @@ impl Engine {
             client,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns the calls and the memory that are in use now.
+    #[must_use]
+    pub fn usage(&self) -> EngineUsage {
+        self.inner.admission.usage()
     }
 
     /// Returns the directory of the cache, if there is one.

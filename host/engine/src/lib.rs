@@ -38,6 +38,7 @@ pub mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod typed;
+pub mod usage;
 
 /// Version of wasmtime.
 pub const WASMTIME_VERSION: &str = wasmtime_environ::VERSION;

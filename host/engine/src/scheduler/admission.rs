@@ -26,6 +26,7 @@ use cofferdam_tool::PluginName;
 use tokio::sync::oneshot;
 
 use crate::ProcessBudget;
+use crate::usage::EngineUsage;
 
 /// Maximum ratio of what a plugin holds to what remains free.
 const SHARE: u64 = 7;
@@ -101,6 +102,20 @@ impl Admission {
         let shared =
             AdmissionShared { calls_max: u64::from(calls_max), budget, state: Mutex::default() };
         Self(Arc::new(shared))
+    }
+
+    /// Returns the calls and the memory that are in use now.
+    pub(crate) fn usage(&self) -> EngineUsage {
+        let AdmissionShared { calls_max, budget, .. } = &*self.0;
+        let state = self.0.lock();
+        EngineUsage {
+            calls: state.calls,
+            calls_max: *calls_max,
+            waiting: state.waiting,
+            waiting_max: u64::from(budget.waiting_calls_max),
+            memory_bytes: state.memory_bytes,
+            memory_bytes_max: budget.memory_bytes_max,
+        }
     }
 
     /// Admits a call of `plugin`, or queues it.
