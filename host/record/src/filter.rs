@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use memchr::memmem::{self, Finder};
 
+use crate::blocks::{BlockZone, NameKind};
 use crate::entry::{CallLineKind, micros};
 use crate::position::CallPosition;
 use crate::zone::ZoneMap;
@@ -66,6 +67,13 @@ pub(crate) struct IdCondition {
     pub(crate) is_whole: bool,
 }
 
+impl IdCondition {
+    /// Returns the number in the id.
+    fn number(&self) -> Option<u64> {
+        self.start.rsplit_once('-')?.1.parse().ok()
+    }
+}
+
 /// A filter, prepared for searching.
 pub(crate) struct LineFilter<'f> {
     filter: &'f CallFilter,
@@ -88,6 +96,24 @@ pub(crate) struct CallBrief<'l> {
     pub(crate) at: Option<UtcTime>,
     pub(crate) us: u64,
     pub(crate) has_refusal: bool,
+    /// The line; empty for a call that was parsed.
+    pub(crate) line: &'l [u8],
+}
+
+impl<'l> CallBrief<'l> {
+    /// Returns the part of a call that was parsed.
+    pub(crate) fn of(entry: &'l CallEntry) -> Self {
+        Self {
+            tool: &entry.tool,
+            plugin: entry.plugin.as_deref(),
+            session: entry.session.as_deref(),
+            outcome: &entry.outcome,
+            at: Some(entry.at),
+            us: entry.us,
+            has_refusal: !entry.refused.is_empty(),
+            line: &[],
+        }
+    }
 }
 
 impl<'f> LineFilter<'f> {
@@ -166,6 +192,7 @@ impl<'f> LineFilter<'f> {
             at: at.and_then(UtcTime::parse),
             us: self.us(line),
             has_refusal: memmem::find(line, b"\"refused\":[").is_some(),
+            line,
         })
     }
 
@@ -201,6 +228,54 @@ impl<'f> LineFilter<'f> {
             && (filter.refused.is_none() || zone.refused > 0)
             && (filter.changed.is_none() || zone.changed > 0)
             && filter.slower_than.is_none_or(|least| zone.longest_us >= micros(least))
+    }
+
+    /// Returns whether all calls of a segment with this summary pass.
+    pub(crate) fn is_whole(&self, zone: &ZoneMap) -> bool {
+        let CallFilter {
+            tool,
+            plugin,
+            session,
+            outcome,
+            since,
+            until,
+            refused,
+            changed,
+            slower_than,
+            text,
+            outer,
+            after,
+            limit: _,
+        } = self.filter;
+        let is_about_all = [tool, plugin, session, outcome, refused, changed, text, outer]
+            .iter()
+            .all(|part| part.is_none())
+            && slower_than.is_none()
+            && after.is_none()
+            && self.id.is_none();
+        is_about_all
+            && since.is_none_or(|since| zone.from.is_some_and(|from| from >= since))
+            && until.is_none_or(|until| zone.to.is_some_and(|to| to <= until))
+    }
+
+    /// Returns false if no call of a block of a compressed segment can pass, or none that began at
+    /// `earliest` or later. The lines about the start and the end of a call have the same names and
+    /// the same time, so that either both are read or neither.
+    pub(crate) fn may_match_block(&self, block: &BlockZone, earliest: Option<UtcTime>) -> bool {
+        if block.is_unknown {
+            return true;
+        }
+        let Some((from, to)) = block.from.zip(block.to) else { return false };
+        let CallFilter { tool, plugin, session, since, .. } = self.filter;
+        let named =
+            [(NameKind::Tool, tool), (NameKind::Plugin, plugin), (NameKind::Session, session)];
+        let number = self.id.filter(|id| id.is_whole).and_then(IdCondition::number);
+        since.iter().chain(&earliest).all(|since| to >= *since)
+            && self.filter.latest().is_none_or(|until| from <= until)
+            && named
+                .iter()
+                .all(|(kind, name)| name.as_deref().is_none_or(|name| block.may_have(*kind, name)))
+            && number.is_none_or(|number| block.may_have_number(number))
     }
 
     /// Returns false for most of the lines that do not pass, without parsing them.

@@ -45,14 +45,18 @@ impl LogItem {
     }
 }
 
+/// Returns whether a line may be that of an event.
+pub(crate) fn is_event(line: &[u8]) -> bool {
+    let Some(kind) = line.strip_prefix(KIND_START) else { return false };
+    // Most lines are about calls, and parsing them as events takes longest.
+    line_kind(line).is_none()
+        && !line.starts_with(CLOSE_START)
+        && !OWN_KINDS.iter().any(|own| kind.starts_with(own))
+}
+
 /// Parses the line of an event. Its id is made of the segment and the number of the line.
 pub(crate) fn parse_event(stem: &str, line: &[u8]) -> Option<TimedEvent> {
-    let kind = line.strip_prefix(KIND_START)?;
-    // Most lines are about calls, and parsing them as events takes longest.
-    if line_kind(line).is_some()
-        || line.starts_with(CLOSE_START)
-        || OWN_KINDS.iter().any(|own| kind.starts_with(own))
-    {
+    if !is_event(line) {
         return None;
     }
     let mut event: TimedEvent = serde_json::from_slice(line).ok()?;

@@ -10,6 +10,7 @@
 //! enqueues; formatting, redaction, digests and I/O happen on the writer's thread. A log that
 //! cannot be written never fails a call: [`Recorder::health`] reports it.
 
+mod blocks;
 mod capture;
 mod checkpoint;
 mod cleaner;
@@ -30,6 +31,7 @@ mod lines;
 mod log;
 pub mod merkle;
 mod metrics;
+mod minutes;
 mod note;
 mod otlp;
 mod payloads;
@@ -47,7 +49,9 @@ pub mod segments;
 mod semconv;
 mod stats;
 mod stream;
+mod summary;
 mod time;
+mod uses;
 mod verify;
 mod witness;
 mod writer;
@@ -65,6 +69,7 @@ pub use follow::LogFollower;
 pub use item::LogItem;
 pub use log::{CallList, Log, TimedEvent};
 pub use metrics::CallMetrics;
+pub use minutes::MinuteStats;
 pub use note::{NoteError, VerifierKey};
 #[cfg(feature = "otlp-http")]
 pub use otlp::{
@@ -82,6 +87,7 @@ pub use search::LogDamage;
 pub use stats::{StatsKey, ToolStats};
 pub use stream::LogStream;
 pub use time::{InvalidTime, UtcTime};
+pub use uses::{CapabilityUse, PluginUses};
 pub use verify::{VerifyOptions, VerifyReport, log_key, verify, verify_with};
 #[cfg(feature = "witness")]
 pub use witness::{WitnessClient, WitnessError, WitnessHealth, WitnessOptions, WitnessTask};

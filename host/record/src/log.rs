@@ -8,18 +8,22 @@ use std::time::Duration;
 use cofferdam_tool::recording::CallRecording;
 use serde::{Deserialize, Serialize};
 
+use crate::blocks::SegmentBlocks;
 use crate::components::{StoredComponent, read_component};
 use crate::directory::LogDirectory;
 use crate::exchange::{ModelExchange, read_exchange};
 use crate::filter::IdCondition;
 use crate::item::parse_event;
+use crate::minutes::{MinuteCollector, MinuteStats};
 use crate::note::SigningKey;
 use crate::payloads::read_payload;
 use crate::recordings::read_recording;
 use crate::retention::{RetentionLimits, prune};
-use crate::search::{CallCollector, LogDamage, LogSearch};
+use crate::search::{CallCollector, LogDamage, LogSearch, zone};
 use crate::segments::SegmentFile;
 use crate::stats::{StatsCollector, StatsKey, ToolStats};
+use crate::summary::SummaryCache;
+use crate::uses::{PluginUses, UseCollector};
 use crate::{
     CallEntry, CallFilter, EvidenceError, LogEvent, LogFollower, LogStream, PayloadKind,
     PruneReport, RecordError, UtcTime,
@@ -29,6 +33,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Log {
     directory: LogDirectory,
+    /// Summaries of closed segments. Clones share them.
+    summaries: Arc<SummaryCache>,
 }
 
 /// Calls that a query has found.
@@ -71,7 +77,8 @@ impl Log {
     /// # Errors
     /// If the directory does not exist, or is not the user's own with mode 700.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, RecordError> {
-        LogDirectory::open(directory.as_ref()).map(|directory| Self { directory })
+        let directory = LogDirectory::open(directory.as_ref())?;
+        Ok(Self { directory, summaries: Arc::default() })
     }
 
     /// Returns the calls that pass a filter, the newest first. Without a limit, all of them are in
@@ -191,8 +198,36 @@ impl Log {
         key: StatsKey,
     ) -> Result<BTreeMap<String, ToolStats>, RecordError> {
         let search = LogSearch::new(&self.directory, filter, None);
-        let (collectors, _) = search.run(|| StatsCollector::new(key))?;
-        Ok(StatsCollector::joined(collectors).stats())
+        let (collector, _) = search.summarize(&self.summaries, || StatsCollector::new(key))?;
+        Ok(collector.stats())
+    }
+
+    /// Returns counts and durations of the calls that pass a filter, by the minute of their start.
+    ///
+    /// # Errors
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn stats_by_minute(&self, filter: &CallFilter) -> Result<MinuteStats, RecordError> {
+        let search = LogSearch::new(&self.directory, filter, None);
+        let (collector, damage) = search.summarize(&self.summaries, MinuteCollector::default)?;
+        Ok(collector.stats(damage))
+    }
+
+    /// Returns the uses of capabilities in the calls that pass a filter, by plugin.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn uses(&self, filter: &CallFilter) -> Result<BTreeMap<String, PluginUses>, RecordError> {
+        let search = LogSearch::new(&self.directory, filter, None);
+        let (collector, _) = search.summarize(&self.summaries, UseCollector::default)?;
+        Ok(collector.plugins())
+    }
+
+    /// Returns the time at which the oldest segment was created.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn began(&self) -> Result<Option<UtcTime>, RecordError> {
+        Ok(self.segments()?.first().and_then(SegmentFile::created))
     }
 
     /// Returns the events besides calls since a time, in the order of segments. Segments that have
@@ -229,16 +264,24 @@ impl Log {
             if is_old(&segment) || is_young {
                 continue;
             }
-            let mut lines = match segment.lines() {
-                Err(error) if error.is_not_found() => continue,
-                lines => lines?,
-            };
-            while let Ok(Some(line)) = lines.next_line() {
-                if let Some(event) = parse_event(segment.stem(), line.bytes)
+            let mut add = |line: &[u8]| {
+                if let Some(event) = parse_event(segment.stem(), line)
                     && since.is_none_or(|since| event.at >= since)
                     && until.is_none_or(|until| event.at <= until)
                 {
                     events.push(event);
+                }
+            };
+            match zone(&segment).and_then(|zone| SegmentBlocks::open(&segment, zone)) {
+                Some(blocks) => add_event_lines(blocks, &mut add),
+                None => {
+                    let mut lines = match segment.lines() {
+                        Err(error) if error.is_not_found() => continue,
+                        lines => lines?,
+                    };
+                    while let Ok(Some(line)) = lines.next_line() {
+                        add(line.bytes);
+                    }
                 }
             }
         }
@@ -269,6 +312,15 @@ impl Log {
     /// If the directory cannot be read.
     pub fn segments(&self) -> Result<Vec<SegmentFile>, RecordError> {
         SegmentFile::list(&self.directory)
+    }
+}
+
+/// Reads the lines of the blocks that have events. Blocks that are damaged are left out.
+fn add_event_lines(mut blocks: SegmentBlocks, add: &mut impl FnMut(&[u8])) {
+    for index in 0..blocks.len() {
+        if let Ok(Some(block)) = blocks.read_if(index, |zone| zone.events > 0) {
+            block.split(|byte| *byte == b'\n').for_each(&mut *add);
+        }
     }
 }
 

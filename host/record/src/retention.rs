@@ -8,15 +8,14 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
+use crate::blocks::{BlockZone, compress_blocks};
 use crate::directory::{LogDirectory, random};
 use crate::note::SigningKey;
 use crate::payloads::BLOBS;
 use crate::sealer::record_pruned;
 use crate::segment_writer::ClosedSegment;
 use crate::segments::{CLOSED_SUFFIX, OPEN_SUFFIX, SegmentFile, ZONE_SUFFIX};
+use crate::zone::ZoneMap;
 use crate::{EvidenceError, RecordError, UtcTime};
 
 /// Age after which a temporary file is a leftover of a process that is gone.
@@ -55,8 +54,9 @@ pub(crate) fn compress(
     let suffix = data_encoding::HEXLOWER.encode(&random::<4>()?);
     let temporary = format!("{target}.{suffix}.tmp");
     let copied = copy_compressed(directory, &name, &temporary)
-        .and_then(|()| {
-            let zone = serde_json::to_vec(&closed.zone).unwrap_or_default();
+        .and_then(|blocks| {
+            let zone = ZoneMap { blocks, ..closed.zone.clone() };
+            let zone = serde_json::to_vec(&zone).unwrap_or_default();
             directory.write(&format!("{stem}{ZONE_SUFFIX}"), &zone)
         })
         .and_then(|()| directory.rename(&temporary, &target));
@@ -69,14 +69,17 @@ pub(crate) fn compress(
     }
 }
 
-fn copy_compressed(directory: &LogDirectory, from: &str, to: &str) -> Result<(), RecordError> {
-    let mut source = directory.open_file(from)?;
-    let target = directory.create_file(to)?;
+fn copy_compressed(
+    directory: &LogDirectory,
+    from: &str,
+    to: &str,
+) -> Result<Vec<BlockZone>, RecordError> {
+    let source = directory.open_file(from)?;
+    let mut target = io::BufWriter::new(directory.create_file(to)?);
     let failure = |error| RecordError::file(to, error);
-    let mut encoder = GzEncoder::new(io::BufWriter::new(target), Compression::new(2));
-    io::copy(&mut source, &mut encoder).map_err(failure)?;
-    let mut target = encoder.finish().map_err(failure)?;
-    target.flush().and_then(|()| target.get_ref().sync_all()).map_err(failure)
+    let blocks = compress_blocks(source, &mut target).map_err(failure)?;
+    target.flush().and_then(|()| target.get_ref().sync_all()).map_err(failure)?;
+    Ok(blocks)
 }
 
 /// A file that retention may remove.

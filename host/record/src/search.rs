@@ -4,20 +4,23 @@
 //! parsed if it may match. Calls without an end are matched with ends of other segments at last.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::blocks::SegmentBlocks;
 use crate::directory::LogDirectory;
 use crate::entry::CallLineKind;
 use crate::filter::{CallBrief, IdCondition, LineFilter};
 use crate::payloads::{BLOBS, read_payload};
 use crate::segments::{SegmentFile, ZONE_SUFFIX};
+use crate::summary::{SegmentSummary, SummarizedSegment, SummaryCache};
 use crate::zone::ZoneMap;
 use crate::{CallEntry, CallFilter, LOST, PayloadKind, RUNNING, RecordError, UtcTime};
 
 /// Maximum number of threads of a search.
 const THREADS_MAX: usize = 8;
 /// Maximum bytes of a zone map.
-const ZONE_BYTES_MAX: u64 = 1024 * 1024;
+const ZONE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Start of each line.
 const LINE_START: &[u8] = br#"{"v":1,"kind":""#;
 
@@ -90,6 +93,29 @@ impl<'s> LogSearch<'s> {
         &self,
         collector: impl Fn() -> C + Sync,
     ) -> Result<(Vec<C>, LogDamage), RecordError> {
+        self.run_with(collector, |file, result| self.read_segment(file, result))
+    }
+
+    /// Searches all segments, with the kept summaries of those whose calls all pass.
+    pub(crate) fn summarize<C: SegmentSummary>(
+        &self,
+        cache: &SummaryCache,
+        collector: impl Fn() -> C + Sync,
+    ) -> Result<(C, LogDamage), RecordError> {
+        let read = |file: &SegmentFile, result: &mut ThreadResult<C>| {
+            self.read_summary(file, cache, collector(), result);
+        };
+        let (collectors, damage) = self.run_with(&collector, read)?;
+        let mut all = collector();
+        collectors.iter().for_each(|one| all.join(one));
+        Ok((all, damage))
+    }
+
+    fn run_with<C: CallCollector>(
+        &self,
+        collector: impl Fn() -> C + Sync,
+        read: impl Fn(&SegmentFile, &mut ThreadResult<C>) + Sync,
+    ) -> Result<(Vec<C>, LogDamage), RecordError> {
         let (mut segments, live) = self.segments()?;
         if let Some(id) = self.filter.id() {
             segments.retain(|segment| starts_alike(segment.process(), &id.start));
@@ -100,7 +126,7 @@ impl<'s> LogSearch<'s> {
         let work = || {
             let mut result = ThreadResult::new(collector());
             while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.read_segment(segment, &mut result);
+                read(segment, &mut result);
             }
             result
         };
@@ -114,6 +140,41 @@ impl<'s> LogSearch<'s> {
             results
         });
         Ok(self.joined(results, &live))
+    }
+
+    /// Reads a segment, or uses its summary. `empty` is a collector for a new summary.
+    fn read_summary<C: SegmentSummary>(
+        &self,
+        file: &SegmentFile,
+        cache: &SummaryCache,
+        empty: C,
+        result: &mut ThreadResult<C>,
+    ) {
+        if !zone(file).is_some_and(|zone| self.filter.is_whole(&zone)) {
+            return self.read_segment(file, result);
+        }
+        let known = cache.get::<C>(file.stem(), empty.kind());
+        let summary = match known {
+            Some(known) => known,
+            None => {
+                let mut own = ThreadResult::new(empty);
+                self.read_segment(file, &mut own);
+                let is_whole = own.damage == LogDamage::default() && own.torn.is_empty();
+                let is_read = is_whole && own.skipped.is_empty();
+                result.damage.unreadable.append(&mut own.damage.unreadable);
+                result.torn.append(&mut own.torn);
+                result.skipped.append(&mut own.skipped);
+                let ThreadResult { collector, begins, ends, .. } = own;
+                let summary = Arc::new(SummarizedSegment { collector, begins, ends });
+                if is_read {
+                    cache.add(file.stem(), Arc::clone(&summary));
+                }
+                summary
+            }
+        };
+        result.collector.join(&summary.collector);
+        result.begins.extend(summary.begins.iter().map(|(key, line)| (key.clone(), line.clone())));
+        result.ends.extend(summary.ends.iter().cloned());
     }
 
     /// Lists the segments, the newest first, and the processes that may still write. A process that
@@ -133,12 +194,16 @@ impl<'s> LogSearch<'s> {
     }
 
     fn read_segment<C: CallCollector>(&self, file: &SegmentFile, result: &mut ThreadResult<C>) {
-        if !self.may_match(file, result.collector.earliest()) {
+        let zone = zone(file);
+        if !self.may_match(file, zone.as_ref(), result.collector.earliest()) {
             result.skipped.push(file.clone());
             return;
         }
         let mut pairs = SegmentPairs::default();
-        let read = self.read_lines(file, result, &mut pairs);
+        let read = match zone.and_then(|zone| SegmentBlocks::open(file, zone)) {
+            Some(blocks) => self.read_blocks(blocks, result, &mut pairs),
+            None => self.read_lines(file, result, &mut pairs),
+        };
         if let Err(error) = read
             && !error.is_not_found()
         {
@@ -150,11 +215,16 @@ impl<'s> LogSearch<'s> {
     }
 
     /// Returns false if no call of the segment can be a result.
-    pub(crate) fn may_match(&self, file: &SegmentFile, earliest: Option<UtcTime>) -> bool {
+    pub(crate) fn may_match(
+        &self,
+        file: &SegmentFile,
+        zone: Option<&ZoneMap>,
+        earliest: Option<UtcTime>,
+    ) -> bool {
         let since = self.filter.conditions().since.into_iter().chain(earliest).max();
-        if let Some(zone) = zone(file) {
+        if let Some(zone) = zone {
             let is_late = zone.to.is_some_and(|to| since.is_none_or(|since| to >= since));
-            return is_late && self.filter.may_match_zone(&zone);
+            return is_late && self.filter.may_match_zone(zone);
         }
         // A line is written after its call has begun, so the last change is later than all.
         let facts = self.directory.facts(&file.name());
@@ -170,18 +240,49 @@ impl<'s> LogSearch<'s> {
     ) -> Result<(), RecordError> {
         let mut lines = file.lines()?;
         while let Some(block) = lines.next_block()? {
-            // The newest first: after as many as are wanted, no other has to be parsed.
-            let mut end = block.len();
-            for at in memchr::memrchr_iter(b'\n', block) {
-                self.read_line(block.get(at + 1..end).unwrap_or_default(), result, pairs);
-                end = at;
-            }
-            self.read_line(block.get(..end).unwrap_or_default(), result, pairs);
+            self.read_block(block, result, pairs);
         }
         if lines.has_torn() {
             result.torn.push((file.process().to_owned(), file.name()));
         }
         Ok(())
+    }
+
+    /// Reads the blocks that may have results, the newest first.
+    fn read_blocks<C: CallCollector>(
+        &self,
+        mut blocks: SegmentBlocks,
+        result: &mut ThreadResult<C>,
+        pairs: &mut SegmentPairs,
+    ) -> Result<(), RecordError> {
+        let mut failure = Ok(());
+        for index in (0..blocks.len()).rev() {
+            let earliest = result.collector.earliest();
+            match blocks.read_if(index, |zone| self.filter.may_match_block(zone, earliest)) {
+                Ok(None) => {}
+                Ok(Some(block)) => {
+                    self.read_block(block.strip_suffix(b"\n").unwrap_or(block), result, pairs);
+                }
+                // The other blocks can be read.
+                Err(error) => failure = Err(error),
+            }
+        }
+        failure
+    }
+
+    /// Reads lines, the newest first: after as many as are wanted, no other has to be parsed.
+    fn read_block<C: CallCollector>(
+        &self,
+        block: &[u8],
+        result: &mut ThreadResult<C>,
+        pairs: &mut SegmentPairs,
+    ) {
+        let mut end = block.len();
+        for at in memchr::memrchr_iter(b'\n', block) {
+            self.read_line(block.get(at + 1..end).unwrap_or_default(), result, pairs);
+            end = at;
+        }
+        self.read_line(block.get(..end).unwrap_or_default(), result, pairs);
     }
 
     fn read_line<C: CallCollector>(
@@ -374,7 +475,7 @@ pub(crate) fn number(line: &[u8]) -> Option<u64> {
 }
 
 /// Returns the zone map of a compressed segment.
-fn zone(file: &SegmentFile) -> Option<ZoneMap> {
+pub(crate) fn zone(file: &SegmentFile) -> Option<ZoneMap> {
     if !file.is_compressed() {
         return None;
     }

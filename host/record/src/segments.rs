@@ -149,7 +149,7 @@ impl SegmentFile {
         } else {
             Box::new(BufReader::with_capacity(CHUNK_BYTES, file))
         };
-        Ok(SegmentLines { name, reader, line: Vec::new(), used: 0, has_torn: false, failure: None })
+        Ok(SegmentLines::new(name, reader))
     }
 
     pub(crate) fn directory(&self) -> &LogDirectory {
@@ -178,6 +178,10 @@ fn tail(file: &mut File) -> io::Result<Vec<u8>> {
 }
 
 impl SegmentLines {
+    pub(crate) fn new(name: String, reader: Box<dyn BufRead + Send>) -> Self {
+        Self { name, reader, line: Vec::new(), used: 0, has_torn: false, failure: None }
+    }
+
     /// Reads a block of whole lines, without the last line feed, or returns `None` at the end. Not
     /// to be mixed with [`next_line`](Self::next_line).
     pub(crate) fn next_block(&mut self) -> Result<Option<&[u8]>, RecordError> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::filter::CallBrief;
 use crate::search::CallCollector;
+use crate::summary::{SegmentSummary, SummaryKind};
 use crate::{CallEntry, LOST, REFUSED, RUNNING, UtcTime};
 
 /// Number of bits of a duration that its bucket keeps: an error of at most 3 %.
@@ -35,7 +36,7 @@ pub struct ToolStats {
 }
 
 /// Name by which calls are counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StatsKey {
     /// Name of the tool.
@@ -48,14 +49,15 @@ pub enum StatsKey {
 }
 
 /// Counts calls by a name.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StatsCollector {
     key: StatsKey,
     counts: BTreeMap<String, DurationCounts>,
 }
 
-#[derive(Default)]
-struct DurationCounts {
+/// Counts and durations of calls.
+#[derive(Clone, Default)]
+pub(crate) struct DurationCounts {
     stats: ToolStats,
     /// Numbers of calls by bucket of their duration.
     buckets: BTreeMap<u32, u64>,
@@ -63,15 +65,7 @@ struct DurationCounts {
 
 impl CallCollector for StatsCollector {
     fn add(&mut self, entry: CallEntry) {
-        self.add_brief(&CallBrief {
-            tool: &entry.tool,
-            plugin: entry.plugin.as_deref(),
-            session: entry.session.as_deref(),
-            outcome: &entry.outcome,
-            at: Some(entry.at),
-            us: entry.us,
-            has_refusal: !entry.refused.is_empty(),
-        });
+        self.add_brief(&CallBrief::of(&entry));
     }
 
     fn add_brief(&mut self, call: &CallBrief<'_>) -> bool {
@@ -88,8 +82,16 @@ impl CallCollector for StatsCollector {
         if !self.counts.contains_key(name) {
             self.counts.insert(name.to_owned(), DurationCounts::default());
         }
-        let Some(counts) = self.counts.get_mut(name) else { return true };
-        let stats = &mut counts.stats;
+        if let Some(counts) = self.counts.get_mut(name) {
+            counts.add(call);
+        }
+        true
+    }
+}
+
+impl DurationCounts {
+    pub(crate) fn add(&mut self, call: &CallBrief<'_>) {
+        let stats = &mut self.stats;
         stats.newest = stats.newest.max(call.at);
         stats.calls += 1;
         stats.errors += u64::from(["error", "failure", LOST].contains(&call.outcome));
@@ -97,9 +99,49 @@ impl CallCollector for StatsCollector {
         stats.refused += u64::from(is_refused);
         if ![REFUSED, LOST, RUNNING].contains(&call.outcome) {
             stats.longest_us = stats.longest_us.max(call.us);
-            *counts.buckets.entry(bucket(call.us)).or_default() += 1;
+            *self.buckets.entry(bucket(call.us)).or_default() += 1;
         }
-        true
+    }
+
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.stats.newest = self.stats.newest.max(other.stats.newest);
+        self.stats.calls += other.stats.calls;
+        self.stats.errors += other.stats.errors;
+        self.stats.refused += other.stats.refused;
+        self.stats.longest_us = self.stats.longest_us.max(other.stats.longest_us);
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+    }
+
+    pub(crate) fn into_stats(self) -> ToolStats {
+        let Self { mut stats, buckets } = self;
+        stats.p50_us = percentile(&buckets, 50).min(stats.longest_us);
+        stats.p99_us = percentile(&buckets, 99).min(stats.longest_us);
+        stats
+    }
+}
+
+impl SegmentSummary for StatsCollector {
+    fn kind(&self) -> SummaryKind {
+        SummaryKind::Stats(self.key)
+    }
+
+    fn join(&mut self, other: &Self) {
+        for (name, counts) in &other.counts {
+            let name = match self.counts.len() {
+                NAMES_MAX.. if !self.counts.contains_key(name) => "",
+                _ => name.as_str(),
+            };
+            match self.counts.get_mut(name) {
+                Some(known) => known.join(counts),
+                None => drop(self.counts.insert(name.to_owned(), counts.clone())),
+            }
+        }
+    }
+
+    fn names(&self) -> usize {
+        self.counts.len()
     }
 }
 
@@ -108,29 +150,8 @@ impl StatsCollector {
         Self { key, counts: BTreeMap::new() }
     }
 
-    pub(crate) fn joined(collectors: Vec<Self>) -> Self {
-        let mut all = Self::default();
-        for (name, counts) in collectors.into_iter().flat_map(|collector| collector.counts) {
-            let joined = all.counts.entry(name).or_default();
-            joined.stats.newest = joined.stats.newest.max(counts.stats.newest);
-            joined.stats.calls += counts.stats.calls;
-            joined.stats.errors += counts.stats.errors;
-            joined.stats.refused += counts.stats.refused;
-            joined.stats.longest_us = joined.stats.longest_us.max(counts.stats.longest_us);
-            for (bucket, count) in counts.buckets {
-                *joined.buckets.entry(bucket).or_default() += count;
-            }
-        }
-        all
-    }
-
     pub(crate) fn stats(self) -> BTreeMap<String, ToolStats> {
-        let stats = |(name, DurationCounts { mut stats, buckets }): (String, DurationCounts)| {
-            stats.p50_us = percentile(&buckets, 50).min(stats.longest_us);
-            stats.p99_us = percentile(&buckets, 99).min(stats.longest_us);
-            (name, stats)
-        };
-        self.counts.into_iter().map(stats).collect()
+        self.counts.into_iter().map(|(name, counts)| (name, counts.into_stats())).collect()
     }
 }
 
@@ -169,7 +190,7 @@ mod tests {
             let entry = CallEntry { tool: "t".to_owned(), us, ..CallEntry::default() };
             collector.add(entry);
         }
-        let stats = StatsCollector::joined(vec![collector]).stats().remove("t").unwrap();
+        let stats = collector.stats().remove("t").unwrap();
         assert!(stats.p50_us.abs_diff(5000) < 150, "{stats:?}");
         assert!(stats.p99_us.abs_diff(9900) < 300, "{stats:?}");
         assert_eq!((stats.calls, stats.longest_us), (10_000, 10_000));

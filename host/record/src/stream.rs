@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::blocks::{BlockZone, SegmentBlocks};
 use crate::directory::LogDirectory;
 use crate::entry::CallLineKind;
 use crate::item::parse_event;
-use crate::search::{CallCollector, LogDamage, LogSearch, line_kind, number, remove_ended};
+use crate::search::{CallCollector, LogDamage, LogSearch, line_kind, number, remove_ended, zone};
 use crate::segments::{SegmentFile, SegmentLines};
 use crate::{CallEntry, CallFilter, LogItem, RecordError, UtcTime};
 
@@ -81,13 +82,20 @@ impl<'s> LogStream<'s> {
     }
 
     fn open(&mut self, file: SegmentFile) {
-        if !self.search.may_match(&file, None) {
+        let zone = zone(&file);
+        if !self.search.may_match(&file, zone.as_ref(), None) {
             if self.begins.keys().any(|(process, _)| process == file.process()) {
                 let _ = remove_ended(&file, &mut self.begins);
             }
             return self.close(&file);
         }
-        match file.lines() {
+        let filter = self.search.filter();
+        let may_have = |block: &BlockZone| filter.may_match_block(block, None) || block.events > 0;
+        let lines = match zone.and_then(|zone| SegmentBlocks::open(&file, zone)) {
+            Some(blocks) => Ok(blocks.lines(may_have)),
+            None => file.lines(),
+        };
+        match lines {
             Ok(lines) => self.advance(file, lines),
             Err(error) => self.fail(&file, &error),
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::blocks::BlockZone;
 use crate::entry::CallLineKind;
 use crate::{CallEntry, UtcTime};
 
@@ -42,6 +43,9 @@ pub(crate) struct ZoneMap {
     pub(crate) sessions: NameCounts,
     #[serde(default)]
     pub(crate) outcomes: NameCounts,
+    /// Blocks of the compressed segment, in order. None in segments of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) blocks: Vec<BlockZone>,
 }
 
 /// Numbers of calls by name, as long as there are few names.

@@ -135,3 +135,74 @@ async fn calls_are_counted_by_session_and_matched_one_by_one() {
     let text = CallFilter { text: some("call-of-caller"), ..all };
     assert!(calls.iter().all(|call| text.matches(call)));
 }
+
+/// Removes the indexes of a log, so that readers read all lines of each segment.
+fn remove_indexes(directory: &std::path::Path) {
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    let indexes = files.filter(|file| file.to_string_lossy().ends_with(".index.json"));
+    indexes.for_each(|index| std::fs::remove_file(index).unwrap());
+}
+
+#[tokio::test]
+async fn blocks_and_summaries_hide_nothing() {
+    let place = Place::new();
+    for session in ["one", "two"] {
+        let recorder = place.recorder();
+        let tools = toolset(&recorder);
+        for number in 0..2500 {
+            let tool = if number % 997 == 0 { "fail" } else { "echo" };
+            call(&tools, tool, "{}", session).await;
+            if number % 500 == 0 {
+                // Its start is in another batch than its end.
+                let (context, long) = (cofferdam_tool::CallContext::new("long"), "sleep");
+                let sleeping = tools.call(long, Some(b"{}"), &context);
+                let others = async {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    recorder.flush();
+                };
+                let _ = tokio::join!(sleeping, others);
+            }
+        }
+        recorder.event(cofferdam_record::LogEvent::Grant {
+            plugin: "samples".to_owned(),
+            permission: "random".to_owned(),
+            is_added: true,
+        });
+        recorder.close();
+    }
+    let log = Log::open(place.path()).unwrap();
+    let all = CallFilter::default();
+    let everything = log.query(&all).unwrap().calls;
+    assert_eq!(everything.len(), 5010);
+    let middle = &everything[2505];
+    let filters = [
+        all.clone(),
+        CallFilter { limit: Some(50), ..all.clone() },
+        CallFilter { tool: some("fail"), limit: Some(2), ..all.clone() },
+        CallFilter { tool: some("sleep"), ..all.clone() },
+        CallFilter { session: some("two"), outcome: some("failure"), ..all.clone() },
+        CallFilter { outcome: some("lost"), ..all.clone() },
+        CallFilter { since: Some(middle.at), ..all.clone() },
+        CallFilter { until: Some(middle.at), limit: Some(10), ..all.clone() },
+        CallFilter { after: Some(middle.position()), limit: Some(10), ..all.clone() },
+        CallFilter { text: some("long"), ..all.clone() },
+    ];
+    let answers = |log: &Log| {
+        let queries: Vec<_> = filters.iter().map(|f| log.query(f).unwrap().calls).collect();
+        let keys = [StatsKey::Tool, StatsKey::Session];
+        let stats: Vec<_> = keys.iter().map(|key| log.stats_by(&all, *key).unwrap()).collect();
+        let since = CallFilter { since: Some(middle.at), ..all.clone() };
+        let minutes = log.stats_by_minute(&since).unwrap();
+        let events = log.events(None).unwrap();
+        let whole = filters.iter().filter(|filter| filter.limit.is_none());
+        whole.for_each(|filter| super::stream::assert_complete(log, filter));
+        let minutes = (minutes.minutes, minutes.total);
+        (queries, stats, minutes, events, log.uses(&all).unwrap(), log.find(&middle.id).unwrap())
+    };
+    let first = answers(&log);
+    // With the summaries of the first time.
+    assert!(answers(&log) == first);
+    remove_indexes(&place.path());
+    assert!(answers(&Log::open(place.path()).unwrap()) == first);
+    assert_eq!((first.0[2].len(), first.3.len()), (2, 2));
+}
