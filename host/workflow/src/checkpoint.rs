@@ -201,6 +201,13 @@ impl fmt::Display for CheckpointId {
 }
 
 impl CheckpointId {
+    /// Returns the id of the run. Its first twelve digits are the start of the run in milliseconds
+    /// since 1970, in hexadecimal digits.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
     /// Returns the number of the superstep after which the checkpoint was taken.
     #[must_use]
     pub fn superstep(&self) -> u64 {

@@ -52,6 +52,7 @@ mod limits;
 mod mermaid;
 mod message;
 mod orchestration;
+mod outline;
 mod outputs;
 mod routing;
 mod run;
@@ -78,6 +79,7 @@ pub use orchestration::{
     AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits,
     Orchestration, Selector, Sequential, selector_fn,
 };
+pub use outline::OutlinedEdge;
 pub use outputs::{IntermediateFrom, OutputFrom};
 pub use run::{RunOutcome, WorkflowRun, WorkflowStream};
 pub use snapshot::{Snapshot, UserRequest};

@@ -158,6 +158,18 @@ impl Snapshot {
         &self.requests
     }
 
+    /// Returns the ids of the executors that run in the next superstep, in order.
+    #[must_use]
+    pub fn next_executors(&self) -> Vec<&str> {
+        let mut next = Vec::new();
+        for delivery in &self.queue {
+            if !next.contains(&delivery.to.as_str()) {
+                next.push(delivery.to.as_str());
+            }
+        }
+        next
+    }
+
     /// Returns whether the run is complete: no messages wait, and no requests are open.
     #[must_use]
     pub fn is_done(&self) -> bool {
