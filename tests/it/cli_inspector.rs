@@ -172,6 +172,99 @@ fn recorded_calls_are_shown_with_the_command_that_grants_what_was_refused() {
     }
 }
 
+/// Returns the text of an element with an id, without escapes of HTML.
+fn text_of(page: &str, id: &str) -> String {
+    let (_, rest) = page.split_once(&format!("<pre id=\"{id}\"")).unwrap();
+    let (_, rest) = rest.split_once("<bdi>").unwrap();
+    let text = rest.split("</bdi>").next().unwrap();
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+#[test]
+fn a_recorded_call_is_made_again_evaluated_and_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::copy(guest("text"), folder.join("text.wasm")).unwrap();
+    let config = "[records]\ndirectory = \"log\"\npayloads = \"local\"\nreplay = \"all\"\n\
+                  [plugins.text]\ncomponent = \"text.wasm\"\n";
+    std::fs::write(folder.join("my tools.toml"), config).unwrap();
+    let call = ["call", "word_count", "text=it's $(a) b", "-c", "my tools.toml", "--record"];
+    let called = ran(command(folder, &call).output().unwrap());
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let inspect = ["inspect", "--web", "--config", "my tools.toml"];
+    let (_inspecting, mut pages) = Inspecting::start(&mut command(folder, &inspect));
+    pages.log_in();
+    let path = path_of_call(&pages.get("/"));
+    let page = pages.get(&path);
+
+    // The command is typed into a shell as it is.
+    let again = text_of(&page, "as-command");
+    let script = again.replacen("cofferdam", &binary().display().to_string(), 1);
+    let mut shell = Command::new("/bin/sh");
+    shell.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).env("HOME", folder.join("home"));
+    let shell = shell.args(["-c", &script]).current_dir(folder).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&shell.stdout).trim(), called.stdout.trim(), "{again}");
+
+    // The case is a line of an evaluation.
+    std::fs::write(folder.join("cases.jsonl"), text_of(&page, "as-case") + "\n").unwrap();
+    let model = [
+        json!({"calls": [{"tool": "word_count", "arguments": {"text": "it's $(a) b", "min_length": 1}}]}),
+        json!({"text": "Three."}),
+    ];
+    let lines = model.map(|line| line.to_string()).join("\n");
+    std::fs::write(folder.join("model.jsonl"), lines).unwrap();
+    let eval = ["eval", "cases.jsonl", "--model", "script:model.jsonl", "-p", "text.wasm"];
+    let passed = ran(command(folder, &eval).output().unwrap());
+    assert_eq!(passed.code, 0, "{}{}", passed.stdout, passed.stderr);
+
+    let (_, token) = page.split_once("data-token=\"").unwrap();
+    let token = format!("x-cofferdam: {}\r\n", token.split('"').next().unwrap());
+    for component in ["recorded", "configured"] {
+        let id = path.trim_start_matches("/call/");
+        let order = json!({"call": id, "component": component});
+        let answer = pages.post("/replay", &token, &order);
+        assert!(answer.contains(r#""outcome":"identical""#), "{component}: {answer}");
+        assert!(pages.post("/replay", "", &order).starts_with("HTTP/1.1 403"));
+    }
+    let grants = pages.get("/grants");
+    assert!(grants.contains("was called 1 time"), "{grants}");
+    assert!(grants.contains("cofferdam revoke text random --config 'my tools.toml'"), "{grants}");
+}
+
+#[test]
+fn a_workflow_that_waits_is_a_graph_with_the_command_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let workflow = "name: review\nagents:\n  writer: {model: 'script:writer.jsonl'}\n\
+        people:\n  approve: {prompt: Print this?}\nstart: writer\n\
+        edges:\n  - {from: writer, to: approve}\noutput-from: [approve]\n";
+    std::fs::write(folder.join("w.yaml"), workflow).unwrap();
+    std::fs::write(folder.join("writer.jsonl"), json!({"text": "Tides."}).to_string()).unwrap();
+    let run = ["workflow", "run", "w.yaml", "tides", "--checkpoints", "runs"];
+    let paused = ran(command(folder, &run).output().unwrap());
+    assert_eq!(paused.code, 4, "{}", paused.stderr);
+    let inspect = ["inspect", "--web", "--workflow", "w.yaml", "--checkpoints", "runs"];
+    let (_inspecting, mut pages) = Inspecting::start(&mut command(folder, &inspect));
+    pages.log_in();
+    let list = pages.get("/workflows");
+    assert!(list.contains("waits for the user at <bdi>approve</bdi>"), "{list}");
+    let (_, run) = list.split_once("href=\"/workflow?").unwrap();
+    let run = run.split('"').next().unwrap().replace("&amp;", "&");
+    let page = pages.get(&format!("/workflow?{run}"));
+    assert!(page.contains("<title>approve: waits for the user</title>"), "{page}");
+    assert!(page.contains("Print this?"), "{page}");
+    let (_, go_on) = page.split_once("data-copy=\"cofferdam ").unwrap();
+    let go_on: Vec<_> = go_on.split('"').next().unwrap().split(' ').collect();
+    let answer = go_on.last().unwrap().replace("TEXT", "yes");
+    let go_on = [&go_on[..go_on.len() - 1], &[answer.as_str()]].concat();
+    let ended = ran(command(folder, &go_on).output().unwrap());
+    assert_eq!(ended.code, 0, "{go_on:?}: {}", ended.stderr);
+    // The resumed run has an id of its own.
+    let list = pages.get("/workflows");
+    assert_eq!(list.matches("href=\"/workflow?").count(), 2, "{list}");
+    assert!(list.contains("<td>done</td>"), "{list}");
+}
+
 #[test]
 fn a_server_shows_its_calls_and_calls_its_tools() {
     let home = tempfile::tempdir().unwrap();
@@ -193,6 +286,9 @@ fn a_server_shows_its_calls_and_calls_its_tools() {
     assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(result["outcome"], "ok", "{result}");
     assert!(result["text"].as_str().unwrap().contains("\"words\":3"), "{result}");
+    let health = pages.get("/health");
+    assert!(health.contains("Permits in use</th><td class=\"number\">0 of 64"), "{health}");
+    assert!(pages.get("/grants").contains("random numbers"));
     // Without the token, nothing is called.
     assert!(pages.post("/try", "", &trial).starts_with("HTTP/1.1 403"));
     // The call is in the log, with the page that the answer names.

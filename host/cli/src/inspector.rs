@@ -1,9 +1,7 @@
 //! Inspector of a command that runs tools, and questions that its pages can answer.
 
-use std::sync::Arc;
-
 use cofferdam::config::ConfigFile;
-use cofferdam::inspector::{self, Inspector, Workbench};
+use cofferdam::inspector::{Inspector, InspectorOptions, options_ambient};
 use cofferdam_tool::Toolset;
 use cofferdam_tool::prompt::{FirstAnswer, OperatorPrompt, PendingPrompts, PromptKind, PromptText};
 use tokio_util::sync::CancellationToken;
@@ -20,17 +18,20 @@ pub(crate) fn prompts(flag: Option<&InspectorFlag>) -> Option<PendingPrompts> {
     flag.map(|flag| PendingPrompts::new(flag.approves))
 }
 
+/// Returns the options of the pages of a command that runs tools.
+pub(crate) fn options(
+    config: Option<&ConfigFile>,
+    prompts: Option<PendingPrompts>,
+) -> anyhow::Result<InspectorOptions> {
+    Ok(InspectorOptions { prompts, ..options_ambient(config, None)? })
+}
+
 /// Starts the pages of a command, and prints their address.
 pub(crate) async fn start(
     flag: &InspectorFlag,
-    prompts: Option<PendingPrompts>,
-    config: Option<&ConfigFile>,
-    workbench: Option<Arc<dyn Workbench>>,
+    options: InspectorOptions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut options = inspector::options_ambient(config, None)?;
-    options.workbench = workbench;
-    options.prompts = prompts;
     let listening = Inspector::listen(options, flag.address).await;
     let (inspector, listener) = listening.map_err(|error| UsageError(error.to_string()))?;
     let address = inspector.login_address()?;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use cofferdam_engine::Plugin;
-use cofferdam_tool::Policy;
 use cofferdam_tool::ask::QuestionKind;
-use cofferdam_tool::permission::{HttpRule, Permissions, RequestedPermissions};
+use cofferdam_tool::permission::{ClockPrecision, HttpRule, Permissions, RequestedPermissions};
+use cofferdam_tool::{FileAccess, Permission, Policy};
 use serde_json::{Value, json};
 
 /// Row of the table: one permission or limit.
@@ -17,10 +17,28 @@ pub struct Row {
     pub asked: String,
     pub(crate) offered: String,
     pub(crate) granted: String,
+    /// The permission: as it is requested, or else as it is offered. Limits have none.
+    pub(crate) permission: Option<Permission>,
+    /// Offered permissions that the row is about.
+    pub(crate) revocable: Vec<Permission>,
+}
+
+impl Row {
+    fn new(what: String, asked: &str, offered: &str, granted: &str) -> Self {
+        let [asked, offered, granted] = [asked, offered, granted].map(str::to_owned);
+        Self { what, asked, offered, granted, permission: None, revocable: Vec::new() }
+    }
+
+    /// Returns whether the plugin requests more than it is granted.
+    pub(crate) fn is_missing(&self) -> bool {
+        ![NO, ANY].contains(&self.asked.as_str()) && self.asked != self.granted
+    }
 }
 
 const NO: &str = "-";
 const YES: &str = "yes";
+/// Request of a plugin that states none.
+const ANY: &str = "any";
 
 /// Returns the rows of a plugin: every permission that is requested or offered.
 pub fn rows(plugin: &Plugin) -> Vec<Row> {
@@ -70,18 +88,19 @@ fn compare(asked: &RequestedPermissions, offered: &Policy, granted: &Policy) -> 
         &kinds(&offered.ask),
         &kinds(&granted.ask),
     );
+    let clock = if is_stated { permissions.clock.as_str() } else { ANY };
+    let is_set = offered.clock != ClockPrecision::Coarse;
     rows.push(Row {
-        what: "clock".to_owned(),
-        asked: if is_stated { permissions.clock.as_str() } else { "any" }.to_owned(),
-        offered: offered.clock.as_str().to_owned(),
-        granted: granted.clock.as_str().to_owned(),
+        permission: Some(Permission::Clock(permissions.clock)),
+        revocable: is_set.then_some(Permission::Clock(offered.clock)).into_iter().collect(),
+        ..Row::new("clock".to_owned(), clock, offered.clock.as_str(), granted.clock.as_str())
     });
-    let random = |is_given: bool| if is_given { YES } else { NO }.to_owned();
+    let random = |is_given: bool| if is_given { YES } else { NO };
+    let (asked_random, what) = (random(permissions.random), "random numbers".to_owned());
     rows.push(Row {
-        what: "random numbers".to_owned(),
-        asked: random(permissions.random),
-        offered: random(offered.random),
-        granted: random(granted.random),
+        permission: Some(Permission::Random),
+        revocable: offered.random.then_some(Permission::Random).into_iter().collect(),
+        ..Row::new(what, asked_random, random(offered.random), random(granted.random))
     });
     limits(&mut rows, asked, offered, granted);
     rows
@@ -95,8 +114,10 @@ fn files(
     granted: &Policy,
 ) {
     if let Some(access) = asked.files_any.filter(|_| offered.files.is_empty()) {
-        let (what, asked) = ("files of any store".to_owned(), access.to_string());
-        rows.push(Row { what, asked, offered: NO.to_owned(), granted: NO.to_owned() });
+        rows.push(Row {
+            permission: Some(Permission::Files(None, access)),
+            ..Row::new("files of any store".to_owned(), &access.to_string(), NO, NO)
+        });
     }
     let names: BTreeSet<_> = asked.files.keys().chain(offered.files.keys()).collect();
     for name in names {
@@ -104,11 +125,13 @@ fn files(
         let shown = |access: Option<&cofferdam_tool::FileAccess>| {
             access.map_or(NO.to_owned(), ToString::to_string)
         };
+        let asked = if is_stated { shown(wanted.as_ref()) } else { ANY.to_owned() };
+        let (of_offer, of_grant) = (offered.files.get(name), granted.files.get(name));
+        let permission = |access: FileAccess| Permission::Files(Some(name.clone()), access);
         rows.push(Row {
-            what: format!("files /{name}"),
-            asked: if is_stated { shown(wanted.as_ref()) } else { "any".to_owned() },
-            offered: shown(offered.files.get(name)),
-            granted: shown(granted.files.get(name)),
+            permission: wanted.or(of_offer.copied()).map(permission),
+            revocable: of_offer.copied().map(permission).into_iter().collect(),
+            ..Row::new(format!("files /{name}"), &asked, &shown(of_offer), &shown(of_grant))
         });
     }
 }
@@ -133,20 +156,26 @@ fn http(
         }
     };
     for rule in asked {
+        let own = offered.http.iter().filter(|grant| rule.intersect(&grant.rule).is_some());
         rows.push(Row {
-            what: format!("http {rule}"),
-            asked: YES.to_owned(),
-            offered: overlap(rule, offered),
-            granted: overlap(rule, granted),
+            permission: Some(Permission::Http(rule.clone())),
+            revocable: own.map(|grant| Permission::Http(grant.rule.clone())).collect(),
+            ..Row::new(
+                format!("http {rule}"),
+                YES,
+                &overlap(rule, offered),
+                &overlap(rule, granted),
+            )
         });
     }
     for grant in &offered.http {
         if !asked.iter().any(|rule| rule.intersect(&grant.rule).is_some()) {
+            let permission = Permission::Http(grant.rule.clone());
+            let (asked, granted) = if is_stated { (NO, NO) } else { (ANY, YES) };
             rows.push(Row {
-                what: format!("http {}", grant.rule),
-                asked: if is_stated { NO } else { "any" }.to_owned(),
-                offered: YES.to_owned(),
-                granted: if is_stated { NO } else { YES }.to_owned(),
+                permission: Some(permission.clone()),
+                revocable: vec![permission],
+                ..Row::new(format!("http {}", grant.rule), asked, YES, granted)
             });
         }
     }
@@ -161,12 +190,15 @@ fn names(
     granted: &BTreeSet<String>,
 ) {
     for name in asked.union(offered) {
-        let is_in = |set: &BTreeSet<String>| if set.contains(name) { YES } else { NO }.to_owned();
+        let is_in = |set: &BTreeSet<String>| if set.contains(name) { YES } else { NO };
+        let of_ask = if is_stated { is_in(asked) } else { ANY };
+        let word = if kind == "environment" { "env" } else { kind };
+        let permission = format!("{word}:{name}").parse::<Permission>().ok();
+        let is_offered = |_: &Permission| offered.contains(name);
         rows.push(Row {
-            what: format!("{kind} {name}"),
-            asked: if is_stated { is_in(asked) } else { "any".to_owned() },
-            offered: is_in(offered),
-            granted: is_in(granted),
+            revocable: permission.clone().filter(is_offered).into_iter().collect(),
+            permission,
+            ..Row::new(format!("{kind} {name}"), of_ask, is_in(offered), is_in(granted))
         });
     }
 }
@@ -187,32 +219,18 @@ fn limits(rows: &mut Vec<Row>, asked: &RequestedPermissions, offered: &Policy, g
     for key in ["memory-bytes-max", "wall-ms-max"] {
         if !asked.iter().any(|(name, _)| *name == key) {
             let row = |limits| shown(limits, key);
-            rows.push(Row {
-                what: format!("limit {key}"),
-                asked: NO.to_owned(),
-                offered: row(&offered),
-                granted: row(&granted),
-            });
+            rows.push(Row::new(format!("limit {key}"), NO, &row(&offered), &row(&granted)));
         }
     }
     for (key, value) in asked {
-        rows.push(Row {
-            what: format!("limit {key}"),
-            asked: value,
-            offered: shown(&offered, key),
-            granted: shown(&granted, key),
-        });
+        let (of_offer, of_grant) = (shown(&offered, key), shown(&granted, key));
+        rows.push(Row::new(format!("limit {key}"), &value, &of_offer, &of_grant));
     }
 }
 
 /// Formats rows as text with a heading.
 pub fn text(rows: &[Row]) -> String {
-    let heading = Row {
-        what: String::new(),
-        asked: "asked".to_owned(),
-        offered: "offered".to_owned(),
-        granted: "granted".to_owned(),
-    };
+    let heading = Row::new(String::new(), "asked", "offered", "granted");
     let lines: Vec<_> = std::iter::once(&heading).chain(rows).collect();
     let width = |column: fn(&Row) -> &str| {
         lines.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
@@ -236,8 +254,8 @@ pub fn json(rows: &[Row]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_tool::MountName;
     use cofferdam_tool::permission::HttpGrant;
-    use cofferdam_tool::{FileAccess, MountName};
 
     use super::*;
 

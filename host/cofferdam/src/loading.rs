@@ -84,6 +84,12 @@ impl Unavailable {
         ));
     }
 
+    /// Returns the reason.
+    #[cfg(all(feature = "inspector", feature = "mcp"))]
+    pub(crate) fn error(&self) -> &Error {
+        &self.error
+    }
+
     /// Returns the error for a command that cannot continue without the plugin.
     pub(crate) fn into_error(self) -> Error {
         Arc::try_unwrap(self.error).unwrap_or_else(|shared| {

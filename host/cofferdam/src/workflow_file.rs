@@ -6,9 +6,11 @@ mod person;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use cofferdam_workflow::Workflow;
+use cofferdam_files::{DirectoryOptions, DirectoryStore, OpenDirectoryError, Quota, QuotaCounts};
 use cofferdam_workflow::definition::WorkflowDefinition;
+use cofferdam_workflow::{Checkpoints, Workflow};
 
 pub use self::agents::AgentParts;
 pub use self::person::is_yes;
@@ -23,6 +25,26 @@ pub struct WorkflowFile {
     pub(crate) definition: WorkflowDefinition,
     /// Files of agents, by the id of the agent.
     agent_files: BTreeMap<String, AgentFile>,
+}
+
+/// Quota of a directory of checkpoints: enough for several thousand typical runs, or for one of the
+/// largest size.
+const CHECKPOINT_QUOTA: Quota = Quota {
+    bytes_max: 16 << 30,
+    entries_max: 1_000_000,
+    file_bytes_max: 256 << 20,
+    depth_max: 4,
+    counts: QuotaCounts::Total,
+};
+
+/// Opens a directory of checkpoints.
+///
+/// # Errors
+/// If it does not exist or cannot be opened.
+pub fn open_checkpoints_ambient(directory: &Path) -> Result<Checkpoints, OpenDirectoryError> {
+    let options = DirectoryOptions { quota: CHECKPOINT_QUOTA, ..DirectoryOptions::default() };
+    let store = DirectoryStore::open_ambient(directory, options)?;
+    Ok(Checkpoints::new(Arc::new(store)))
 }
 
 impl WorkflowFile {

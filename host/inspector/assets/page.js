@@ -15,10 +15,11 @@ document.addEventListener('added', (event) => {
 });
 
 document.addEventListener('click', async (event) => {
-  const button = event.target.closest('[data-copy]');
+  const button = event.target.closest('[data-copy], [data-copy-from]');
   if (!button) return;
+  const { copy, copyFrom } = button.dataset;
   try {
-    await navigator.clipboard.writeText(button.dataset.copy);
+    await navigator.clipboard.writeText(copy ?? document.getElementById(copyFrom).textContent);
     button.textContent = 'Copied';
   } catch {
     button.textContent = 'Select the text to copy it';

@@ -89,24 +89,37 @@ async fn main() {
         let (before, _) = first.split_once("\">Older</a>").unwrap();
         let second = before.rsplit("href=\"").next().unwrap().replace("&amp;", "&");
         let middle = format!("/?session=session-{}", calls / 2000);
+        let session = format!("/session?name=session-{}", calls / 2000);
+        let (_, call) = first.split_once("href=\"/call/").unwrap();
+        let call = format!("/call/{}", call.split('"').next().unwrap());
         let pages = [
             "/",
             &second,
             &middle,
             "/?tool=rare",
             "/?outcome=error",
+            &call,
             "/tools?since=all",
+            "/plugins?since=all",
+            "/sessions?since=all",
+            &session,
+            "/grants",
+            "/events?since=all",
             "/health",
         ];
         for path in pages {
             let mut times = Vec::new();
+            let start = Instant::now();
+            send(address, &format!("GET {path}"), &cookie, "");
+            let once = start.elapsed();
             for _ in 0..TIMES {
                 let start = Instant::now();
                 send(address, &format!("GET {path}"), &cookie, "");
                 times.push(start.elapsed());
             }
             times.sort_unstable();
-            println!("{path}: median {:?}, longest {:?}", times[TIMES / 2], times[TIMES - 1]);
+            let (median, longest) = (times[TIMES / 2], times[TIMES - 1]);
+            println!("{path}: first {once:?}, then median {median:?}, longest {longest:?}");
         }
     });
     measured.await.unwrap();

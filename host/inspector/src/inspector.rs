@@ -14,7 +14,7 @@ use crate::live::LiveCalls;
 use crate::login::Logins;
 use crate::prompts::PromptFeed;
 use crate::source::LogSource;
-use crate::{InspectorError, Workbench};
+use crate::{CallReplayer, GrantSource, InspectorError, Workbench, WorkflowSource};
 
 /// Maximum number of tools that pages call at the same time.
 const TRIALS_MAX: usize = 4;
@@ -24,6 +24,9 @@ const READERS_MAX: usize = 4;
 /// Returns the command that grants a plugin a permission that it was refused, if there is one.
 pub type GrantAdvice = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
+/// Returns the command that calls a tool, by its name and its arguments as JSON, if there is one.
+pub type CallCommand = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
+
 /// Options of an inspector.
 #[derive(Clone)]
 pub struct InspectorOptions {
@@ -31,20 +34,32 @@ pub struct InspectorOptions {
     pub directory: PathBuf,
     /// Commands that grant what was refused, by plugin and capability.
     pub grant_advice: GrantAdvice,
+    /// Commands that make recorded calls again. Nothing secret is in them.
+    pub call_command: CallCommand,
     /// Tools that pages can call. Without it, pages only show.
     pub workbench: Option<Arc<dyn Workbench>>,
     /// Prompts of running calls that pages show, and answer if the prompts accept answers.
     pub prompts: Option<PendingPrompts>,
+    /// Permissions of plugins. Without it, pages show only what calls used.
+    pub grants: Option<GrantSource>,
+    /// Runs calls again that were recorded for it.
+    pub replayer: Option<Arc<dyn CallReplayer>>,
+    /// Workflows and their checkpoints.
+    pub workflows: Option<Arc<dyn WorkflowSource>>,
 }
 
 impl InspectorOptions {
-    /// Returns options without advice about grants, without tools and without prompts.
+    /// Returns options with a directory only.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
             grant_advice: Arc::new(|_, _| None),
+            call_command: Arc::new(|_, _| None),
             workbench: None,
             prompts: None,
+            grants: None,
+            replayer: None,
+            workflows: None,
         }
     }
 }

@@ -22,12 +22,14 @@ mod error;
 mod fault;
 mod form;
 mod format;
+mod grants;
 mod guard;
 mod inspector;
 mod live;
 mod login;
 mod prompts;
 mod query;
+mod replay;
 mod router;
 mod row;
 mod server;
@@ -36,7 +38,13 @@ mod text;
 mod trial;
 mod views;
 mod workbench;
+mod workflows;
 
 pub use error::InspectorError;
-pub use inspector::{GrantAdvice, Inspector, InspectorOptions};
-pub use workbench::Workbench;
+pub use grants::{GrantSource, PermissionGrant, PluginGrants};
+pub use inspector::{CallCommand, GrantAdvice, Inspector, InspectorOptions};
+pub use replay::{CallReplayer, ReplayComponent, ReplayFuture, ReplayedCall};
+pub use workbench::{HostLoad, Workbench};
+pub use workflows::{
+    OutlineEdge, RunCheckpoint, RunQuestion, WorkflowOutline, WorkflowRunSummary, WorkflowSource,
+};

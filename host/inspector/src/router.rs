@@ -20,6 +20,7 @@ use crate::live::EventBody;
 use crate::login::Browser;
 use crate::prompts::PageAnswer;
 use crate::query::PageQuery;
+use crate::replay::{ReplayAnswer, ReplayOrder};
 use crate::trial::Trial;
 use crate::{assets, views};
 
@@ -31,12 +32,16 @@ const LOGIN: &[u8] = b"login";
 const SESSION_PATH: &str = "/session";
 /// Path of calls that pages make.
 const TRIAL_PATH: &str = "/try";
+/// Path of replays of recorded calls.
+const REPLAY_PATH: &str = "/replay";
 /// Maximum bytes of the body of a call: the arguments as a string.
 const TRIAL_BYTES_MAX: usize = 4 << 20;
 /// Path of answers to prompts.
 const ANSWER_PATH: &str = "/answer";
 /// Maximum bytes of the body of an answer: a form as a string.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of the body of a replay: two ids.
+const REPLAY_BYTES_MAX: usize = 1024;
 /// Maximum bytes of the body of a login.
 const LOGIN_BYTES_MAX: usize = 1024;
 /// Maximum time to receive the body of a request.
@@ -82,6 +87,9 @@ async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Re
     }
     if parts.method == Method::POST && path == ANSWER_PATH {
         return answer_prompt(state, &browser, parts, body).await;
+    }
+    if parts.method == Method::POST && path == REPLAY_PATH {
+        return replay(state, &browser, parts, body).await;
     }
     if !is_get {
         return answer::message(StatusCode::METHOD_NOT_ALLOWED, "expected GET");
@@ -167,6 +175,38 @@ async fn answer_prompt(
     let (status, effect) = feed.answer(answered);
     let json = serde_json::to_string(&effect).unwrap_or_default();
     answer::text(status, "application/json", json)
+}
+
+/// Runs a recorded call again for a page.
+async fn replay(
+    state: &Arc<InspectorState>,
+    browser: &Browser,
+    parts: &Parts,
+    body: Incoming,
+) -> Response<PageBody> {
+    let Some(replayer) = &state.options.replayer else {
+        return answer::message(StatusCode::NOT_FOUND, "this inspector replays no calls");
+    };
+    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+        return answer::message(StatusCode::FORBIDDEN, "expected a replay of the own page");
+    }
+    let Some(order) = json_body::<ReplayOrder>(body, REPLAY_BYTES_MAX).await else {
+        return answer::message(StatusCode::BAD_REQUEST, "expected a call and a component");
+    };
+    let Ok(_permit) = state.trials.try_acquire() else {
+        let message = "too many calls of pages are running";
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
+    };
+    let source = Arc::clone(&state.source);
+    let reading =
+        tokio::task::spawn_blocking(move || order.read(source.log()?.ok_or(PageError::NotFound)?));
+    let result = match reading.await {
+        Ok(Ok((recording, component))) => replayer.replay(recording, component).await,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("reading the log ended with a bug".to_owned()),
+    };
+    let json = serde_json::to_string(&ReplayAnswer::new(result)).unwrap_or_default();
+    answer::text(StatusCode::OK, "application/json", json)
 }
 
 fn own_header(parts: &Parts) -> Option<&[u8]> {

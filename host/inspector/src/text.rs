@@ -46,6 +46,23 @@ pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
     plain
 }
 
+/// Returns JSON with its hostile characters as escapes, so that it has the same meaning and hides
+/// nothing. Outside of strings, JSON has none.
+pub(crate) fn visible_json(json: &str) -> String {
+    let mut visible = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hostile_char(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(visible, "\\u{unit:04x}");
+            }
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
+}
+
 /// Returns text of several lines as a block that can be scrolled with the keyboard. `name` labels
 /// it.
 pub(crate) fn block(text: &str, name: &str) -> Markup {
@@ -54,7 +71,7 @@ pub(crate) fn block(text: &str, name: &str) -> Markup {
 }
 
 impl<'t> UntrustedText<'t> {
-    fn new(text: &'t str, bytes_max: usize) -> Self {
+    pub(crate) fn new(text: &'t str, bytes_max: usize) -> Self {
         let shown = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
         Self { shown, left_out: text.len() - shown.len() }
     }
@@ -93,6 +110,16 @@ mod tests {
              <span class=\"mark\">\\u{202e}</span>gpj<span class=\"mark\">\\u{1b}</span>[2J</bdi>"
         );
         assert_eq!(plain_line("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_hides_nothing() {
+        let json = serde_json::json!({"a\u{202e}": "\u{200b}\u{e0041}\u{7f}ü\n"}).to_string();
+        let visible = visible_json(&json);
+        assert_eq!(visible, r#"{"a\u202e":"\u200b\udb40\udc41\u007fü\n"}"#);
+        let (a, b): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(&json).unwrap(), serde_json::from_str(&visible).unwrap());
+        assert_eq!(a, b);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 mod approvals;
 mod call;
 mod calls;
+mod chart;
 mod events;
 pub(crate) mod failure;
 mod form;
+mod grants;
+mod graph;
 mod health;
 mod layout;
 pub(crate) mod login;
@@ -15,6 +18,7 @@ mod sessions;
 mod tool;
 mod tools;
 mod window;
+mod workflows;
 
 use cofferdam_record::Log;
 use http::{Response, StatusCode};
@@ -49,6 +53,9 @@ pub(crate) fn page(
             let feed = state.prompts.as_ref().ok_or(PageError::NotFound)?;
             return approvals::prompt(feed, query, &browser.page_token).map(ok);
         }
+        "/grants" => return grants::page(state).map(ok),
+        "/workflows" => return Ok(ok(workflows::page(state))),
+        "/workflow" => return workflows::run(state, query).map(ok),
         _ => {}
     }
     let Some(log) = state.source.log()? else {
@@ -61,13 +68,18 @@ pub(crate) fn page(
         "/sessions" => sessions::page(log, query).map(ok),
         "/session" => sessions::session(log, query).map(ok),
         "/events" => events::page(log, query).map(ok),
-        "/health" => health::page(log).map(ok),
-        _ => of_call(state, log, path),
+        "/health" => health::page(state, log).map(ok),
+        _ => of_call(state, browser, log, path),
     }
 }
 
 /// Answers a request below `/call/`.
-fn of_call(state: &InspectorState, log: &Log, path: &str) -> Result<Response<PageBody>, PageError> {
+fn of_call(
+    state: &InspectorState,
+    browser: &Browser,
+    log: &Log,
+    path: &str,
+) -> Result<Response<PageBody>, PageError> {
     let rest = path.strip_prefix("/call/").ok_or(PageError::NotFound)?;
     let (id, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let is_id = (1..=64).contains(&id.len())
@@ -77,7 +89,7 @@ fn of_call(state: &InspectorState, log: &Log, path: &str) -> Result<Response<Pag
     }
     let call = log.find(id).map_err(PageError::Call)?;
     match rest {
-        "" => Ok(answer::page(StatusCode::OK, call::page(state, log, &call)?)),
+        "" => Ok(answer::page(StatusCode::OK, call::page(state, log, &call, &browser.page_token)?)),
         kind => payload::download(log, &call, kind),
     }
 }

@@ -18,10 +18,32 @@ pub trait Workbench: Send + Sync {
         None
     }
 
+    /// Returns the calls and the memory that are in use now, if they are known.
+    fn load(&self) -> Option<HostLoad> {
+        None
+    }
+
     /// Returns the id in the log of the call with a number ([`CallRecord::number`]).
     ///
     /// [`CallRecord::number`]: cofferdam_tool::CallRecord::number
     fn log_id(&self, _number: u64) -> Option<String> {
         None
     }
+}
+
+/// Calls and memory of a running host at one moment, with their limits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostLoad {
+    /// Number of running calls, each with a permit.
+    pub calls: u64,
+    /// Number of permits.
+    pub calls_max: u64,
+    /// Number of calls that wait for a permit.
+    pub waiting: u64,
+    /// Maximum number of calls that wait.
+    pub waiting_max: u64,
+    /// Bytes of memory that running calls have reserved.
+    pub memory_bytes: u64,
+    /// Maximum bytes of memory of all running calls.
+    pub memory_bytes_max: u64,
 }

@@ -21,6 +21,12 @@ pub(crate) struct InspectArgs {
     /// Show the grants of the plugin in this configuration, or with --web its call log
     #[arg(long, short = 'c', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Show the graph and the runs of the workflow that FILE defines (YAML), for --web; repeatable
+    #[arg(long = "workflow", value_name = "FILE", requires = "web", conflicts_with = "component")]
+    pub(crate) workflows: Vec<PathBuf>,
+    /// Directory with the checkpoints of these workflows
+    #[arg(long, value_name = "DIR", requires = "workflows")]
+    pub(crate) checkpoints: Option<PathBuf>,
     /// Show the JSON Schema of each tool instead of its parameters
     #[arg(long, conflicts_with = "json")]
     pub(crate) schemas: bool,

@@ -93,8 +93,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         let _ = program_log.set(Arc::clone(log));
     }
     if let Some(flag) = &args.inspector.inspector {
-        let stop = CancellationToken::new();
-        inspector::start(flag, prompts.clone(), file.as_ref(), None, stop).await?;
+        let options = inspector::options(file.as_ref(), prompts.clone())?;
+        inspector::start(flag, options, CancellationToken::new()).await?;
     }
     let screen = Screen::new(!args.json, &tools, args.plugins.config.clone());
     let screen = Arc::new(screen);

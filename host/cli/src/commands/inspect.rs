@@ -19,7 +19,7 @@ use cofferdam::{columns, json, pins};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
     let component = match (args.web, &args.component) {
-        (Some(address), _) => return web::serve(address, &args).await,
+        (Some(address), _) => return web::serve(global, address, &args).await,
         (None, Some(component)) => component,
         (None, None) => return Err(UsageError("expected a component or --web".to_owned()).into()),
     };

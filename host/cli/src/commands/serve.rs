@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use cofferdam::cluster::RemoteTools;
 use cofferdam::config::ConfigFile;
+use cofferdam::inspector::{InspectorOptions, curl_command, workflows_of_files};
 use cofferdam::serve::{HttpAccess, ServeOptions, ServedAgents, Service};
 use cofferdam::{FirstBuild, Operator};
 use cofferdam_mcp::{Receipts, ServerOptions};
+use cofferdam_tool::prompt::PendingPrompts;
 use cofferdam_tool::schema::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -61,23 +63,50 @@ pub(super) async fn serve(
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     if let Some(address) = args.monitoring {
-        let listener = TcpListener::bind(address)
-            .await
-            .with_context(|| format!("cannot listen on {address}"))?;
+        let listener = listen(address).await?;
         let address = listener.local_addr()?;
         print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
         service.serve_monitoring(listener, stop.clone());
     }
+    let listener = match args.http {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     if let Some(flag) = &args.inspector.inspector {
-        let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-        let workbench = Some(service.workbench());
-        inspector::start(flag, prompts, config.as_ref(), workbench, stop.clone()).await?;
+        let http = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let options = inspector_options(&service, &args, prompts, http)?;
+        inspector::start(flag, options, stop.clone()).await?;
     }
-    match args.http {
-        Some(address) => serve_http(service, address, &args, &operator, stop).await?,
+    match listener {
+        Some(listener) => serve_http(service, listener, &args, &operator, stop).await?,
         None => serve_stdio(service, stop).await?,
     }
     Ok(Exit::Ok)
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Returns the options of pages that show the calls of the server and call its tools.
+fn inspector_options(
+    service: &Service,
+    args: &ServeArgs,
+    prompts: Option<PendingPrompts>,
+    http: Option<SocketAddr>,
+) -> anyhow::Result<InspectorOptions> {
+    let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let mut options = inspector::options(config.as_ref(), prompts)?;
+    options.workbench = Some(service.workbench());
+    options.grants = Some(service.grants());
+    options.replayer = Some(service.replayer(options.directory.clone()));
+    if !args.workflows.is_empty() {
+        options.workflows = Some(workflows_of_files(args.workflows.clone(), None));
+    }
+    if let Some(http) = http {
+        options.call_command = curl_command(http);
+    }
+    Ok(options)
 }
 
 fn options(args: &ServeArgs) -> ServerOptions {
@@ -116,15 +145,13 @@ async fn serve_stdio(service: Service, stop: CancellationToken) -> anyhow::Resul
 
 async fn serve_http(
     service: Service,
-    address: SocketAddr,
+    listener: TcpListener,
     args: &ServeArgs,
     operator: &Operator,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let (config, token_file) = (args.plugins.config.clone(), args.token_file.clone());
     let options = HttpAccess { config, token_file, is_open: args.no_auth }.options(operator)?;
-    let listener =
-        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     options.check(address).map_err(|error| UsageError(error.to_string()))?;
     if args.no_auth {

@@ -4,11 +4,9 @@ mod answers;
 mod show;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
-use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
 use cofferdam_workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError,
     WorkflowRun,
@@ -28,17 +26,8 @@ use crate::exit::{Exit, UsageError};
 use crate::{host, inspector, print};
 use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
-use cofferdam::workflow_file::{AgentParts, WorkflowFile};
-
-/// Quota of a directory of checkpoints: enough for several thousand typical runs, or for one of the
-/// largest size.
-const QUOTA: Quota = Quota {
-    bytes_max: 16 << 30,
-    entries_max: 1_000_000,
-    file_bytes_max: 256 << 20,
-    depth_max: 4,
-    counts: cofferdam_files::QuotaCounts::Total,
-};
+use cofferdam::inspector::workflows_of_files;
+use cofferdam::workflow_file::{self, AgentParts, WorkflowFile};
 
 pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
     match command {
@@ -63,8 +52,10 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let flag = args.inspector.inspector.as_ref();
     let prompts = inspector::prompts(flag);
     if let Some(flag) = flag {
-        let stop = CancellationToken::new();
-        inspector::start(flag, prompts.clone(), config.as_ref(), None, stop).await?;
+        let mut options = inspector::options(config.as_ref(), prompts.clone())?;
+        let files = vec![args.file.clone()];
+        options.workflows = Some(workflows_of_files(files, args.checkpoints.clone()));
+        inspector::start(flag, options, CancellationToken::new()).await?;
     }
     let call_log = tools.call_log().cloned();
     let mut answers = answers.with(prompts, tools.toolset().clone(), call_log);
@@ -214,10 +205,9 @@ impl CheckpointDirectory {
     }
 
     fn open_existing(directory: &Path) -> anyhow::Result<Self> {
-        let options = DirectoryOptions { quota: QUOTA, ..DirectoryOptions::default() };
-        let store = DirectoryStore::open_ambient(directory, options)
+        let checkpoints = workflow_file::open_checkpoints_ambient(directory)
             .map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
-        Ok(Self { directory: directory.to_owned(), checkpoints: Checkpoints::new(Arc::new(store)) })
+        Ok(Self { directory: directory.to_owned(), checkpoints })
     }
 
     /// Loads a checkpoint, the last one if `id` is empty.

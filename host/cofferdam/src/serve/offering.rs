@@ -1,6 +1,9 @@
 //! State of a running service: loaded plugins, servers, and the tools that the configuration
 //! selects. It can be reloaded completely or plugin by plugin.
 
+#[cfg(feature = "inspector")]
+mod grants;
+
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

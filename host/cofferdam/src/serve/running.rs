@@ -138,6 +138,18 @@ impl RunningService {
         }
     }
 
+    /// Returns the permissions of the plugins, for the pages of an inspector. Blocks the thread.
+    #[cfg(feature = "inspector")]
+    pub(super) fn grants(&self) -> Vec<crate::inspector::PluginGrants> {
+        self.offering.blocking_lock().grants(self.options.selection.config.as_deref())
+    }
+
+    /// Returns the engine.
+    #[cfg(feature = "inspector")]
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Publishes the current offer to clients.
     fn publish(&self, offering: &ServedState) -> crate::Result<()> {
         self.server.publish(offering.offer(&self.options)?);

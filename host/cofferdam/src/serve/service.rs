@@ -147,7 +147,25 @@ impl Service {
     pub fn workbench(&self) -> Arc<dyn crate::inspector::Workbench> {
         let (server, call_log) = (self.server.clone(), self.call_log.clone());
         let config = self.running.options.selection.config.clone();
-        Arc::new(super::workbench::ServedTools { server, call_log, config })
+        let engine = self.running.engine().clone();
+        Arc::new(super::workbench::ServedTools { server, call_log, config, engine })
+    }
+
+    /// Returns the permissions of the plugins, for the pages of an inspector.
+    #[cfg(feature = "inspector")]
+    #[must_use]
+    pub fn grants(&self) -> crate::inspector::GrantSource {
+        let running = Arc::clone(&self.running);
+        Arc::new(move || Ok(running.grants()))
+    }
+
+    /// Returns a replayer of the calls in a log, for the pages of an inspector.
+    #[cfg(feature = "inspector")]
+    #[must_use]
+    pub fn replayer(&self, log: std::path::PathBuf) -> Arc<dyn crate::inspector::CallReplayer> {
+        let config = self.running.options.selection.config.clone();
+        let engine = self.running.engine().clone();
+        Arc::new(crate::inspector::EngineReplayer::of_engine(engine, config, log))
     }
 
     /// Serves one client on standard input and output, until the input ends or `stop` is canceled.

@@ -1,7 +1,9 @@
 //! Everything about one call.
 
+mod again;
 mod course;
 mod files;
+mod replay;
 
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use maud::{Markup, html};
 
 use super::payload::{NamedPayload, PAYLOADS};
 use super::{events, layout};
+use crate::assets::REPLAY;
 use crate::error::PageError;
 use crate::fault::CallFault;
 use crate::inspector::InspectorState;
@@ -24,13 +27,21 @@ const DECISION_DELAY_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from an approval, with the time that the user took, to the start of its call.
 const APPROVAL_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// A payload of a call: its kind, its digest, and its content if it is stored.
+type StoredPayload<'c> = (NamedPayload, &'c PayloadDigest, Option<Vec<u8>>);
+
 /// Returns the page.
 pub(super) fn page(
     state: &InspectorState,
     log: &Log,
     call: &CallEntry,
+    token: &str,
 ) -> Result<Markup, PageError> {
     let recording = log.recording(call).ok().flatten();
+    let replay = match &recording {
+        Some(recording) => replay::section(state, log, call, recording, token)?,
+        None => html! {},
+    };
     let mut payloads = Vec::new();
     for payload in PAYLOADS {
         if let Some(digest) = call.payload(payload.kind) {
@@ -42,7 +53,7 @@ pub(super) fn page(
     Ok(layout::page(
         &call.tool,
         "",
-        &[],
+        &[&REPLAY],
         html! {
             h1 { (text::line(&call.tool)) " " span.id { (call.id) } }
             (verdict(call))
@@ -50,6 +61,8 @@ pub(super) fn page(
             (facts(call, recording.as_ref()))
             (course::section(call, &inner))
             @for (payload, digest, bytes) in &payloads { (content(call, *payload, digest, bytes.as_deref())) }
+            (again::section(state, call, recording.as_ref(), &payloads))
+            (replay)
             (files::section(call))
             (requests(call, recording.as_ref()))
             @if !events.is_empty() {

@@ -3,17 +3,19 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets::{APPROVALS, Asset, ICON, PAGE, STYLE};
-use crate::text::{line, plain_line};
+use crate::text::{PAYLOAD_BYTES_MAX, UntrustedText, line, plain, plain_line};
 
 /// Maximum bytes of a text that is a parameter of a link.
-const LINKED_BYTES_MAX: usize = 2048;
+pub(super) const LINKED_BYTES_MAX: usize = 2048;
 /// Pages of the navigation: paths and titles.
-pub(super) const PAGES: [(&str, &str); 7] = [
+pub(super) const PAGES: [(&str, &str); 9] = [
     ("/", "Calls"),
     ("/approvals", "Approvals"),
     ("/tools", "Tools"),
     ("/plugins", "Plugins"),
+    ("/grants", "Grants"),
     ("/sessions", "Sessions"),
+    ("/workflows", "Workflows"),
     ("/events", "Events"),
     ("/health", "Health"),
 ];
@@ -94,6 +96,19 @@ pub(super) fn command(command: &str) -> Markup {
             @if plain_line(command) == command {
                 button type="button" data-copy=(command) { "Copy" }
             }
+        }
+    }
+}
+
+/// Returns text of several lines that can be copied, under an id of the page.
+pub(super) fn copyable(id: &str, name: &str, text: &str) -> Markup {
+    html! {
+        pre id=(id) tabindex="0" role="region" aria-label=(name) {
+            (UntrustedText::new(text, PAYLOAD_BYTES_MAX))
+        }
+        // Nothing is copied that cannot be seen.
+        @if plain(text, PAYLOAD_BYTES_MAX) == text {
+            button type="button" data-copy-from=(id) { "Copy" }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! A tool of the running host, with a form for a call.
 
-use cofferdam_tool::{ToolDefinition, Toolset};
+use std::sync::Arc;
+
+use cofferdam_tool::{ToolDefinition, ToolSource, Toolset};
 use maud::{Markup, html};
 
 use super::{form, layout};
-use crate::assets::FORM;
+use crate::assets::{FORM, SAVED};
 use crate::error::PageError;
 use crate::form::FormField;
 use crate::query::{self, PageQuery};
@@ -23,7 +25,7 @@ pub(super) fn page(tools: &Toolset, query: &PageQuery, token: &str) -> Result<Ma
     Ok(layout::page(
         name,
         "/tools",
-        &[&FORM],
+        &[&FORM, &SAVED],
         html! {
             h1 { (text::line(name)) }
             p { (text::line(&definition.description)) }
@@ -51,6 +53,7 @@ pub(super) fn page(tools: &Toolset, query: &PageQuery, token: &str) -> Result<Ma
                 @if has_dry_run { p.aside { "A dry run shows the changes of files and makes none." } }
                 @else { p.aside { "This tool has no dry run: a call may have effects." } }
             }
+            (saved(source, name))
             section #result aria-labelledby="result-title" aria-live="polite" hidden {
                 h2 #result-title { "Result" }
                 p { strong #result-outcome {} " " span #result-took {} " " a #result-page hidden { "Everything recorded" } }
@@ -65,6 +68,24 @@ pub(super) fn page(tools: &Toolset, query: &PageQuery, token: &str) -> Result<Ma
             }
         },
     ))
+}
+
+/// Returns the inputs that a script keeps in the browser, under the component and the tool.
+fn saved(source: Option<&Arc<dyn ToolSource>>, tool: &str) -> Markup {
+    let identity = source.and_then(|source| source.plugin_identity());
+    let digest = identity.map(|identity| &*identity.digest);
+    let source = digest.or(source.map(|source| source.name())).unwrap_or_default();
+    html! {
+        section #saved aria-labelledby="saved-title" data-source=(source) data-tool=(tool) hidden {
+            h2 #saved-title { "Saved inputs" }
+            form #save novalidate {
+                label { "Name " input #save-name maxlength="80" autocomplete="off"; }
+                " " button type="submit" { "Save the input" }
+            }
+            ul #saved-list {}
+            p #saved-state role="status" {}
+        }
+    }
 }
 
 /// Returns the list of tools that can be called.

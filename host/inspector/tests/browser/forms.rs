@@ -107,6 +107,46 @@ pub(crate) async fn a_form_calls_its_tool(browser: &mut Browser) {
     browser.leave();
 }
 
+pub(crate) async fn inputs_are_saved_in_the_browser(browser: &mut Browser) {
+    let served = open(browser).await;
+    let state = "document.getElementById('saved-state').textContent";
+    type_into(browser, "city", "Ulm");
+    // With the keyboard only.
+    browser.value("document.getElementById('save-name').focus()");
+    browser.type_text("<b>home\u{202e}</b>");
+    browser.press("Enter");
+    browser.wait_for(&format!("{state} === 'Saved <b>home\\u202e</b>.'"));
+    type_into(browser, "city", "Rom");
+    browser.value("document.getElementById('save-name').focus()");
+    browser.press("Enter");
+    browser.wait_for(&format!("{state} === 'Enter a name.'"));
+    // They are there when the page is opened again, and for no other tool.
+    browser.open(&format!("http://{}/tool?name=fail", served.address));
+    browser.wait_for("!document.getElementById('saved').hidden");
+    assert_eq!(browser.value("document.querySelectorAll('#saved-list li').length"), json!(0));
+    browser.open(&format!("http://{}/tool?name=echo", served.address));
+    browser.wait_for("document.querySelectorAll('#saved-list li').length === 1");
+    assert_eq!(browser.value(UNNAMED), json!([]));
+    assert_eq!(browser.value("document.querySelectorAll('#saved-list b').length"), json!(0));
+    browser.value("document.querySelector('#saved-list button').focus()");
+    browser.press("Enter");
+    assert_eq!(editor(browser), json!({"city": "Ulm", "days": 3}));
+    assert_eq!(browser.value(&format!("{}.value", part("city", "value"))), json!("Ulm"));
+    browser.value("document.querySelectorAll('#saved-list button')[1].focus()");
+    browser.press(" ");
+    browser.wait_for("document.querySelectorAll('#saved-list li').length === 0");
+    assert_eq!(browser.value("document.activeElement.id"), json!("save-name"));
+    assert_eq!(browser.value("localStorage.length"), json!(0));
+    // Whatever another program left under the address is no input.
+    browser
+        .value("localStorage.setItem('cofferdam.inputs/samples/echo', '[1, {\"name\": 2}, null]')");
+    browser.open(&format!("http://{}/tool?name=echo", served.address));
+    browser.wait_for("!document.getElementById('saved').hidden");
+    assert_eq!(browser.value("document.querySelectorAll('#saved-list li').length"), json!(0));
+    browser.assert_no_problems("saved inputs");
+    browser.leave();
+}
+
 /// Returns the schemas of the conformance rows, each with the longest value that it accepts.
 fn accepted_values() -> BTreeMap<String, Value> {
     let mut values: BTreeMap<String, Value> = BTreeMap::new();

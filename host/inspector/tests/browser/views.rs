@@ -1,8 +1,13 @@
 //! Views, in one browser: starting one takes longer than most of what is tested.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::chromium::Browser;
+use crate::served::plugin::plugin;
+use crate::served::replays::{self, Notes};
+use crate::served::review::Review;
 use crate::served::{Served, record_calls};
 use crate::{approvals, forms};
 
@@ -52,6 +57,7 @@ pub(crate) const UNNAMED: &str = r"(() => {
 async fn pages_in_a_browser() {
     let Some(mut browser) = Browser::start() else { return };
     every_view_loads_and_can_be_read(&mut browser).await;
+    a_recorded_call_runs_again_with_the_keyboard(&mut browser).await;
     calls_appear_as_they_are_recorded_until_the_list_is_paused(&mut browser).await;
     the_keyboard_reaches_everything(&mut browser).await;
     hostile_text_runs_nothing_and_loads_nothing(&mut browser).await;
@@ -60,6 +66,7 @@ async fn pages_in_a_browser() {
     forms::a_form_calls_its_tool(&mut browser).await;
     approvals::an_approval_appears_at_once_and_is_answered_with_the_keyboard(&mut browser).await;
     approvals::a_question_is_answered_and_an_answer_elsewhere_ends_it(&mut browser).await;
+    forms::inputs_are_saved_in_the_browser(&mut browser).await;
     forms::every_schema_has_a_form_whose_value_decodes(&mut browser).await;
 }
 
@@ -77,7 +84,11 @@ fn path_of(browser: &mut Browser, served: &Served, tool: &str) -> String {
 }
 
 async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
-    let served = Served::new().await;
+    let served = Served::with_options(|options| {
+        options.grants = Some(Arc::new(|| Ok(vec![plugin()])));
+        options.workflows = Some(Arc::new(Review { suffix: String::new() }));
+    })
+    .await;
     let recorder = served.recorder();
     record_calls(&recorder).await;
     log_in(browser, &served);
@@ -93,8 +104,11 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
         ("/sessions", "morning"),
         ("/session?name=morning", "echo"),
         ("/events", "once by user"),
-        ("/health", "Segments"),
         ("/approvals", "No host runs with this inspector."),
+        ("/grants", "http https://api.example.com/"),
+        ("/workflows", "waits for the user"),
+        ("/workflow?name=review&run=0193c0ffee00a1b2c3d4", "Supersteps"),
+        ("/health", "Calls by minute: 3 calls"),
     ];
     for scheme in ["light", "dark"] {
         browser.set_color_scheme(scheme);
@@ -118,6 +132,34 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
     // The key is in the address that was opened, and in no request.
     let of_keys = requests.iter().filter(|request| request.contains("k="));
     assert_eq!(of_keys.count(), 0, "{requests:?}");
+}
+
+async fn a_recorded_call_runs_again_with_the_keyboard(browser: &mut Browser) {
+    let replayer = Arc::new(Notes::default());
+    let served = Served::with_options(|options| options.replayer = Some(replayer)).await;
+    replays::record(&served, &["sha256:0001", "sha256:0002"]).await;
+    log_in(browser, &served);
+    let path = path_of(browser, &served, "echo");
+    browser.open(&format!("http://{}{path}", served.address));
+    for scheme in ["light", "dark"] {
+        browser.set_color_scheme(scheme);
+        assert_eq!(browser.value(LOW_CONTRAST), json!([]), "{scheme}");
+    }
+    assert_eq!(browser.value(UNNAMED), json!([]));
+    let outcome =
+        |text: &str| format!("document.getElementById('replay-outcome').textContent === '{text}'");
+    browser.value("document.getElementById('replay-component').selectedIndex = 1");
+    browser.value("document.querySelector('#replay button').focus()");
+    browser.press("Enter");
+    browser.wait_for(&outcome("differs"));
+    let differences = "document.getElementById('replay-differences').textContent";
+    assert_eq!(browser.value(differences), json!("result: <i>1</i> \\u{1b}[2J → 2"));
+    browser.value("document.getElementById('replay-component').selectedIndex = 0");
+    browser.wait_for("document.activeElement.textContent === 'Run again'");
+    browser.press(" ");
+    browser.wait_for(&outcome("cannot be replayed"));
+    browser.assert_no_problems("replay");
+    browser.leave();
 }
 
 async fn calls_appear_as_they_are_recorded_until_the_list_is_paused(browser: &mut Browser) {
@@ -184,9 +226,15 @@ async fn the_keyboard_reaches_everything(browser: &mut Browser) {
 }
 
 async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
-    let served = Served::new().await;
     let text = "<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(1)>\u{202e}\
                 javascript:alert(1)";
+    let served = Served::with_options(|options| {
+        let mut grants = plugin();
+        grants.plugin = text.to_owned();
+        options.grants = Some(Arc::new(move || Ok(vec![grants.clone()])));
+        options.workflows = Some(Arc::new(Review { suffix: text.to_owned() }));
+    })
+    .await;
     served.write_lines(&[json!({
         "v": 1, "kind": "call", "tool": text, "plugin": text, "outcome": "error", "session": text,
         "n": 1, "at": "2026-11-20T08:00:00.000000Z", "id": "aaaaaaaa-1", "call": text, "us": 9,
@@ -194,7 +242,18 @@ async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
         "files": [{"mount": text, "path": text, "what": "created", "bytes": 1}],
     })]);
     log_in(browser, &served);
-    for path in ["/", "/call/aaaaaaaa-1", "/tools?since=all", "/sessions?since=all"] {
+    let name = "review%3Cscript%3Ealert(1)%3C%2Fscript%3E%3Cimg%20src%3Dhttp%3A%2F%2F192.0.2.1%2Fx%20\
+                onerror%3Dalert(1)%3E%E2%80%AEjavascript%3Aalert(1)";
+    let run = format!("/workflow?name={name}&run=0193c0ffee00a1b2c3d4");
+    for path in [
+        "/",
+        "/call/aaaaaaaa-1",
+        "/tools?since=all",
+        "/sessions?since=all",
+        "/grants",
+        "/workflows",
+        run.as_str(),
+    ] {
         browser.open(&format!("http://{}{path}", served.address));
         assert!(browser.text().contains("<script>alert(1)</script>"), "{path}");
         assert_eq!(
@@ -207,7 +266,10 @@ async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
     assert_eq!(browser.value(links), json!(0));
     let requests = browser.take_requests();
     browser.leave();
-    assert!(!requests.iter().any(|request| request.contains("192.0.2.1")), "{requests:?}");
+    assert!(
+        !requests.iter().any(|request| request.starts_with("http://192.0.2.1")),
+        "{requests:?}"
+    );
 }
 
 async fn the_browser_enforces_the_policy(browser: &mut Browser) {

@@ -79,6 +79,11 @@ async fn a_call_has_a_page_with_everything_recorded() {
         "cofferdam log show",
         "href=\"/session?name=morning\"",
         "Entry in the log",
+        "<h2>As command</h2>",
+        "<bdi>cofferdam call echo '{&quot;city&quot;:&quot;Ulm&quot;,&quot;days&quot;:3}'</bdi>",
+        "data-copy-from=\"as-command\"",
+        "&quot;calls&quot;:[{&quot;tool&quot;:&quot;echo&quot;,&quot;arguments&quot;:{&quot;city&quot;:",
+        "data-copy-from=\"as-case\"",
     ] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
@@ -92,7 +97,9 @@ async fn a_call_has_a_page_with_everything_recorded() {
 
     let failed = served.get(&path_of(&served.get("/?tool=fail").await.body)).await.body;
     assert!(failed.contains("At fault: <strong>the tool</strong>"), "{failed}");
+    // The arguments of a call that did not start were never decoded.
     let refused = served.get(&path_of(&served.get("/?tool=nothing").await.body)).await.body;
+    assert!(!refused.contains("As command"), "{refused}");
     assert!(refused.contains("At fault: <strong>the model</strong>"), "{refused}");
     assert_eq!(served.get("/call/00000000-1").await.status, 404);
 }

@@ -107,3 +107,37 @@ async fn a_result_of_ten_megabytes_is_cut_on_the_page() {
     assert!(page.len() < 1 << 20, "{} bytes", page.len());
     assert!(page.contains(" more bytes") && !page.contains("<script>"));
 }
+
+#[tokio::test]
+async fn commands_and_cases_hide_nothing() {
+    use std::sync::Arc;
+
+    use cofferdam_tool::CallContext;
+
+    use crate::served::toolset;
+
+    let served = Served::new().await;
+    let recorder = served.recorder();
+    let tools = toolset(Some(&recorder));
+    let city = json!({"city": format!("{SCRIPT}{HIDDEN}"), "'; id; '": "$(id)"}).to_string();
+    let _ = tools.call("echo", Some(city.as_bytes()), &CallContext::new("1")).await;
+    let long = json!({"city": "x".repeat(70_000)}).to_string();
+    let _ = tools.call("echo", Some(long.as_bytes()), &CallContext::new("2")).await;
+    Arc::clone(&recorder).close();
+    let list = served.get("/").await.body;
+    let mut calls = list.split("href=\"/call/").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let long = served.get(&format!("/call/{}", calls.next().unwrap())).await.body;
+    assert!(long.contains("too long for a command line"), "{long}");
+    assert!(!long.contains("as-case"));
+    let page = served.get(&format!("/call/{}", calls.next().unwrap())).await.body;
+    assert!(!page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
+    // Both are copied as they are seen: hidden characters are escapes of JSON.
+    let (_, case) = page.split_once("<pre id=\"as-case\"").unwrap();
+    let (case, _) = case.split_once("</pre>").unwrap();
+    assert!(
+        case.contains("invoice\\u202efdp.exe\\u200b") && !case.contains("class=\"mark\""),
+        "{case}"
+    );
+    assert!(page.contains("data-copy-from=\"as-case\""));
+    assert!(page.contains("data-copy-from=\"as-command\""));
+}

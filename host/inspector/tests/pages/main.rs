@@ -9,9 +9,12 @@
 mod approvals;
 mod attacks;
 mod content;
+mod grants;
 mod hostile;
 mod live;
+mod replays;
 #[path = "../served/mod.rs"]
 mod served;
 mod size;
 mod trials;
+mod workflows;

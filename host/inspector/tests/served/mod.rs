@@ -1,5 +1,9 @@
 //! A log with calls, an inspector of it, and a client that sends requests byte by byte.
 
+pub(crate) mod plugin;
+pub(crate) mod replays;
+pub(crate) mod review;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,26 +39,28 @@ pub(crate) struct Reply {
 impl Served {
     /// Serves a log that does not exist yet.
     pub(crate) async fn new() -> Self {
-        Self::start(None, None).await
+        Self::with_options(|_| {}).await
     }
 
     /// Serves such a log, and tools that pages can call.
     pub(crate) async fn with(workbench: Option<Arc<dyn Workbench>>) -> Self {
-        Self::start(workbench, None).await
+        Self::with_options(|options| options.workbench = workbench).await
     }
 
     /// Serves such a log, and prompts of calls.
     pub(crate) async fn with_prompts(prompts: &PendingPrompts) -> Self {
-        Self::start(None, Some(prompts.clone())).await
+        Self::with_options(|options| options.prompts = Some(prompts.clone())).await
     }
 
-    async fn start(workbench: Option<Arc<dyn Workbench>>, prompts: Option<PendingPrompts>) -> Self {
+    /// Serves such a log with other options.
+    pub(crate) async fn with_options(change: impl FnOnce(&mut InspectorOptions)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = InspectorOptions::new(directory.path().join("log"));
         options.grant_advice =
             Arc::new(|plugin, capability| Some(format!("cofferdam grant {plugin} '{capability}'")));
-        options.workbench = workbench;
-        options.prompts = prompts;
+        options.call_command =
+            Arc::new(|tool, arguments| Some(format!("cofferdam call {tool} '{arguments}'")));
+        change(&mut options);
         let any = "127.0.0.1:0".parse().unwrap();
         let (inspector, listener) = Inspector::listen(options, any).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -2,18 +2,31 @@
 
 use std::io::{BufRead, IsTerminal};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use cofferdam::config::ConfigFile;
-use cofferdam::inspector::{self, Inspector};
+use cofferdam::inspector::{self, EngineReplayer, Inspector};
 
-use crate::args::InspectArgs;
+use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
-use crate::{commands, print};
+use crate::{commands, host, print};
 
 /// Serves pages until Ctrl-C.
-pub(super) async fn serve(address: SocketAddr, args: &InspectArgs) -> anyhow::Result<Exit> {
+pub(super) async fn serve(
+    global: &Global,
+    address: SocketAddr,
+    args: &InspectArgs,
+) -> anyhow::Result<Exit> {
     let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let options = inspector::options_ambient(config.as_ref(), args.directory.clone())?;
+    let mut options = inspector::options_ambient(config.as_ref(), args.directory.clone())?;
+    let (engine, path) = (host::engine_options(global), config.map(|config| config.path));
+    options.grants = path.as_deref().map(|path| inspector::grants_of_config(engine.clone(), path));
+    let replayer = EngineReplayer::new(engine, path, options.directory.clone());
+    options.replayer = Some(Arc::new(replayer));
+    if !args.workflows.is_empty() {
+        let (files, checkpoints) = (args.workflows.clone(), args.checkpoints.clone());
+        options.workflows = Some(inspector::workflows_of_files(files, checkpoints));
+    }
     let listening = Inspector::listen(options, address).await;
     let (inspector, listener) = listening.map_err(|error| UsageError(error.to_string()))?;
     print::result(&inspector.login_address()?)?;
