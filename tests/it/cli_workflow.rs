@@ -512,3 +512,72 @@ fn what_the_page_shows_is_what_happens() {
         "the Rust of the page is not in the example"
     );
 }
+
+#[test]
+fn agents_have_memory_files_todos_and_a_plan_mode() {
+    let calls =
+        |tool: &str, arguments: Value| json!({"calls": [{"tool": tool, "arguments": arguments}]});
+    let saves =
+        |name: &str| calls("file_access_save_file", json!({"file_name": name, "content": "x"}));
+    let planner = [
+        calls("todos_add", json!({"todos": [{"title": "Save"}]})),
+        saves("early.md"),
+        calls("mode_set", json!({"mode": "execute"})),
+        saves("late.md"),
+        says("Saved."),
+    ];
+    let note = json!({"file_name": "tea.md", "content": "green"});
+    let keeper = [calls("file_memory_write", note), says("Noted.")];
+    let workflow = "\
+agents:
+  planner: {model: 'script:planner.jsonl', tools: [file_access_save_file], memory-files: false, plan-mode: true}
+  keeper: {model: 'script:keeper.jsonl', todos: false}
+start: planner
+edges: [chain: [planner, keeper]]
+";
+    let scene = Scene::new(workflow, &[("planner", &planner), ("keeper", &keeper)]);
+    for name in ["notes", "kept"] {
+        std::fs::create_dir(scene.path(name)).unwrap();
+    }
+    let config =
+        "[stores.kept]\ndirectory = \"kept\"\n[agent]\nmemory-files = \"kept\"\ntodos = true\n";
+    scene.write("c.toml", config);
+    let flags = ["x", "--files", "notes", "--config", "c.toml", "--yes", "--json"];
+    let ran = scene.run(&flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!scene.path("notes/early.md").exists(), "{}", ran.stderr);
+    assert!(scene.path("notes/late.md").exists(), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(scene.path("kept/tea.md")).unwrap(), "green");
+    for (written, changed, expected) in [
+        (
+            "todos: false",
+            "memory-files: none",
+            "w.yaml:3:56: there is no store `none`; stores of the configuration: `kept`",
+        ),
+        (
+            "todos: false",
+            "memory-files: true",
+            "w.yaml:3:56: expected the name of a store of [stores], or false",
+        ),
+        ("todos: false", "memory-files: [a]", "the name of a store, or false"),
+        (
+            "plan-mode: true",
+            "plan-mode: true, bounded: {until: {contains: x}}",
+            "so it can have no plan mode",
+        ),
+    ] {
+        scene.write("w.yaml", &workflow.replace(written, changed));
+        let ran = scene.run(&flags);
+        assert_eq!(ran.code, Some(2), "{changed}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{changed}: {}", ran.stderr);
+    }
+    scene.write("w.yaml", &workflow.replace("todos: false", "memory-files: kept"));
+    let ran = scene.run(&["x", "--files", "notes", "--yes"]);
+    let expected = "memory files need a store of a configuration; pass --config FILE";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    scene.write("w.yaml", workflow);
+    scene.write("c.toml", &config.replace("directory = \"kept\"", "directory = \".\""));
+    let ran = scene.run(&flags);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the memory holds"), "{}", ran.stderr);
+}

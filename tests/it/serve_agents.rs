@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli_inspector::PageClient;
-use crate::wire::{ANSWER_MAX, LEGACY, Pipe, command, request};
+use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, call, command, request};
 
 /// Folder with an agent, its model, a store and a workflow.
 struct Scene(tempfile::TempDir);
@@ -407,6 +407,47 @@ fn one_trace_from_the_client_through_an_agent_to_its_model_and_its_tools() {
     assert!(!attributes(&counted).contains_key("mcp.method.name"));
     assert_eq!(attributes(&agent)["gen_ai.agent.name"], "note keeper");
     assert_eq!(attributes(models[0])["gen_ai.provider.name"], "script");
+}
+
+#[test]
+fn each_caller_of_an_agent_has_its_own_memory_files() {
+    let note = |content: &str| {
+        let arguments = json!({"file_name": "tea.md", "content": content});
+        json!({"calls": [{"tool": "file_memory_write", "arguments": arguments}]})
+    };
+    let noted = json!({"text": "Noted."});
+    let scene = Scene::new(&[note("green"), noted.clone(), note("black"), noted]);
+    let kept = scene.path("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let agent = "name: note keeper\nmodel: script:model.jsonl\nmemory-files: kept\n";
+    scene.write("keeper.yaml", agent);
+    let store = "[stores.kept]\ndirectory = \"kept\"\n";
+    for (more, flags) in [
+        ("[files.kept]\nstore = \"kept\"\naccess = \"read-only\"\n", &[][..]),
+        ("[serve]\nstores = [\"kept\"]\n", &[]),
+        ("[stores.same]\ndirectory = \"kept\"\n[grants.files]\nsame = \"read-only\"\n", &[]),
+        ("", &["--files", "kept:ro"]),
+    ] {
+        scene.write("cofferdam.toml", &format!("{store}{more}"));
+        let own = ["--agent", "keeper.yaml", "--config", "cofferdam.toml"];
+        let mut command = command(&[], &[&own, flags].concat());
+        let pipe = Pipe::of(command.current_dir(scene.0.path()));
+        pipe.has_said("keeper.yaml:3:15: tools or clients can read the store `kept`");
+        assert_eq!(pipe.end().0, Some(2), "{more}");
+    }
+    let token = |name: &str| {
+        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(name))
+    };
+    scene.write("cofferdam.toml", &format!("{store}{}{}", token("ada"), token("bob")));
+    let mut http = Http::within(scene.0, &[], &["--agent", "keeper.yaml"]);
+    for (caller, content) in [("ada", "green"), ("bob", "black")] {
+        caller.clone_into(&mut http.token);
+        let answer = http.ask(&call("1", "note_keeper", &json!({"task": "Note it."}))).json();
+        assert_eq!(text(&answer), "Noted.", "{answer}");
+        let own = cofferdam_files::session_stem(Some(&format!("token:{caller}")));
+        let note = std::fs::read_to_string(kept.join(own).join("tea.md"));
+        assert_eq!(note.unwrap(), content, "{caller}");
+    }
 }
 
 /// A served agent writes programs if the server offers them, and clients see the agent.

@@ -221,12 +221,17 @@ impl Http {
     /// Starts a server without a limit on calls per caller.
     pub(crate) fn start(plugins: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("cofferdam.toml");
-        std::fs::write(&config, "[serve]\nrate = { per-second = 1e6, burst = 1e6 }\n").unwrap();
+        let config = "[serve]\nrate = { per-second = 1e6, burst = 1e6 }\n";
+        std::fs::write(folder.path().join("cofferdam.toml"), config).unwrap();
+        Self::within(folder, plugins, &[])
+    }
+
+    /// Starts a server in a folder that has a `cofferdam.toml`, with the arguments `more`.
+    pub(crate) fn within(folder: tempfile::TempDir, plugins: &[&str], more: &[&str]) -> Self {
         let token = folder.path().join("token");
-        let (config, file) = (config.display().to_string(), token.display().to_string());
-        let more = ["--http", "127.0.0.1:0", "--token-file", &file, "--config", &config];
-        let mut child = command(plugins, &more).spawn().unwrap();
+        let own = ["--http", "127.0.0.1:0", "--token-file", "token", "--config", "cofferdam.toml"];
+        let mut command = command(plugins, &[&own, more].concat());
+        let mut child = command.current_dir(folder.path()).spawn().unwrap();
         let errors = lines(child.stderr.take().unwrap());
         let mut said = Vec::new();
         let address = loop {

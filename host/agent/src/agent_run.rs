@@ -97,6 +97,9 @@ pub struct RunContext {
     pub file_effects: FileEffects,
     /// Span of the caller. The run has its own below it, or starts a trace.
     pub trace: Option<TraceContext>,
+    /// Session of the outermost tool call that the run is inside of. For a served agent, it is the
+    /// name of the authenticated caller.
+    pub caller: Option<Arc<str>>,
     /// Number of agents that the run is nested in.
     pub(crate) depth: u32,
 }
@@ -144,6 +147,7 @@ impl RunContext {
         let (budgets, usage) = outer.map_or_else(Default::default, |outer| {
             (outer.nested().budgets.clone(), outer.nested().usage.clone())
         });
+        let caller = outer.and_then(|outer| outer.nested().caller.clone());
         Ok(Self {
             cancellation: call.cancellation.child_token(),
             budgets,
@@ -154,6 +158,7 @@ impl RunContext {
             host: call.host.clone(),
             file_effects: call.file_effects,
             trace: call.trace,
+            caller: caller.or_else(|| call.session.as_deref().map(Arc::from)),
             depth,
         })
     }

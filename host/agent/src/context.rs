@@ -71,6 +71,9 @@ pub struct BeforeRun<'a> {
     pub session: Option<&'a Session>,
     /// New messages of the caller.
     pub input: &'a [Arc<Message>],
+    /// Session of the outermost tool call that the run is inside of
+    /// ([`RunContext::caller`](crate::RunContext::caller)).
+    pub caller: Option<&'a str>,
     pub(crate) source: &'a str,
     pub(crate) added: &'a mut ContextAdditions,
 }
@@ -84,6 +87,8 @@ pub struct AfterRun<'a> {
     /// New messages of the caller, without answers to approval requests, after the announcements of
     /// providers.
     pub input: &'a [Arc<Message>],
+    /// Like [`BeforeRun::caller`].
+    pub caller: Option<&'a str>,
     /// Messages that all providers added, in order and marked with their source.
     pub context: &'a [Arc<Message>],
     /// Response of the run, or its partial response if there is an error.

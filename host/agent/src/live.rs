@@ -25,6 +25,8 @@ pub(crate) struct NestedRuns {
     pub(crate) budgets: Vec<TokenBudget>,
     /// Tokens that they have used.
     pub(crate) usage: UsageMeter,
+    /// Session of the outermost tool call.
+    pub(crate) caller: Option<Arc<str>>,
 }
 
 struct Live {

@@ -153,21 +153,11 @@ pub(crate) async fn load(
     args: &PluginArgs,
     purpose: Purpose,
 ) -> anyhow::Result<Host> {
-    load_apart(global, args, purpose, &[]).await
+    build(global, selection(args)?, purpose, &[]).await
 }
 
-/// Builds the host like [`load`]. No tool may write to `protected`, or to a directory that contains
-/// it.
-pub(crate) async fn load_apart(
-    global: &Global,
-    args: &PluginArgs,
-    purpose: Purpose,
-    protected: &[PathBuf],
-) -> anyhow::Result<Host> {
-    build(global, selection(args)?, purpose, protected).await
-}
-
-/// Builds the host of a selection like [`load_apart`].
+/// Builds the host of a selection. No tool may write to `protected`, or to a directory that
+/// contains it.
 pub(crate) async fn build(
     global: &Global,
     selection: Selection,

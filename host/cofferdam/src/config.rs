@@ -283,6 +283,27 @@ impl ConfigFile {
         self.grants_tables().any(|grants| grants.may_write(store))
     }
 
+    /// Returns whether any plugin, the file-access tools or clients may read something in a store.
+    pub(crate) fn is_granted(&self, store: &str) -> bool {
+        let is_it = |name: &Spanned<String>| name.get_ref() == store;
+        let mut files = self.config.files.values();
+        if files.any(|table| table.store.as_ref().is_some_and(is_it)) {
+            return true;
+        }
+        #[cfg(feature = "mcp")]
+        if self.config.serve.stores.iter().any(is_it) {
+            return true;
+        }
+        self.grants_tables().any(|grants| grants.names_store(store))
+    }
+
+    /// Returns the directories of `[stores]` that [are granted](Self::is_granted).
+    pub(crate) fn granted_directories(&self) -> impl Iterator<Item = PathBuf> {
+        let granted = self.config.stores.iter().filter(|(name, _)| self.is_granted(name));
+        let directories = granted.filter_map(|(_, store)| store.directory.as_ref());
+        directories.map(|directory| self.resolve(directory.get_ref()))
+    }
+
     /// Returns all grants: of each plugin, of all plugins, and of the scripts of skills.
     pub(crate) fn grants_tables(&self) -> impl Iterator<Item = &GrantsTable> {
         let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);

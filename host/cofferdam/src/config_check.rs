@@ -54,6 +54,8 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
         file.approvals(Approvals::default())?;
         file.loop_settings()?;
     }
+    #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+    crate::agent_context::check(file)?;
     Ok(CheckedConfig {
         plugins: compose::specs_of_config(file, Values::Leave)?,
         #[cfg(feature = "mcp")]

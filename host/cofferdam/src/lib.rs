@@ -290,7 +290,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 
 #[cfg(feature = "registry")]
 pub mod advisories;
-#[cfg(feature = "agent")]
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 mod agent_context;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub mod agent_file;
@@ -403,8 +403,8 @@ pub use cofferdam_tool::functions::facade_tool as tool;
 #[cfg(feature = "workflows")]
 pub use cofferdam_workflow as workflow;
 
-#[cfg(feature = "agent")]
-pub use self::agent_context::{AgentContext, ContextOptions};
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+pub use self::agent_context::{AgentContext, ContextOptions, ContextSettings};
 #[cfg(feature = "agent")]
 pub use self::attachment::attachment;
 pub use self::builder::HostBuilder;

@@ -24,6 +24,24 @@ pub struct PolicyFile {
     places: Vec<PathBuf>,
 }
 
+/// Files of a server that a store of a served agent must not contain.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServedFiles {
+    /// Files that control grants.
+    pub(crate) policy_files: Vec<PathBuf>,
+    /// Directories that tools or clients can read.
+    pub(crate) readable: Vec<PathBuf>,
+}
+
+impl ServedFiles {
+    /// Returns whether tools or clients can read something in a store.
+    pub(crate) fn can_read(&self, store: &dyn FileStore) -> bool {
+        let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return false };
+        let mut readable = self.readable.iter().filter_map(|path| path.canonicalize().ok());
+        readable.any(|path| root.starts_with(&path) || path.starts_with(&root))
+    }
+}
+
 /// Error returned for a writable store that contains a file that controls grants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

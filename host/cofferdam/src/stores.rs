@@ -137,24 +137,38 @@ impl<'a> Stores<'a> {
         name: &MountName,
         span: Range<usize>,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
-        let key = (name.to_string(), self.values == Values::Leave);
-        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(store) = open.get(&key) {
-            return Ok(Arc::clone(store));
-        }
-        let stores = &self.file.config.stores;
-        let Some(config) = stores.get(name.as_str()) else {
-            let known: Vec<_> = stores.keys().map(|k| format!("`{k}`")).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("there is no store `{name}`; stores of this file: {known}");
-            return Err(self.file.error(span, message));
-        };
         // A store without write grants is opened read-only.
         let access = if self.file.may_write(name.as_str()) {
             FileAccess::ReadWrite
         } else {
             FileAccess::ReadOnly
         };
+        self.open_named(name, access, &|message| self.file.error(span.clone(), message))
+    }
+
+    /// Returns the store called `name` for this access. `error` makes an error about the name.
+    pub(crate) fn open_named(
+        &self,
+        name: &MountName,
+        access: FileAccess,
+        error: &dyn Fn(String) -> ConfigError,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        let stores = &self.file.config.stores;
+        let Some(config) = stores.get(name.as_str()) else {
+            let known: Vec<_> = stores.keys().map(|k| format!("`{k}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(error(format!(
+                "there is no store `{name}`; stores of the configuration: {known}"
+            )));
+        };
+        // A store in memory exists once, and has no form for reading only.
+        let is_read_only = access == FileAccess::ReadOnly && config.memory != Some(true);
+        let suffix = if is_read_only { ":ro" } else { "" };
+        let key = (format!("{name}{suffix}"), self.values == Values::Leave);
+        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&key) {
+            return Ok(Arc::clone(store));
+        }
         let store = self.open("stores", name.as_str(), config, access)?;
         open.insert(key, Arc::clone(&store));
         Ok(store)

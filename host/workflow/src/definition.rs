@@ -86,6 +86,22 @@ pub struct AgentDefinition {
     /// Rules that allow, ask about or deny calls.
     #[serde(default)]
     pub approvals: Vec<Spanned<ApprovalRule>>,
+    /// Store of its memory files.
+    pub memory_files: Option<Spanned<MemoryDefinition>>,
+    /// True if it has a todo list.
+    pub todos: Option<bool>,
+    /// True if its conversations begin in the plan mode.
+    pub plan_mode: Option<bool>,
+}
+
+/// Store of an agent's memory files.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "the name of a store, or false")]
+pub enum MemoryDefinition {
+    /// Name of a store of the configuration.
+    Store(String),
+    /// `false` for an agent without memory files.
+    Switch(bool),
 }
 
 /// Tools that the model of an agent has with `run_code`.
@@ -273,6 +289,7 @@ impl AgentDefinition {
         let Self {
             code, skills, output, loop_settings, choice, settings, bounded, approvals, ..
         } = self;
+        let Self { memory_files, todos, plan_mode, .. } = self;
         file.is_some()
             && name.is_none()
             && model.is_none()
@@ -288,6 +305,9 @@ impl AgentDefinition {
             && settings.is_none()
             && bounded.is_none()
             && approvals.is_empty()
+            && memory_files.is_none()
+            && todos.is_none()
+            && plan_mode.is_none()
     }
 
     /// Parses YAML and checks its form. Names that it refers to are checked when the agent is

@@ -169,7 +169,7 @@ fn an_agent_runs_in_iterations_until_its_condition_holds() {
         ("  until-then: x\n", &[][..], "counter.yaml:5:3: unknown field `until-then`"),
         ("  max-iterations: 0\n", &[], "counter.yaml:5:"),
         ("", &["--session", "s", "--session-dir", "s"], "so --session has no effect"),
-        ("", &["--plan"], "so the plan mode has no effect"),
+        ("", &["--plan"], "so --plan has no effect"),
     ] {
         let ran = bounded(more, &replies).run(&[&LOOPED[..], flags].concat());
         assert_eq!(ran.code, Some(2), "{more}: {}", ran.stderr);

@@ -19,6 +19,12 @@ fn notes_outlive_the_session_in_which_they_were_written() {
     std::fs::write(scene.path("cofferdam.toml"), config).unwrap();
     let configured = scene.chat(&["And now?", "--config", "cofferdam.toml", "--json"]);
     assert!(configured.results()[0].contains("Likes tea."), "{}", configured.stdout);
+    let note = json!({"file_name": "bob.md", "content": "Likes coffee."});
+    let script = [calls("file_memory_write", note), says("Noted.")];
+    let script = script.map(|line| line.to_string()).join("\n");
+    std::fs::write(scene.path("model.jsonl"), script).unwrap();
+    let wrote = scene.chat(&["Remember.", "--config", "cofferdam.toml", "--json"]);
+    assert!(scene.has("kept/bob.md"), "{}", wrote.stdout);
     let here = config.replace("directory = \"kept\"", "directory = \".\"");
     std::fs::write(scene.path("cofferdam.toml"), here).unwrap();
     let refused = scene.chat(&["And now?", "--config", "cofferdam.toml"]);

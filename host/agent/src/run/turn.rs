@@ -69,6 +69,7 @@ impl RunTurn {
             providers: self.providers(),
             session: session.clone(),
             input: input.messages,
+            caller: self.given.context.caller.clone(),
         };
         match resolution {
             BatchOutcome::Waiting(requests) => {
@@ -107,6 +108,7 @@ impl RunTurn {
             depth: outer.depth.saturating_add(1),
             budgets: given.budgets(&self.agent.parts),
             usage: UsageMeter::default(),
+            caller: outer.caller.clone(),
         };
         let usage = outer.usage.clone();
         let live = LiveTools::new(tools, nested);
@@ -220,6 +222,7 @@ struct ProvidedContext {
     providers: Vec<Arc<dyn ContextProvider>>,
     session: Option<Session>,
     input: Vec<Arc<Message>>,
+    caller: Option<Arc<str>>,
 }
 
 impl ProvidedContext {
@@ -232,6 +235,7 @@ impl ProvidedContext {
                 state: &mut state,
                 session: self.session.as_ref(),
                 input: &self.input,
+                caller: self.caller.as_deref(),
                 source,
                 added: &mut added,
             };
@@ -256,6 +260,7 @@ impl ProvidedContext {
                 state: &mut state,
                 session: self.session.as_ref(),
                 input: &self.input,
+                caller: self.caller.as_deref(),
                 context: &added.messages,
                 response,
                 error,

@@ -38,7 +38,7 @@ use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
 use cofferdam::workflow::definition::RequestSettings;
-use cofferdam::{AgentContext, ContextOptions, Purpose, StoreLocation};
+use cofferdam::{AgentContext, ContextOptions, ContextSettings, Purpose, StoreLocation};
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -86,8 +86,9 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         prompts: prompts.clone(),
         call_log: Arc::clone(&program_log),
     }));
-    let context = AgentContext::open(&options, file.as_ref(), &selection, &protected)?;
-    check_loop(definition.as_ref(), args, &context)?;
+    check_loop(definition.as_ref(), args)?;
+    let context =
+        ContextSettings::new(options, file.as_ref(), &selection, &protected).open(defined)?;
     let tools = host::build(global, selection, Purpose::Converse, &protected).await?;
     if let Some(log) = tools.call_log() {
         let _ = program_log.set(Arc::clone(log));
@@ -277,18 +278,11 @@ impl AgentFactory {
     }
 }
 
-/// Returns an error if a loop of the agent would ignore a flag or a setting.
-fn check_loop(
-    definition: Option<&AgentFile>,
-    args: &ChatArgs,
-    context: &AgentContext,
-) -> Result<(), UsageError> {
-    if !definition.is_some_and(|file| file.defined().is_bounded()) {
-        return Ok(());
-    }
-    let ignored =
-        [("--session", args.session.is_some()), ("the plan mode", context.plan_mode().is_some())];
-    match ignored.into_iter().find(|(_, is_set)| *is_set) {
+/// Returns an error if a loop of the agent would ignore a flag.
+fn check_loop(definition: Option<&AgentFile>, args: &ChatArgs) -> Result<(), UsageError> {
+    let is_bounded = definition.is_some_and(|file| file.defined().is_bounded());
+    let ignored = [("--session", args.session.is_some()), ("--plan", args.plan)];
+    match ignored.into_iter().find(|(_, is_set)| is_bounded && *is_set) {
         Some((name, _)) => Err(UsageError(format!(
             "the agent is `bounded`: each iteration begins without a conversation, so {name} has no effect"
         ))),

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cofferdam::Purpose;
 use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
 use cofferdam::config::edit::replace_file;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
 use cofferdam::workflow_file::AgentParts;
+use cofferdam::{ContextOptions, ContextSettings, Purpose};
 use cofferdam_agent::{ApprovalEffect, ApprovalRule, Approvals, BoxError};
 use cofferdam_eval::{
     Comparison, EvalCase, EvalOptions, Judge, Report, RunObserver, RunReport, evaluate, read_cases,
@@ -33,7 +33,8 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     // A tool that could change the cases could make itself pass.
     let mut protected = vec![args.cases.clone()];
     protected.extend(args.agent.iter().chain(&args.report).chain(&args.compare).cloned());
-    let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let selection = host::selection(&args.plugins)?;
+    let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
     let (named, config) = (args.model.as_deref(), config.as_ref());
     let model = match &definition {
         Some(file) => file.defined().model(named, None, config)?,
@@ -51,6 +52,7 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         budget: None,
         call_log: tools.call_log().cloned(),
         labels: None,
+        context: ContextSettings::new(ContextOptions::default(), config, &selection, &protected),
         layer: None,
     };
     let agent = || match &definition {

@@ -24,10 +24,10 @@ use crate::args::{
 };
 use crate::exit::{Exit, UsageError};
 use crate::{host, inspector, print};
-use cofferdam::Purpose;
 use cofferdam::config::ConfigFile;
 use cofferdam::inspector::workflows_of_files;
 use cofferdam::workflow_file::{self, AgentParts, WorkflowFile};
+use cofferdam::{ContextOptions, ContextSettings, Purpose};
 
 pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
     match command {
@@ -48,7 +48,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     // Tools must not change the files that control the workflow.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
-    let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let selection = host::selection(&args.plugins)?;
+    let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
     let flag = args.inspector.inspector.as_ref();
     let prompts = inspector::prompts(flag);
     if let Some(flag) = flag {
@@ -72,6 +73,12 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         budget: ConfigFile::budget(args.budget_tokens, config.as_ref()),
         call_log: tools.call_log().cloned(),
         labels: policy,
+        context: ContextSettings::new(
+            ContextOptions::default(),
+            config.as_ref(),
+            &selection,
+            &protected,
+        ),
         layer: Some(&|id| Layer::function(ShowCalls { agent: id.to_owned() })),
     };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);

@@ -1,6 +1,6 @@
 //! Checked parts of a host, before anything is loaded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_files::FileAccessTools;
@@ -8,6 +8,7 @@ use cofferdam_files::FileAccessTools;
 use super::{PluginSpec, check_reach, plugin_specs, policy_files_of};
 use crate::config::ConfigFile;
 use crate::granting::Values;
+use crate::policy_files::ServedFiles;
 use crate::records::{self, PlannedLog};
 use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
 
@@ -55,20 +56,38 @@ impl HostPlan {
         let protected: Vec<_> = protected.into_iter().chain(log).collect();
         specs.iter_mut().for_each(|spec| spec.protect(&protected));
         check_reach(&specs)?;
-        let mut deciding = policy_files_of(&specs);
-        deciding.extend_from_slice(&protected);
-        if let Some(file) = &config {
-            deciding.extend(servers::deciding_files(file));
-            deciding.push(file.path.clone());
-        }
+        let mut plan = Self { config, specs, files: None, protected, records };
         let files = file_tools::tools(
             selection.files.as_ref(),
-            config.as_ref(),
+            plan.config.as_ref(),
             values,
-            &deciding,
+            &plan.policy_files(),
             previous,
         )?;
-        Ok(Self { config, specs, files: files.map(Arc::new), protected, records })
+        plan.files = files.map(Arc::new);
+        Ok(plan)
+    }
+
+    /// Returns the files that control grants, which no tool may write to.
+    pub(crate) fn policy_files(&self) -> Vec<PathBuf> {
+        let mut files = policy_files_of(&self.specs);
+        files.extend_from_slice(&self.protected);
+        if let Some(file) = &self.config {
+            files.extend(servers::deciding_files(file));
+            files.push(file.path.clone());
+        }
+        files
+    }
+
+    /// Returns the files that stores of served agents must not contain.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn served_files(&self) -> ServedFiles {
+        let mounts = self.specs.iter().flat_map(|spec| &spec.options.grants.mounts);
+        let stores = self.files.iter().flat_map(|files| files.stores());
+        let open = mounts.map(|mount| &mount.store).chain(stores.map(|store| &store.store));
+        let open = open.filter_map(|store| store.root_ambient().map(Path::to_owned));
+        let granted = self.config.iter().flat_map(ConfigFile::granted_directories);
+        ServedFiles { policy_files: self.policy_files(), readable: open.chain(granted).collect() }
     }
 
     /// Returns the plan if the selection has any source of tools.

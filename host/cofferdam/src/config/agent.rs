@@ -29,11 +29,11 @@ pub struct AgentTable {
     budget_tokens: Option<NonZeroU64>,
     /// Values for tools of remote servers in addition to the model's arguments.
     host_values: Map<String, Value>,
-    /// Store of `[stores]` for the memory files of `chat`.
+    /// Store of `[stores]` for memory files.
     pub(crate) memory_files: Option<Spanned<String>>,
-    /// True if agents of `chat` have a todo list.
+    /// True if agents have a todo list.
     pub(crate) todos: bool,
-    /// True if conversations of `chat` begin in the plan mode.
+    /// True if conversations begin in the plan mode.
     pub(crate) plan_mode: bool,
 }
 

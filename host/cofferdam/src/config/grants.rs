@@ -69,6 +69,11 @@ impl GrantsTable {
         self.files.get(store).is_some_and(|access| *access.get_ref() != FileAccess::ReadOnly)
     }
 
+    /// Returns whether plugins may read something in a store.
+    pub(crate) fn names_store(&self, store: &str) -> bool {
+        self.files.contains_key(store)
+    }
+
     /// Adds these grants to `offered`. Replaces an earlier grant of the same name.
     pub fn add_to(&self, offered: &mut OfferedGrants) -> Result<(), SpannedMessage> {
         for (store, access) in &self.files {

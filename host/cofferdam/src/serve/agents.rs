@@ -10,7 +10,7 @@ use cofferdam_workflow::definition::RequestSettings;
 use super::offering::AgentSources;
 use crate::agent_file::AgentFile;
 use crate::workflow_file::{AgentParts, WorkflowFile};
-use crate::{Error, LabelledTools, Result};
+use crate::{ContextSettings, Error, LabelledTools, Result};
 
 /// Files whose agents and workflows are offered as tools.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl ServedAgents {
     /// Returns an error if a file is invalid, or names a model, a tool or a skill that does not
     /// exist.
     pub(super) fn add_to(&self, sources: &AgentSources<'_>) -> Result<Toolset> {
-        let AgentSources { offered, toolset, is_complete, skills, config, call_log } = *sources;
+        let AgentSources { offered, toolset, is_complete, skills, config, call_log, .. } = *sources;
         let mut offered = offered.clone();
         if self.agents.is_empty() && self.workflows.is_empty() {
             return Ok(offered);
@@ -55,6 +55,7 @@ impl ServedAgents {
             budget: None,
             call_log: call_log.cloned(),
             labels: LabelledTools { toolset, is_complete, call_log }.policy(false, config)?,
+            context: ContextSettings::served(config, sources.files),
             layer: None,
         };
         for path in &self.agents {

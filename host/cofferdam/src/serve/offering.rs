@@ -22,7 +22,7 @@ use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::sink::CallSink;
-use cofferdam_tool::{MountName, Permission, ToolSource, Toolset};
+use cofferdam_tool::{Permission, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
@@ -38,9 +38,9 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
+use crate::policy_files::ServedFiles;
 use crate::records::{self, CallLog};
 use crate::servers::{self, ChangeSignal, SupervisedServer};
-use crate::stores::Stores;
 use crate::toolsets::KnownTools;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 
@@ -57,6 +57,7 @@ pub(super) struct AgentSources<'a> {
     pub(super) skills: Option<&'a Arc<SkillTools>>,
     pub(super) config: Option<&'a ConfigFile>,
     pub(super) call_log: Option<&'a Arc<CallLog>>,
+    pub(super) files: &'a ServedFiles,
 }
 
 /// Maximum time that a call waits for the first build of a project. A client may give up sooner,
@@ -86,6 +87,8 @@ pub(super) struct ServedState {
     metrics: Option<Arc<CallMetrics>>,
     /// Programs of clients that call the tools.
     code: Option<(CodeOffer, Arc<CodeMode>)>,
+    /// Files that stores of served agents may not contain.
+    served_files: ServedFiles,
     operator: Operator,
 }
 
@@ -119,6 +122,7 @@ impl ServedState {
         };
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
+        let served_files = plan.served_files();
         let code = match CodePlan::new(&options.selection, plan.config.as_ref())? {
             Some(plan) => {
                 let offer = plan.offer;
@@ -153,7 +157,8 @@ impl ServedState {
             specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
-        let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let mut resources =
+            config.as_ref().map(StoreResources::of_config).transpose()?.unwrap_or_default();
         #[cfg(feature = "skills")]
         let skills = skill_tools::tools(
             engine,
@@ -190,6 +195,7 @@ impl ServedState {
             call_log,
             metrics,
             code,
+            served_files,
             operator,
         };
         Ok((offering, loader))
@@ -495,6 +501,7 @@ impl ServedState {
                 skills: self.skills.as_ref(),
                 config: self.config.as_deref(),
                 call_log: self.call_log.as_ref(),
+                files: &self.served_files,
             })?;
         }
         #[cfg(feature = "agent")]
@@ -628,22 +635,4 @@ fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
 fn policy_digest(plugin: &Plugin) -> String {
     let text = columns::json(&columns::rows(plugin)).to_string();
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
-}
-
-fn stores(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
-    let stores = Stores::new(file, Values::Read);
-    let mut sources: Vec<Arc<dyn ResourceSource>> = Vec::new();
-    for name in &file.config.serve.stores {
-        let mount = MountName::new(name.get_ref().as_str())
-            .map_err(|error| file.error(name.span(), error.to_string()))?;
-        if stores.sharing(&mount) == cofferdam_files::StoreSharing::PerSession {
-            let message = format!(
-                "the store `{mount}` has a directory for each session and cannot be shown to all"
-            );
-            return Err(file.error(name.span(), message).into());
-        }
-        let store = stores.get(&mount, name.span())?;
-        sources.push(Arc::new(StoreResources::new(mount.as_str(), store)));
-    }
-    Ok(sources)
 }

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_files::{EntryKind, FileStore, Scope, StorePath};
+use cofferdam_files::{EntryKind, FileStore, Scope, StorePath, StoreSharing};
 use cofferdam_mcp::{ListedResource, ResourceSource};
+use cofferdam_tool::MountName;
 use cofferdam_tool::output::ResourceBody;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
+use crate::config::ConfigFile;
+use crate::granting::Values;
 use crate::media_type::media_type;
+use crate::stores::Stores;
 
 /// Maximum size of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -36,6 +40,25 @@ pub(super) struct StoreResources {
 impl StoreResources {
     pub(super) fn new(name: &str, store: Arc<dyn FileStore>) -> Self {
         Self { name: name.to_owned(), prefix: format!("store://{name}/"), store }
+    }
+
+    /// Opens the stores that `serve.stores` of a configuration names.
+    pub(super) fn of_config(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
+        let stores = Stores::new(file, Values::Read);
+        let mut sources: Vec<Arc<dyn ResourceSource>> = Vec::new();
+        for name in &file.config.serve.stores {
+            let mount = MountName::new(name.get_ref().as_str())
+                .map_err(|error| file.error(name.span(), error.to_string()))?;
+            if stores.sharing(&mount) == StoreSharing::PerSession {
+                let message = format!(
+                    "the store `{mount}` has a directory for each session and cannot be shown to all"
+                );
+                return Err(file.error(name.span(), message).into());
+            }
+            let store = stores.get(&mount, name.span())?;
+            sources.push(Arc::new(Self::new(mount.as_str(), store)));
+        }
+        Ok(sources)
     }
 }
 

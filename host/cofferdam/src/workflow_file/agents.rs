@@ -17,7 +17,7 @@ use crate::config::ConfigFile;
 use crate::model_specs::{self, ModelSpec};
 use crate::recorded_model::{recorded, run_recorder};
 use crate::records::CallLog;
-use crate::{Error, Result};
+use crate::{ContextSettings, Error, Result};
 
 /// Parts that all agents of a workflow share.
 pub struct AgentParts<'a> {
@@ -39,6 +39,8 @@ pub struct AgentParts<'a> {
     pub call_log: Option<Arc<CallLog>>,
     /// Label policy of the conversations.
     pub labels: Option<LabelPolicy>,
+    /// Settings of memory files, todo lists and plan modes.
+    pub context: ContextSettings<'a>,
     /// Function that returns the layer around the calls of the agent with that id.
     pub layer: Option<&'a (dyn Fn(&str) -> Layer + Sync)>,
 }
@@ -81,6 +83,7 @@ impl AgentParts<'_> {
         if let Some(instructions) = instructions {
             builder = builder.instructions(instructions);
         }
+        builder = self.context.open(None)?.add_to(builder);
         builder.build().map_err(|error| Error::invalid(error.to_string()))
     }
 
@@ -139,7 +142,7 @@ impl AgentParts<'_> {
         if let Some(format) = agent.response_format(id)? {
             builder = builder.response_format(format);
         }
-        let built = builder.build();
+        let built = self.context.open(Some(agent))?.add_to(builder).build();
         built
             .map_err(|error| agent.file.error_anywhere(format!("the agent `{id}`: {error}")).into())
     }

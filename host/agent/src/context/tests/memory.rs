@@ -1,6 +1,9 @@
 //! Tests of memory files.
 
+use cofferdam_tool::{CallContext, Outcome, Toolset};
+
 use super::*;
+use crate::AgentToolOptions;
 
 fn store() -> Arc<dyn FileStore> {
     Arc::new(MemoryStore::new(Quota::default()))
@@ -44,6 +47,43 @@ async fn names_are_flat_and_not_reserved() {
     }
     let listing = store.list(&StorePath::ROOT, cofferdam_files::Scope::Recursive).await.unwrap();
     assert!(listing.entries.is_empty(), "{:?}", listing.entries);
+}
+
+#[tokio::test]
+async fn callers_of_an_agent_that_is_a_tool_do_not_share_files() {
+    let read = calls("file_memory_read", &json!({"file_name": "tea.md"}));
+    let write = json!({"file_name": "tea.md", "content": "green"});
+    let model = client(&[
+        calls("file_memory_write", &write),
+        says("noted"),
+        read.clone(),
+        says("none"),
+        read,
+        says("green"),
+    ]);
+    let memory = MemoryFiles::new(store()).unwrap().per_caller();
+    let builder = Agent::builder(model.clone()).name("keeper").context_provider(memory);
+    let agent = builder.build().unwrap();
+    let mut tools = Toolset::new();
+    tools.add(Arc::new(agent.clone().into_tool(AgentToolOptions::default()).unwrap())).unwrap();
+    let ask = async |session: Option<&str>| {
+        let session = session.map(str::to_owned);
+        let context = CallContext { session, ..CallContext::new("1") };
+        tools.call("keeper", Some(br#"{"task":"t"}"#), &context).await.unwrap().outcome
+    };
+    for (caller, seen) in
+        [("ada", "File 'tea.md' written."), ("Ada", "not found"), ("ada", "green")]
+    {
+        assert!(matches!(ask(Some(caller)).await, Outcome::Ok(_)), "{caller}");
+        let requests = model.requests();
+        let result = requests.last().unwrap().messages.iter().flat_map(|message| message.results());
+        let result = result.last().unwrap().result.clone();
+        assert!(result.contains(seen), "{caller}: {result}");
+    }
+    // No one else's files stand in for those of a missing caller.
+    assert!(matches!(ask(None).await, Outcome::Failure(_)));
+    let error = agent.run("hi").await.unwrap_err();
+    assert!(error.to_string().contains("has no caller"), "{error}");
 }
 
 #[tokio::test]

@@ -20,8 +20,14 @@ async fn run(
     let input = [Arc::new(Message::user(input))];
     let mut added = ContextAdditions::default();
     added.messages.push(Arc::new(Message::user("ctx").from_source("provider")));
-    let mut before =
-        BeforeRun { state: &mut state, session, input: &input, source, added: &mut added };
+    let mut before = BeforeRun {
+        state: &mut state,
+        session,
+        input: &input,
+        caller: None,
+        source,
+        added: &mut added,
+    };
     history.before_run(&mut before).await.unwrap();
     let response = Response::text_only(output);
     let context = &added.messages;
@@ -29,6 +35,7 @@ async fn run(
         state: &mut state,
         session,
         input: &input,
+        caller: None,
         context,
         response: &response,
         error: None,
@@ -122,6 +129,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         state: &mut state,
         session: Some(&session),
         input: &[],
+        caller: None,
         source: IN_SESSION,
         added: &mut added,
     };
@@ -140,6 +148,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         state: &mut state,
         session: Some(&session),
         input: &input,
+        caller: None,
         context: &added.messages,
         response: &response,
         error: None,
@@ -160,6 +169,7 @@ async fn a_state_that_holds_something_else_is_an_error_and_stays() {
             state: &mut state,
             session: Some(&session),
             input: &[],
+            caller: None,
             source: "h",
             added: &mut added,
         };
