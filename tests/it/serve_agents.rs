@@ -410,6 +410,14 @@ fn one_trace_from_the_client_through_an_agent_to_its_model_and_its_tools() {
 }
 
 #[test]
+fn options_of_requests_are_checked_at_the_start() {
+    let scene = Scene::new(&[]);
+    let pipe = scene.serve(&["--setting", "heat=1"]);
+    pipe.has_said("--setting: there is no setting `heat`");
+    assert_eq!(pipe.end().0, Some(2));
+}
+
+#[test]
 fn each_caller_of_an_agent_has_its_own_memory_files() {
     let note = |content: &str| {
         let arguments = json!({"file_name": "tea.md", "content": content});

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Ran, Scene, ran};
 use crate::cli_skills;
+use crate::wire::{Pipe, command};
 
 const KEY: &str = "sk-very-secret-1234567890";
 
@@ -60,6 +61,14 @@ fn hello() -> (u16, &'static str, String) {
         "data: [DONE]\n\n".to_owned(),
     ];
     (200, "text/event-stream", chunks.concat())
+}
+
+/// Returns an answer of the chat completions API that is not streamed.
+pub(super) fn whole() -> (u16, &'static str, String) {
+    let message = json!({"role": "assistant", "content": "Hello."});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+    let answer = json!({"id": "1", "object": "chat.completion", "model": "m", "choices": [choice]});
+    (200, "application/json", answer.to_string())
 }
 
 /// Returns a streamed answer that calls `file_access_delete_file`, always with the same id.
@@ -303,6 +312,23 @@ fn sampling_options_reach_every_provider_wherever_they_are_set() {
         let (_, request) = asked.recv().unwrap();
         assert_eq!(request["temperature"], json!(0.3), "{request}");
     }
+}
+
+#[test]
+fn flags_set_options_of_requests_of_served_agents() {
+    let (url, asked) = server(vec![whole()]);
+    let scene = Scene::new(&[]);
+    let config =
+        format!("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase-url = \"{url}\"\n");
+    std::fs::write(scene.path("c.toml"), config).unwrap();
+    let agent = "model: m\nsettings: {seed: 2, temperature: 0.8}\n";
+    std::fs::write(scene.path("a.yaml"), agent).unwrap();
+    let flags = ["--config", "c.toml", "--agent", "a.yaml", "--setting", "temperature=0.1"];
+    let mut pipe = Pipe::of(command(&[], &flags).current_dir(scene.path("")));
+    let answer = pipe.call("a", json!({"task": "Go."}));
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello.", "{answer}");
+    let (_, request) = asked.recv().unwrap();
+    assert_eq!((&request["temperature"], &request["seed"]), (&json!(0.1), &json!(2)), "{request}");
 }
 
 #[test]

@@ -50,6 +50,10 @@ pub(crate) struct ServeArgs {
     /// Model of agents that name none [default: that of the configuration]
     #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
     pub(crate) model: Option<String>,
+    /// Set an option of all agents' requests: temperature, top-p, max-output-tokens, stop, seed or
+    /// effort; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) setting: Vec<String>,
     /// Offer the tools of workers (`cofferdam worker`) that are connected to these NATS servers
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) cluster: Option<String>,

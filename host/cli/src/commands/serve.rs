@@ -14,6 +14,7 @@ use cofferdam_tool::schema::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::chat;
 use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::signals::stop_on_signals;
@@ -52,6 +53,7 @@ pub(super) async fn serve(
             agents: args.agents.clone(),
             workflows: args.workflows.clone(),
             model: args.model.clone(),
+            settings: chat::request_settings(&args.setting)?,
         },
         follows_changes: !args.no_watch,
         counts_calls: args.monitoring.is_some(),

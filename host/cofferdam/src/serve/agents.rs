@@ -21,6 +21,8 @@ pub struct ServedAgents {
     pub workflows: Vec<PathBuf>,
     /// Model of agents that name none: `PROVIDER:MODEL`, or the name of a configured model.
     pub model: Option<String>,
+    /// Options of requests, over those of agents and their models.
+    pub settings: RequestSettings,
 }
 
 impl ServedAgents {
@@ -47,7 +49,7 @@ impl ServedAgents {
         };
         let parts = AgentParts {
             model: self.model.as_deref(),
-            settings: RequestSettings::default(),
+            settings: self.settings.clone(),
             config,
             toolset,
             skills,
