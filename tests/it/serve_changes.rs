@@ -301,6 +301,23 @@ fn hundreds_of_tools_are_found_and_called_by_two() {
 }
 
 #[test]
+fn some_tools_are_seen_without_a_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cofferdam.toml");
+    std::fs::write(&config, "[serve]\nalways-load = [\"word_*\", \"nothing\"]\n").unwrap();
+    let flags = ["--search", "--config", config.to_str().unwrap()];
+    let mut pipe = Pipe::start(&["text", "csv"], &flags);
+    let listed = pipe.modern("tools/list", json!({}));
+    assert_eq!(names(&listed), ["tools_search", "tools_call", "word_count"]);
+    let called = pipe.call("word_count", json!({ "text": "a b c" }));
+    assert_eq!(called["result"]["structuredContent"]["words"], 3);
+    let found = pipe.call("tools_search", json!({ "query": "count words", "limit": 20 }));
+    assert!(!found.to_string().contains("\"word_count\""), "{found}");
+    std::fs::write(&config, "[serve]\nalways-load = [\"{word,line}*\"]\n").unwrap();
+    pipe.has_said("cofferdam.toml:2:15: write the name of a tool");
+}
+
+#[test]
 fn tools_are_chosen_by_name_and_by_toolset() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("cofferdam.toml");

@@ -1,11 +1,12 @@
 //! Search for tools instead of a long list (`LOOP-68` to `LOOP-70`).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_tool::declaration::{Declaration, DeclarationError};
 use cofferdam_tool::label::StatedBy;
+use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::search::{SEARCH_TOOL, SHOWN, SHOWN_MAX, ToolQuery};
 use cofferdam_tool::{
     Annotations, Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition,
@@ -32,20 +33,20 @@ const LOADED_AT_ONCE_MAX: usize = SHOWN_MAX;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSearch {
     tools_max: usize,
-    always_loaded: BTreeSet<String>,
+    always_loaded: Vec<ToolPattern>,
 }
 
 impl ToolSearch {
     /// Creates a search for agents that have more than this number of tools.
     #[must_use]
     pub fn above(tools_max: usize) -> Self {
-        Self { tools_max, always_loaded: BTreeSet::new() }
+        Self { tools_max, always_loaded: Vec::new() }
     }
 
-    /// Adds names of tools that are advertised from the beginning.
+    /// Adds patterns for the names of tools that are advertised from the beginning.
     #[must_use]
-    pub fn always_load(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.always_loaded.extend(names.into_iter().map(Into::into));
+    pub fn always_load(mut self, patterns: impl IntoIterator<Item = ToolPattern>) -> Self {
+        self.always_loaded.extend(patterns);
         self
     }
 }
@@ -93,7 +94,8 @@ impl SearchableTools {
         session: Option<&Session>,
     ) -> Option<Self> {
         let is_listed = |name: &str| {
-            search.always_loaded.contains(name) || required.is_some_and(|required| required == name)
+            search.always_loaded.iter().any(|pattern| pattern.matches(name))
+                || required.is_some_and(|required| required == name)
         };
         let own = own.filter(|definition| !is_listed(definition.name.as_str()));
         let searchable: Vec<_> = own.cloned().collect();

@@ -18,8 +18,8 @@ pub use http::{
 };
 pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
 pub use server::{
-    Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, InvalidToolPattern,
-    ListedResource, MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts,
-    ResourceOffer, ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SourceFacts,
-    ToolPattern, renamed, standard_streams,
+    Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, ListedResource,
+    MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
+    ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SourceFacts, renamed,
+    standard_streams,
 };

@@ -64,7 +64,7 @@ pub(crate) use self::lines::CloseSignals;
 use self::lines::LineTransport;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
 use self::operator_prompts::DetachedPrompts;
-pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
+pub use self::principal::Principal;
 pub use self::prompts::PromptOffer;
 pub use self::receipt::Receipts;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};

@@ -13,8 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_mcp::{
     Access, HttpOptions, OAuth, Offer, Rate, Server, ServerOptions, SubjectAccess, TokenAccess,
-    ToolPattern,
 };
+use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::{
     Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall,
     ToolDefinition, ToolName, ToolSource, Toolset,

@@ -28,6 +28,7 @@ mod name;
 pub mod origin;
 pub mod outcome;
 pub mod output;
+pub mod pattern;
 pub mod permission;
 pub mod prompt;
 pub mod record;

@@ -6,6 +6,7 @@ use cofferdam_agent::{
     ApprovalRule, Approvals, BudgetLimits, LoopSettings, TokenBudget, ToolSearch,
 };
 use cofferdam_tool::invoke::HostValues;
+use cofferdam_tool::pattern::ToolPattern;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -23,8 +24,8 @@ pub struct AgentTable {
     loop_settings: Option<Spanned<Map<String, Value>>>,
     /// Number of tools above which the model searches for tools; 0 for never.
     tool_search: Option<usize>,
-    /// Tools that the model sees without a search.
-    always_load: Vec<String>,
+    /// Patterns for the names of tools that the model sees without a search.
+    always_load: Vec<ToolPattern>,
     /// Maximum tokens of a conversation of `chat`, or of a run of a workflow.
     budget_tokens: Option<NonZeroU64>,
     /// Values for tools of remote servers in addition to the model's arguments.

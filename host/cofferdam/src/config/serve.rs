@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cofferdam_tool::pattern::ToolPattern;
 use serde::Deserialize;
 use toml::Spanned;
 use url::Url;
@@ -24,6 +25,8 @@ pub struct ServeTable {
     pub(crate) stores: Vec<Spanned<String>>,
     /// Tools that run only as tasks.
     pub(crate) only_as_task: BTreeSet<String>,
+    /// Patterns for the names of tools that clients see beside the two of a search.
+    pub(crate) always_load: Vec<ToolPattern>,
     /// Tools that produce prompts, by the prompt's name.
     pub(crate) prompts: BTreeMap<String, Spanned<PromptTable>>,
     /// Tools that produce resources, by URI.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::Context as _;
-use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess, ToolPattern};
+use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess};
+use cofferdam_tool::pattern::ToolPattern;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest, Sha256};
 

@@ -21,6 +21,7 @@ use cofferdam_mcp::{
 use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
+use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{Permission, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
@@ -434,6 +435,11 @@ impl ServedState {
         self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
     }
 
+    /// Returns patterns for the names of tools that clients see beside the two of a search.
+    fn always_listed(&self) -> Vec<ToolPattern> {
+        self.config.as_ref().map(|file| file.config.serve.always_load.clone()).unwrap_or_default()
+    }
+
     /// Returns the component files of the plugins, except those in the artifact store, which never
     /// change.
     pub(super) fn components(&self) -> impl Iterator<Item = &PathBuf> {
@@ -530,6 +536,7 @@ impl ServedState {
             loading,
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
             rules,
+            always_listed: self.always_listed(),
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use cofferdam_tool::pattern::ToolPattern;
 use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -11,7 +12,7 @@ use subtle::ConstantTimeEq;
 use super::jwt::{OAuth, TokenVerdict, Tokens};
 use super::rate::{Counter, Rate};
 use super::{METADATA_PATH, is_local};
-use crate::server::{Principal, ToolPattern};
+use crate::server::Principal;
 
 /// Maximum rate, over all clients, at which requests without a valid token get their own error.
 /// Beyond it, the answer is 429.

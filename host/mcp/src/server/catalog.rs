@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
+use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::schema::Dialect;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
@@ -48,6 +49,9 @@ pub struct Offer {
     pub unavailable: BTreeSet<String>,
     /// Rules about calls. Without any, a call needs approval if its source requires it.
     pub rules: Option<Arc<dyn CallRules>>,
+    /// Patterns for the names of tools that clients see beside the tools for searching
+    /// ([`ServerOptions::searches`](super::ServerOptions::searches)).
+    pub always_listed: Vec<ToolPattern>,
 }
 
 /// Decides about calls of clients before they run. Must not block.
@@ -132,6 +136,8 @@ pub(super) struct CatalogEntry {
     dialect: Dialect,
     /// True if clients see the tool. Tools that only render a prompt or a resource are not shown.
     pub(super) is_listed: bool,
+    /// True if clients that search for tools find the tool, instead of seeing it at once.
+    is_searchable: bool,
     /// Name on the wire.
     pub(super) wire: String,
     tool: OnceLock<Tool>,
@@ -160,6 +166,7 @@ impl CatalogEntry {
 impl Catalog {
     pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources, .. } = offer;
+        let always_listed = offer.always_listed;
         let (remote, loading, unavailable) = (offer.remote, offer.loading, offer.unavailable);
         let rules = offer.rules;
         let passed = ForwardedItems::new(&remote, &prompts, &resources, &resource_sources);
@@ -194,6 +201,7 @@ impl Catalog {
                 facts,
                 dialect,
                 is_listed,
+                is_searchable: !always_listed.iter().any(|pattern| pattern.matches(name)),
                 wire,
                 tool: OnceLock::new(),
             });
@@ -263,6 +271,19 @@ impl Catalog {
     /// Returns the tools that a client sees, in the order of the toolset.
     pub(super) fn listed(&self, principal: &Principal) -> impl Iterator<Item = &CatalogEntry> {
         self.tools.iter().filter(|entry| entry.is_listed && entry.is_for(principal))
+    }
+
+    /// Returns the tools that a client finds by a search.
+    pub(super) fn searchable(&self, principal: &Principal) -> impl Iterator<Item = &CatalogEntry> {
+        self.listed(principal).filter(|entry| entry.is_searchable)
+    }
+
+    /// Returns the tools that a client sees beside the tools for searching.
+    pub(super) fn always_listed(
+        &self,
+        principal: &Principal,
+    ) -> impl Iterator<Item = &CatalogEntry> {
+        self.listed(principal).filter(|entry| !entry.is_searchable)
     }
 
     /// Returns wire names by the tools' own names, for the tools where the two differ.

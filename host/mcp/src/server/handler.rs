@@ -384,7 +384,9 @@ impl ServerHandler for Handler {
         let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let size = self.shared.options.page_size;
         let (tools, next) = if self.shared.options.searches {
-            page(search::tools(catalog.listed(&principal).count()), request, size)?
+            let mut tools = search::tools(catalog.searchable(&principal).count());
+            tools.extend(catalog.always_listed(&principal).map(|entry| entry.tool().clone()));
+            page(tools, request, size)?
         } else {
             let (entries, next) = page(catalog.listed(&principal).collect(), request, size)?;
             (entries.into_iter().map(|entry| entry.tool().clone()).collect(), next)

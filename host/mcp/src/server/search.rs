@@ -66,7 +66,7 @@ pub(super) fn search(
         .and_then(Value::as_u64)
         .and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(SHOWN).clamp(1, SHOWN_MAX);
-    let found = query.ranked(catalog.listed(principal), |entry| &*entry.definition);
+    let found = query.ranked(catalog.searchable(principal), |entry| &*entry.definition);
     let shown = |entry: &&CatalogEntry| {
         json!({
             "name": entry.wire,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::{Functions, ToolSource, Toolset};
 use serde_json::{Value, json};
 
@@ -113,10 +114,15 @@ async fn the_search_begins_above_a_number_of_tools_and_can_be_off() {
     assert_eq!(advertised(41, |builder| builder).await, 2);
     assert_eq!(advertised(41, |builder| builder.tool_search(None)).await, 41);
     assert_eq!(advertised(3, |builder| builder.tool_search(ToolSearch::above(2))).await, 2);
-    let always = || ToolSearch::default().always_load(["invoice_5", "nothing"]);
+    let patterns = |patterns: &[&str]| -> Vec<_> {
+        patterns.iter().map(|pattern| ToolPattern::new(pattern).unwrap()).collect()
+    };
+    let always = || ToolSearch::default().always_load(patterns(&["invoice_5", "nothing"]));
     assert_eq!(advertised(41, |builder| builder.tool_search(always())).await, 3);
-    let all = (0..41).map(|index| format!("invoice_{index}"));
-    let all = ToolSearch::default().always_load(all);
+    let some = || ToolSearch::default().always_load(patterns(&["invoice_1*", "*_22", "voice*"]));
+    // `invoice_1`, `invoice_10` to `invoice_19`, `invoice_22`, and the two of the search.
+    assert_eq!(advertised(41, |builder| builder.tool_search(some())).await, 14);
+    let all = ToolSearch::default().always_load(patterns(&["invoice_*"]));
     assert_eq!(advertised(41, |builder| builder.tool_search(all.clone())).await, 41);
     // A choice of functions says itself which are advertised.
     assert_eq!(advertised(41, |builder| builder.choice(ChoiceBehavior::auto())).await, 41);
