@@ -1,5 +1,5 @@
 //! Choice of the functions that a model sees, and whether it may or must call them (`CHOICE-1` to
-//! `CHOICE-17`).
+//! `CHOICE-18`).
 //!
 //! A [`ChoiceBehavior`] returns a [`ChoiceConfiguration`] before every request of a run. It is
 //! built in code or read from JSON or YAML, by itself or in a prompt file ([`PromptSettings`]), or
@@ -11,6 +11,7 @@ mod depth;
 mod error;
 mod name;
 mod prompt;
+mod prompt_file;
 mod read;
 mod registry;
 
@@ -26,6 +27,7 @@ pub use depth::{depth, nested};
 pub use error::{ChoiceError, InvalidChoice};
 pub use name::FunctionName;
 pub use prompt::{PromptSettings, ServiceSettings};
+pub use prompt_file::{InvalidPrompt, PromptFile, PromptTemplate};
 pub use registry::{FunctionRegistry, RegisteredFunction};
 
 use crate::{ChatOptions, LoopSettings, Message, ToolMode};

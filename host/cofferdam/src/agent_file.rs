@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_agent::{
-    Agent, AgentRun, Approvals, ChatOptions, ChoiceBehavior, LoopSettings, ResponseFormat,
-};
+use cofferdam_agent::{Agent, AgentRun, Approvals, ChoiceBehavior, LoopSettings, ResponseFormat};
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use cofferdam_workflow::definition::{AgentCode, AgentDefinition, NameList};
@@ -15,7 +13,7 @@ use crate::code_mode::{self, CodeOffer};
 use crate::config::{ConfigError, ConfigFile, loop_names};
 use crate::definition_file::DefinitionFile;
 use crate::model_specs::{self, ModelSpec};
-use crate::{Error, Result, skill_tools, text};
+use crate::{Error, PromptFile, Result, skill_tools, text};
 
 /// A parsed agent file.
 pub struct AgentFile {
@@ -160,13 +158,35 @@ impl DefinedAgent<'_> {
         Ok(all.restrict(|tool| names.contains(tool.name.as_str()) || is_for_skills(tool)))
     }
 
-    /// Returns the instructions.
+    /// Returns the instructions: those of the definition, or else its rendered prompt file.
     ///
     /// # Errors
-    /// Returns an error if they are in a file that cannot be read.
+    /// Returns an error if they are in a file that cannot be read, or if there are two of them.
     pub fn instructions(&self) -> Result<Option<String>> {
-        let written = self.definition.instructions.as_ref();
-        written.map(|text| self.file.text(&text.value)).transpose()
+        let rendered = self.rendered_prompt()?;
+        match &self.definition.instructions {
+            Some(written) if rendered.is_some() => {
+                let message = "the prompt file has a template, which is the instructions; leave out `instructions`";
+                Err(self.file.error(written.referenced, message).into())
+            }
+            Some(written) => self.file.text(&written.value).map(Some),
+            None => Ok(rendered),
+        }
+    }
+
+    fn rendered_prompt(&self) -> Result<Option<String>> {
+        let arguments = self.definition.prompt_args.0.iter().cloned().collect();
+        match self.prompt_file()? {
+            Some(prompt) => prompt.render(&arguments),
+            None if arguments.is_empty() => Ok(None),
+            None => Err(self.file.error_anywhere("`prompt-args` needs a `prompt-file`").into()),
+        }
+    }
+
+    /// Returns the prompt file that the agent names.
+    fn prompt_file(&self) -> Result<Option<PromptFile>> {
+        let Some(named) = &self.definition.prompt_file else { return Ok(None) };
+        PromptFile::read_ambient(&self.file.resolve(&named.value)).map(Some)
     }
 
     /// Returns `settings` with those of the agent.
@@ -196,16 +216,23 @@ impl DefinedAgent<'_> {
         Ok(approvals)
     }
 
-    /// Returns the choice of functions.
+    /// Returns the choice of functions for a model: that of the definition, or else that of its
+    /// prompt file.
     ///
     /// # Errors
     /// Returns an error if it is invalid.
-    pub fn choice(&self) -> Result<Option<ChoiceBehavior>> {
-        let Some(written) = &self.definition.choice else { return Ok(None) };
-        match ChoiceBehavior::from_value(&written.value) {
-            Ok(choice) => Ok(Some(choice)),
-            Err(error) => Err(self.file.error(written.referenced, error.to_string()).into()),
-        }
+    pub fn choice(&self, model: &ModelSpec) -> Result<Option<ChoiceBehavior>> {
+        let own = match &self.definition.choice {
+            Some(written) => Some(
+                ChoiceBehavior::from_value(&written.value)
+                    .map_err(|error| self.file.error(written.referenced, error.to_string()))?,
+            ),
+            None => None,
+        };
+        Ok(match self.prompt_file()? {
+            Some(prompt) => prompt.choice(model, own),
+            None => own,
+        })
     }
 
     /// Returns the form of the agent's answers, if it has one. `name` is the name of the agent.
@@ -238,10 +265,17 @@ impl DefinedAgent<'_> {
         }
     }
 
-    /// Overrides the options of requests that the agent sets.
-    pub fn set_options(&self, options: &mut ChatOptions) {
-        if let Some(settings) = &self.definition.settings {
-            settings.apply_to(options);
+    /// Overrides the options of requests that the agent sets, itself or by its prompt file.
+    ///
+    /// # Errors
+    /// Returns an error if the prompt file cannot be read or has an invalid option.
+    pub fn set_options(&self, model: &mut ModelSpec) -> Result<()> {
+        if let Some(prompt) = self.prompt_file()? {
+            prompt.apply_to(model)?;
         }
+        if let Some(settings) = &self.definition.settings {
+            settings.apply_to(&mut model.options);
+        }
+        Ok(())
     }
 }

@@ -342,6 +342,8 @@ pub mod pins;
 pub mod pipe;
 mod plugin_name;
 pub mod policy_files;
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+mod prompt_file;
 #[cfg(feature = "agent")]
 mod recorded_model;
 pub mod records;
@@ -418,6 +420,8 @@ pub use self::host::{Host, Purpose};
 pub use self::label_policy::LabelledTools;
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
+#[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
+pub use self::prompt_file::PromptFile;
 #[cfg(all(feature = "agent", feature = "labels"))]
 pub use self::recorded_model::label_recorder;
 #[cfg(feature = "agent")]

@@ -31,6 +31,10 @@ const RETRIES_MAX: u32 = 20;
 /// A selected model, before its client is created.
 #[derive(Debug, Clone)]
 pub struct ModelSpec {
+    /// Name of the model in the configuration, if it has one.
+    name: Option<String>,
+    /// True if no one has chosen the model, so that a prompt file may name another one.
+    pub(crate) is_default: bool,
     /// Interface of the provider.
     pub provider: Provider,
     /// Name of the model at the provider; for a script its file.
@@ -62,6 +66,12 @@ impl std::fmt::Display for ModelSpec {
 }
 
 impl ModelSpec {
+    /// Returns the names under which a prompt file can have settings for the model: its name in the
+    /// configuration, its name at the provider, and the default.
+    pub(crate) fn service_names(&self) -> impl Iterator<Item = &str> {
+        self.name.as_deref().into_iter().chain([self.model.as_str(), "default"])
+    }
+
     /// Returns the language of programs that models of the provider write best.
     #[must_use]
     pub fn code_language(&self) -> Language {
@@ -102,7 +112,7 @@ pub fn choose(
             Some((provider, model)) => of_flag(typed, provider, model)?,
             None => named(typed, file)?,
         },
-        None => of_default(file)?,
+        None => ModelSpec { is_default: true, ..of_default(file)? },
     };
     if let Some(base_url) = base_url {
         if spec.provider == Provider::Script {
@@ -191,6 +201,8 @@ fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec>
         return Err(usage(format!("`{typed}` names no model; {FORM}")));
     }
     Ok(ModelSpec {
+        name: None,
+        is_default: false,
         provider,
         model: model.to_owned(),
         plain_http: false,
@@ -275,6 +287,8 @@ fn of_table(
     }
     let is_file = table.provider == Provider::Script;
     Ok(ModelSpec {
+        name: Some(name.to_owned()),
+        is_default: false,
         provider: table.provider,
         model: if is_file { shown(&file.resolve(Path::new(model))) } else { model.clone() },
         base_url: match values {

@@ -61,6 +61,12 @@ pub struct AgentDefinition {
     pub model: Option<Spanned<String>>,
     /// Instructions as a string, or `@FILE` relative to the workflow file.
     pub instructions: Option<Spanned<String>>,
+    /// Prompt file relative to the workflow file: its template has the instructions, and it has
+    /// settings of requests (`CHOICE-10`).
+    pub prompt_file: Option<Spanned<String>>,
+    /// Arguments of the prompt file, by variable.
+    #[serde(default)]
+    pub prompt_args: OrderedMap<String>,
     /// Description for other agents.
     pub description: Option<String>,
     /// Names of its tools. `all` means all tools that the command line provides.
@@ -289,7 +295,7 @@ impl AgentDefinition {
         let Self {
             code, skills, output, loop_settings, choice, settings, bounded, approvals, ..
         } = self;
-        let Self { memory_files, todos, plan_mode, .. } = self;
+        let Self { memory_files, todos, plan_mode, prompt_file, prompt_args, .. } = self;
         file.is_some()
             && name.is_none()
             && model.is_none()
@@ -308,6 +314,8 @@ impl AgentDefinition {
             && memory_files.is_none()
             && todos.is_none()
             && plan_mode.is_none()
+            && prompt_file.is_none()
+            && prompt_args.0.is_empty()
     }
 
     /// Parses YAML and checks its form. Names that it refers to are checked when the agent is

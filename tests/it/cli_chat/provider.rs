@@ -15,7 +15,9 @@ const KEY: &str = "sk-very-secret-1234567890";
 
 /// Starts a server that answers each request with the next of `answers`: status, media type, body.
 /// Returns its URL and its requests.
-fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<(String, Value)>) {
+pub(super) fn server(
+    answers: Vec<(u16, &'static str, String)>,
+) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let (send, asked) = mpsc::channel();
@@ -48,7 +50,7 @@ fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<
 }
 
 /// Returns a streamed answer of the chat completions API.
-fn hello() -> (u16, &'static str, String) {
+pub(super) fn hello() -> (u16, &'static str, String) {
     let chunk = |delta: Value, finish: Value| {
         let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});

@@ -64,11 +64,17 @@ impl PromptSettings {
         Ok(Self { entries: entries.collect::<Result<_, InvalidChoice>>()? })
     }
 
+    /// Returns the entry of a service, without the `default` entry for other services.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&ServiceSettings> {
+        self.entries.get(name)
+    }
+
     /// Returns the settings for a service: its own entry as a whole, or else the `default` entry
     /// (`CHOICE-10`, `CHOICE-11`).
     #[must_use]
     pub fn service(&self, name: &str) -> Option<&ServiceSettings> {
-        self.entries.get(name).or_else(|| self.entries.get(DEFAULT))
+        self.entry(name).or_else(|| self.entry(DEFAULT))
     }
 }
 

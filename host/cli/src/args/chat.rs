@@ -25,6 +25,7 @@ Examples:
   cofferdam chat 'Tidy up.' --model script:demo.jsonl --files memory --approve file_access_delete_file --json
   cofferdam chat --model openai:gpt-5.2 --skills ./skills
   cofferdam chat --model openai:gpt-5.2 --setting effort=low --setting max-output-tokens=2000
+  cofferdam chat --prompt-file story.yaml --prompt-arg topic=tides --prompt-arg style=@style.md
   git diff | cofferdam chat - --system 'Review this change.' --model openai:gpt-5.2";
 
 #[derive(Debug, Clone, Args)]
@@ -59,6 +60,13 @@ pub(crate) struct ChatArgs {
     /// Talk to the agent that FILE defines (YAML): its model, instructions, tools and settings
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
+    /// Send the prompt that FILE defines (YAML or JSON), with its settings of requests; PROMPT is
+    /// then its variable `input`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Set a variable of the prompt file; `NAME=@FILE` reads the value from a file; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "prompt_file")]
+    pub(crate) prompt_arg: Vec<String>,
     /// System prompt, or `@FILE`
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) system: Option<String>,

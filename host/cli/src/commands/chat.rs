@@ -9,6 +9,7 @@ mod sources;
 mod transcript;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -38,10 +39,14 @@ use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
 use cofferdam::workflow::definition::RequestSettings;
-use cofferdam::{AgentContext, ContextOptions, ContextSettings, Purpose, StoreLocation};
+use cofferdam::{
+    AgentContext, ContextOptions, ContextSettings, PromptFile, Purpose, StoreLocation,
+};
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Variable of a prompt file that the typed prompt sets.
+const PROMPT_VARIABLE: &str = "input";
 
 pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit> {
     if args.sessions {
@@ -58,6 +63,11 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let settings = request_settings(&args.setting)?;
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
+    let prompt_file = args.prompt_file.as_deref().map(PromptFile::read_ambient).transpose()?;
+    let prompt = match &prompt_file {
+        Some(file) => rendered_prompt(file, &args.prompt_arg, prompt)?,
+        None => prompt,
+    };
     let instructions = match (&args.system, &defined) {
         (Some(text), _) => Some(text_or_file(text)?),
         (None, Some(defined)) => defined.instructions()?,
@@ -70,7 +80,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         None => None,
     };
     let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
-    let protected: Vec<_> = saved_in.chain(args.agent.clone()).collect();
+    let named = args.agent.iter().chain(&args.prompt_file).cloned();
+    let protected: Vec<_> = saved_in.chain(named).collect();
     let options = ContextOptions {
         memory: args.memory_files.as_deref().map(StoreLocation::parse),
         todos: args.todos,
@@ -119,6 +130,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         definition,
         toolset: toolset.clone(),
         instructions,
+        prompt_file,
         context,
         saved: saved.clone(),
         transcript: transcript.clone(),
@@ -176,6 +188,7 @@ struct AgentFactory {
     definition: Option<AgentFile>,
     toolset: Toolset,
     instructions: Option<String>,
+    prompt_file: Option<PromptFile>,
     context: AgentContext,
     saved: Option<Arc<SavedSession>>,
     transcript: Transcript,
@@ -206,10 +219,17 @@ impl AgentFactory {
         let Self { args, toolset, screen, .. } = self;
         let defined = self.definition.as_ref().map(AgentFile::defined);
         let mut model = model.clone();
-        let options = &mut model.options;
-        if let Some(defined) = &defined {
-            defined.set_options(options);
+        if let Some(prompt) = &self.prompt_file {
+            prompt.apply_to(&mut model)?;
         }
+        if let Some(defined) = &defined {
+            defined.set_options(&mut model)?;
+        }
+        let mut choice = defined.map(|defined| defined.choice(&model)).transpose()?.flatten();
+        if let Some(prompt) = &self.prompt_file {
+            choice = prompt.choice(&model, choice);
+        }
+        let options = &mut model.options;
         self.settings.apply_to(options);
         options.strict_schemas |= args.strict;
         options.tool_choice =
@@ -257,7 +277,7 @@ impl AgentFactory {
         if let Some(format) = format.flatten() {
             builder = builder.response_format(format);
         }
-        if let Some(choice) = defined.map(|defined| defined.choice()).transpose()?.flatten() {
+        if let Some(choice) = choice {
             builder = builder.choice(choice);
         }
         if let Some(instructions) = &self.instructions {
@@ -316,6 +336,36 @@ pub(super) fn approvals(
 pub(super) fn request_settings(typed: &[String]) -> anyhow::Result<RequestSettings> {
     let settings = RequestSettings::parse(typed);
     Ok(settings.map_err(|error| UsageError(format!("--setting: {error}")))?)
+}
+
+/// Returns the prompt of a prompt file with the arguments that `--prompt-arg` sets. The typed
+/// prompt is its variable `input`, or the prompt itself if the file has no template.
+fn rendered_prompt(
+    file: &PromptFile,
+    typed: &[String],
+    prompt: Option<String>,
+) -> anyhow::Result<Option<String>> {
+    let mut arguments = BTreeMap::new();
+    for typed in typed {
+        let Some((name, value)) = typed.split_once('=') else {
+            let message = format!("--prompt-arg: `{typed}` has no value; expected NAME=VALUE");
+            return Err(UsageError(message).into());
+        };
+        if arguments.insert(name.to_owned(), text_or_file(value)?).is_some() {
+            return Err(UsageError(format!("--prompt-arg: `{name}` occurs twice")).into());
+        }
+    }
+    if !file.has_template() {
+        file.render(&arguments)?;
+        return Ok(prompt);
+    }
+    if let Some(prompt) = prompt
+        && arguments.insert(PROMPT_VARIABLE.to_owned(), prompt).is_some()
+    {
+        let message = "both PROMPT and --prompt-arg set the variable `input` of the prompt file";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok(file.render(&arguments)?)
 }
 
 fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {

@@ -125,7 +125,7 @@ impl AgentParts<'_> {
         let mut model = agent
             .model(self.model, None, self.config)
             .map_err(|error| error.context(format!("the agent `{id}`")))?;
-        agent.set_options(&mut model.options);
+        agent.set_options(&mut model)?;
         self.settings.apply_to(&mut model.options);
         let mut builder = self
             .builder(&model, id)?
@@ -136,7 +136,7 @@ impl AgentParts<'_> {
         if let Some(instructions) = agent.instructions()? {
             builder = builder.instructions(instructions);
         }
-        if let Some(choice) = agent.choice()? {
+        if let Some(choice) = agent.choice(&model)? {
             builder = builder.choice(choice);
         }
         if let Some(format) = agent.response_format(id)? {
@@ -148,11 +148,12 @@ impl AgentParts<'_> {
     }
 }
 
-/// Returns an agent that cannot be run, for checking or drawing a graph. The form of its answers is
-/// checked.
+/// Returns an agent that cannot be run, for checking or drawing a graph. The form of its answers
+/// and its prompt file are checked.
 pub(super) fn placeholder_agent(file: &WorkflowFile, id: &str) -> Result<Arc<dyn AgentRun>> {
     let defined = file.agent(id);
     defined.map(|agent| agent.response_format(id)).transpose()?;
+    defined.map(|agent| agent.instructions()).transpose()?;
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
     let agent = Agent::builder(model).name(id).build();
     let agent = agent.map_err(|error| Error::invalid(error.to_string()))?;
