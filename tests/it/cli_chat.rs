@@ -6,6 +6,7 @@ mod agents;
 mod context;
 mod labels;
 mod long;
+mod middleware;
 mod prompts;
 mod provider;
 mod terminal;

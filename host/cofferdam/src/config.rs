@@ -7,6 +7,8 @@
 
 #[cfg(feature = "agent")]
 mod agent;
+#[cfg(feature = "agent")]
+mod agent_calls;
 mod code;
 mod component;
 pub mod edit;

@@ -53,6 +53,7 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
     {
         file.approvals(Approvals::default())?;
         file.loop_settings()?;
+        file.check_call_layers()?;
     }
     #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
     crate::agent_context::check(file)?;

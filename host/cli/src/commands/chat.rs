@@ -126,6 +126,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         args: args.clone(),
         settings,
         budget: ConfigFile::budget(args.budget_tokens, file.as_ref()),
+        layers: ConfigFile::call_layers(file.as_ref())?,
         file,
         definition,
         toolset: toolset.clone(),
@@ -197,6 +198,8 @@ struct AgentFactory {
     /// Options of requests that flags set.
     settings: RequestSettings,
     budget: Option<TokenBudget>,
+    /// Middleware of the configuration around calls.
+    layers: Vec<Layer>,
     call_log: Option<Arc<CallLog>>,
 }
 
@@ -267,6 +270,9 @@ impl AgentFactory {
             .compaction(compaction)
             .observer(cofferdam::run_recorder(model.provider.word(), self.call_log.as_ref()))
             .layer(Layer::function(ShowCalls(Arc::clone(screen))));
+        for layer in &self.layers {
+            builder = builder.layer(layer.clone());
+        }
         if let Some(policy) = &self.policy {
             builder = builder.guard(policy.clone());
         }

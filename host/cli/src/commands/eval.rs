@@ -53,6 +53,7 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         call_log: tools.call_log().cloned(),
         labels: None,
         context: ContextSettings::new(ContextOptions::default(), config, &selection, &protected),
+        layers: ConfigFile::call_layers(config)?,
         layer: None,
     };
     let agent = || match &definition {

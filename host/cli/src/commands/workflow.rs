@@ -79,6 +79,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             &selection,
             &protected,
         ),
+        layers: ConfigFile::call_layers(config.as_ref())?,
         layer: Some(&|id| Layer::function(ShowCalls { agent: id.to_owned() })),
     };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);

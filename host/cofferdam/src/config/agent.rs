@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
+use super::agent_calls::AgentCallsTable;
 use super::{ConfigError, ConfigFile};
 
 /// Table of the settings.
@@ -36,6 +37,8 @@ pub struct AgentTable {
     pub(crate) todos: bool,
     /// True if conversations begin in the plan mode.
     pub(crate) plan_mode: bool,
+    /// Middleware around calls.
+    pub(super) calls: AgentCallsTable,
 }
 
 impl ConfigFile {

@@ -9,6 +9,7 @@ use cofferdam_workflow::definition::RequestSettings;
 
 use super::offering::AgentSources;
 use crate::agent_file::AgentFile;
+use crate::config::ConfigFile;
 use crate::workflow_file::{AgentParts, WorkflowFile};
 use crate::{ContextSettings, Error, LabelledTools, Result};
 
@@ -58,6 +59,7 @@ impl ServedAgents {
             call_log: call_log.cloned(),
             labels: LabelledTools { toolset, is_complete, call_log }.policy(false, config)?,
             context: ContextSettings::served(config, sources.files),
+            layers: ConfigFile::call_layers(config)?,
             layer: None,
         };
         for path in &self.agents {

@@ -41,6 +41,8 @@ pub struct AgentParts<'a> {
     pub labels: Option<LabelPolicy>,
     /// Settings of memory files, todo lists and plan modes.
     pub context: ContextSettings<'a>,
+    /// Middleware around the calls of all agents, inside `layer`.
+    pub layers: Vec<Layer>,
     /// Function that returns the layer around the calls of the agent with that id.
     pub layer: Option<&'a (dyn Fn(&str) -> Layer + Sync)>,
 }
@@ -108,6 +110,9 @@ impl AgentParts<'_> {
         }
         if let Some(layer) = self.layer {
             builder = builder.layer(layer(id));
+        }
+        for layer in &self.layers {
+            builder = builder.layer(layer.clone());
         }
         if let Some(policy) = &self.labels {
             builder = builder.guard(policy.clone());
