@@ -3,13 +3,17 @@
 //! server.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-use crate::wire::{ANSWER_MAX, Pipe, command, request};
+use crate::kubernetes::objects;
+use crate::script;
+use crate::serve_changes::asked;
+use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, command, request};
 
 /// NATS server that runs until it is dropped.
 struct Nats {
@@ -45,6 +49,18 @@ impl Nats {
             command.arg("--plugin").arg(guest(plugin));
         }
         let worker = Pipe::of(&mut command);
+        worker.has_said("is ready with");
+        worker
+    }
+
+    /// Starts a worker with a plugin that may show forms, and nothing else.
+    fn asking_worker(&self, folder: &Path) -> Pipe {
+        let config = folder.join("worker.toml");
+        let component = guest("stores");
+        let plugin =
+            format!("[plugins.stores]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
+        std::fs::write(&config, plugin).unwrap();
+        let worker = Pipe::of(worker(&self.url()).arg("--config").arg(config));
         worker.has_said("is ready with");
         worker
     }
@@ -132,6 +148,146 @@ fn a_client_names_the_effect_of_a_call() {
 }
 
 #[test]
+fn a_key_belongs_to_its_caller_at_all_gateways() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().display().to_string();
+    let Some(nats) = Nats::start(&["-js", "-sd", &store]) else { return };
+    let _worker = nats.worker(&["served"]);
+    let [ann, bob] = ["ann", "bob"].map(|name| (name, cofferdam_mcp::new_token().unwrap()));
+    let table = |(name, token): &(&str, String)| {
+        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(token))
+    };
+    let (config, url) = (table(&ann) + &table(&bob), nats.url());
+    let gateway = || {
+        let cluster = ["--cluster", &url, "--cluster-results", "jetstream"];
+        Http::of_config(&[], &config, &cluster)
+    };
+    let (mut one, mut other) = (gateway(), gateway());
+    let call = |gateway: &mut Http, (_, token): &(&str, String), message: &str| {
+        let params = json!({"name": "echo", "arguments": {"message": message}});
+        let mut request = request("1", "tools/call", params);
+        request["params"]["_meta"]["cofferdam/idempotencyKey"] = json!("order-7");
+        gateway.token.clone_from(token);
+        let answer = gateway.ask(&request);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    let is_conflict = |answer: String| answer.contains("IdempotencyConflict");
+    let first = call(&mut one, &ann, "a");
+    assert!(first.contains("echoed"), "{first}");
+    assert!(is_conflict(call(&mut other, &ann, "b")));
+    // The key of another caller is another key.
+    let own = call(&mut other, &bob, "b");
+    assert!(own.contains("echoed"), "{own}");
+    assert!(is_conflict(call(&mut one, &bob, "a")));
+    drop(one);
+    assert!(call(&mut other, &ann, "a").contains("echoed"));
+    assert!(is_conflict(call(&mut other, &ann, "b")));
+}
+
+#[test]
+fn the_permissions_in_the_manifests_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let text = objects("nats.yaml")[0]["data"]["nats.conf"].as_str().unwrap().to_owned();
+    let without_tls: Vec<_> = text.lines().filter(|line| !line.starts_with("tls ")).collect();
+    let text = without_tls
+        .join("\n")
+        .replace("\"/data\"", &format!("{:?}", path("data")))
+        .replace("$GATEWAY_PASSWORD", "\"g\"")
+        .replace("$WORKER_PASSWORD", "\"w\"");
+    std::fs::write(path("nats.conf"), text).unwrap();
+    std::fs::write(path("gateway"), "gateway:g").unwrap();
+    std::fs::write(path("worker"), "worker:w").unwrap();
+    let Some(nats) = Nats::start(&["-c", &path("nats.conf")]) else { return };
+    let mut command_of_worker = worker(&nats.url());
+    command_of_worker.args(["--cluster-credentials", &path("worker"), "--plugin"]);
+    let worker = Pipe::of(command_of_worker.arg(guest("served")));
+    worker.has_said("is ready with");
+    let cluster = ["--cluster", &nats.url(), "--cluster-results", "jetstream"];
+    let mut gateway =
+        Pipe::of(command(&[], &cluster).args(["--cluster-credentials", &path("gateway")]));
+    let mut call = |id: &str, message: &str| {
+        let params = json!({"name": "echo", "arguments": {"message": message}});
+        let mut request = request(id, "tools/call", params);
+        request["params"]["_meta"]["cofferdam/idempotencyKey"] = json!("k");
+        gateway.ask(&request)["result"].clone()
+    };
+    let first = call("1", "a");
+    assert_eq!(first["isError"], false, "{first}");
+    let other = call("2", "b").to_string();
+    assert!(other.contains("IdempotencyConflict"), "{other}");
+}
+
+const FORM: &str =
+    r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+
+/// Returns arguments with which `stores` asks its user, and the client's model without a grant.
+fn asking() -> Value {
+    let steps: &[&[&str]] =
+        &[&["can_ask"], &["ask", "form", "Who?", FORM], &["ask", "sample", r#"{"maxTokens":5}"#]];
+    serde_json::from_str(&script::arguments(steps)).unwrap()
+}
+
+/// Asserts that the tool has the user's answer, and no more than its worker grants.
+fn has_answer(answer: &Value) {
+    let text = answer["result"]["content"][0]["text"].as_str();
+    let told = script::answers(text.unwrap_or_else(|| panic!("{answer}")));
+    assert_eq!(told[0], "[true, false, false]");
+    assert!(told[1].contains("Accepted") && told[1].contains("Ada"), "{told:?}");
+    assert!(told[2].starts_with("Error::Denied"), "{told:?}");
+}
+
+#[test]
+fn a_tool_asks_the_user_of_a_client_without_a_handshake() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let _worker = nats.asking_worker(folder.path());
+    let mut gateway = nats.gateway();
+    let question = gateway.ask(&asked("first", "stores", asking(), None));
+    assert_eq!(question["result"]["resultType"], "input_required", "{question}");
+    let questions = question["result"]["inputRequests"].as_object().unwrap();
+    let (key, form) = questions.iter().next().unwrap();
+    assert_eq!((questions.len(), &form["params"]["message"]), (1, &json!("Who?")));
+    let responses = json!({key: {"action": "accept", "content": {"name": "Ada"}}});
+    has_answer(&gateway.ask(&asked("second", "stores", asking(), Some((&question, responses)))));
+}
+
+#[test]
+fn a_tool_asks_the_user_of_a_client_with_a_handshake() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let _worker = nats.asking_worker(folder.path());
+    let mut gateway = nats.gateway();
+    // The client can be asked for messages of its model, and the worker grants only forms.
+    let params = json!({
+        "protocolVersion": LEGACY,
+        "capabilities": {"elicitation": {}, "sampling": {}},
+        "clientInfo": {"name": "wire", "version": "1"},
+    });
+    gateway.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    gateway.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let params = json!({"name": "stores", "arguments": asking()});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    gateway.send(call.to_string().as_bytes());
+    let is_question = |message: &Value| message["method"] == "elicitation/create";
+    let question = loop {
+        let message = gateway.next();
+        if is_question(&message) {
+            break message;
+        }
+        assert!(message.get("method").is_some(), "the question was not asked: {message}");
+    };
+    assert_eq!(question["params"]["message"], "Who?", "{question}");
+    let result = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+    gateway.send(answer.to_string().as_bytes());
+    let (before, answer) = gateway.until(&json!(1));
+    assert!(!before.iter().any(is_question), "{before:?}");
+    has_answer(&answer);
+}
+
+#[test]
 fn workers_come_and_go_while_clients_call() {
     let Some(nats) = Nats::start(&[]) else { return };
     let mut gateway = nats.gateway();
@@ -206,4 +362,9 @@ fn mistakes_at_the_start_are_one_line() {
     let (code, line) = mistake(with_plugin(&nats.url()));
     assert_eq!(code, Some(4));
     assert!(line.contains("refuses the credentials; pass those"), "{line}");
+    let nats = Nats::start(&[]).unwrap();
+    let jetstream = ["--cluster", &nats.url(), "--cluster-results", "jetstream"];
+    let (code, line) = mistake(command(&[], &jetstream));
+    assert_eq!(code, Some(4));
+    assert!(line.starts_with("error: JetStream is off at 127.0.0.1:"), "{line}");
 }

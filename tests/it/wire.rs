@@ -220,10 +220,15 @@ impl Answer {
 impl Http {
     /// Starts a server without a limit on calls per caller.
     pub(crate) fn start(plugins: &[&str]) -> Self {
+        let rate = "[serve]\nrate = { per-second = 1e6, burst = 1e6 }\n";
+        Self::of_config(plugins, rate, &[])
+    }
+
+    /// Starts a server with a configuration and the arguments `more`.
+    pub(crate) fn of_config(plugins: &[&str], text: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = "[serve]\nrate = { per-second = 1e6, burst = 1e6 }\n";
-        std::fs::write(folder.path().join("cofferdam.toml"), config).unwrap();
-        Self::within(folder, plugins, &[])
+        std::fs::write(folder.path().join("cofferdam.toml"), text).unwrap();
+        Self::within(folder, plugins, more)
     }
 
     /// Starts a server in a folder that has a `cofferdam.toml`, with the arguments `more`.

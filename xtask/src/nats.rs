@@ -42,6 +42,12 @@ pub(crate) fn for_tests() -> anyhow::Result<Option<(&'static str, String)>> {
     variable(program).map(Some)
 }
 
+/// Returns the environment variable for the benchmarks if the server is installed. Otherwise they say
+/// what they leave out.
+pub(crate) fn for_bench() -> anyhow::Result<Option<(&'static str, String)>> {
+    installed().map(variable).transpose()
+}
+
 fn variable(program: PathBuf) -> anyhow::Result<(&'static str, String)> {
     Ok((PROGRAM, crate::packages::text(&program)?.to_owned()))
 }

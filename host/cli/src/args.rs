@@ -25,7 +25,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
-pub(crate) use self::cluster::{ClusterAccessArgs, WorkerArgs};
+pub(crate) use self::cluster::{ClusterAccessArgs, ClusterResults, WorkerArgs};
 pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;

@@ -7,6 +7,7 @@
 mod call;
 mod inbox;
 mod keyed;
+mod questions;
 mod source;
 
 use std::collections::BTreeMap;

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::ask::LogLevel;
+use cofferdam_tool::ask::{LogLevel, QuestionKind};
 use cofferdam_tool::invoke::{FileEffects, McpRequest, Progress};
 use cofferdam_tool::permission::RequestedLimits;
 use cofferdam_tool::trace::TraceContext;
 use cofferdam_tool::{CallContext, ToolName};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+
+use crate::question;
 
 /// Longest string of a caller that a message carries, in characters.
 const STRING_CHARS_MAX: usize = 256;
@@ -33,6 +35,8 @@ pub(crate) enum GatewayMessage {
     Ask { offer: u64 },
     /// Stops a call.
     Cancel { offer: u64 },
+    /// Answers a question of a running call. The body has the answer.
+    Answer { offer: u64, question: u32 },
     /// Acknowledges a result, which the worker may forget.
     Received { offer: u64 },
     /// Asks a worker for its routes.
@@ -66,6 +70,12 @@ pub(crate) enum WorkerMessage {
         offer: u64,
         level: u8,
         message: String,
+    },
+    /// Question of the call to the client of the gateway. The body has it. It is sent again until
+    /// the gateway has answered.
+    Question {
+        offer: u64,
+        question: u32,
     },
     /// One part of a result. The body has the bytes.
     Result {
@@ -105,6 +115,9 @@ pub(crate) struct CallHeader {
     pub(crate) key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<RequestedLimits>,
+    /// Kinds of questions that the client of the gateway answers; none if it cannot be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asks: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) dry_run: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -137,9 +150,16 @@ impl CallHeader {
             trace: context.trace.as_ref().map(ToString::to_string),
             key: context.idempotency_key.as_ref().map(|key| short(key, STRING_CHARS_MAX)),
             limits: context.limits.as_deref().cloned(),
+            asks: context.asker.as_ref().map(|asker| question::words(|kind| asker.can_ask(kind))),
             dry_run: context.file_effects.is_dry_run,
             diffs: context.file_effects.shows_diffs,
         }
+    }
+
+    /// Returns the kinds of questions that can be asked; `None` if the client cannot be asked.
+    pub(crate) fn questions(&self) -> Option<Vec<QuestionKind>> {
+        let asks = self.asks.as_ref()?;
+        Some(asks.iter().filter_map(|kind| kind.parse().ok()).collect())
     }
 
     /// Returns the context in which a worker runs the call.
@@ -187,6 +207,7 @@ impl WorkerMessage {
             | Self::Alive { offer }
             | Self::Progress { offer, .. }
             | Self::Log { offer, .. }
+            | Self::Question { offer, .. }
             | Self::Result { offer, .. }
             | Self::NotStarted { offer }
             | Self::Unknown { offer } => Some(*offer),

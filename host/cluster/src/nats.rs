@@ -1,8 +1,10 @@
-//! The bus over NATS: core publish and subscribe, without JetStream.
+//! The bus over NATS: core publish and subscribe. Of JetStream, only [`NatsResults`] makes use.
 //!
 //! This is the only module that names the client library. A lost connection is restored in the
 //! background, with all subscriptions; what is published meanwhile waits in memory, up to the
 //! capacity of the client.
+
+mod results;
 
 use std::error::Error as _;
 use std::fs::File;
@@ -19,6 +21,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use rustls::{ClientConfig, RootCertStore};
 
+pub use self::results::NatsResults;
 use crate::bus::{Bus, BusError, BusMessage, Subscription};
 use crate::frame::HEADER_BYTES_MAX;
 
@@ -99,6 +102,37 @@ pub enum NatsError {
         /// Limit of the server in bytes.
         found: usize,
     },
+    /// JetStream is off.
+    #[error(
+        "JetStream is off at {servers}; start the servers with it (`nats-server -js`), or keep \
+         results in memory (--cluster-results memory)"
+    )]
+    JetStreamOff {
+        /// Addresses, without credentials.
+        servers: String,
+    },
+    /// The bucket for results cannot be opened.
+    #[error(
+        "cannot create the bucket `{bucket}` in JetStream: {cause}; permit the subjects of \
+         JetStream to the gateway's user, raise the limits of its account, or create the bucket \
+         with `nats kv add`"
+    )]
+    Bucket {
+        /// Name of the bucket.
+        bucket: String,
+        /// Cause, as the server or the client library says it.
+        cause: String,
+    },
+    /// The limits of the bucket for results are too low.
+    #[error("the bucket `{bucket}` in JetStream allows {found}, and {needed} are needed; edit it")]
+    BucketTooSmall {
+        /// Name of the bucket.
+        bucket: String,
+        /// Limit of the bucket.
+        found: String,
+        /// Smallest limit that is enough.
+        needed: String,
+    },
 }
 
 /// Credentials for a server.
@@ -141,6 +175,8 @@ impl NatsCredentials {
 /// Connection to NATS.
 pub struct NatsBus {
     client: Client,
+    /// Addresses, without credentials.
+    servers: String,
 }
 
 impl NatsBus {
@@ -179,13 +215,13 @@ impl NatsBus {
         let connecting = tokio::time::timeout(CONNECT_WAIT, connect.connect(addresses)).await;
         let client = match connecting {
             Err(_) => return Err(NatsError::Unreachable { servers }),
-            Ok(connected) => connected.map_err(|error| not_connected(&error, servers))?,
+            Ok(connected) => connected.map_err(|error| not_connected(&error, servers.clone()))?,
         };
         let found = client.max_payload();
         if found < MESSAGE_BYTES_MIN {
             return Err(NatsError::MessagesTooSmall { found });
         }
-        Ok(Self { client })
+        Ok(Self { client, servers })
     }
 }
 

@@ -76,6 +76,12 @@ fn token(name: String) -> Result<String, InvalidToken> {
     }
 }
 
+/// Returns the name of the bucket with the results of a tenant's calls with idempotency keys.
+#[cfg(feature = "nats")]
+pub(crate) fn results_bucket(tenant: &Tenant) -> String {
+    format!("cofferdam-v1-{}-results", tenant.0)
+}
+
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

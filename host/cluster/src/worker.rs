@@ -5,6 +5,8 @@
 //! sends names a tool and its arguments.
 
 mod call;
+mod callers;
+mod questions;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::callers::Callers;
 use self::table::{CallTable, OfferStatus, OpenOffer};
 use crate::bus::{Bus, BusMessage, Subscription};
 use crate::catalog::{self, SourceEntry};
@@ -43,6 +46,9 @@ pub struct WorkerOptions {
     pub name: NodeName,
     /// Maximum number of concurrent calls. To further calls, the worker is busy.
     pub calls_max: usize,
+    /// Maximum number of concurrent calls of one caller. To further calls of this caller, the worker
+    /// is busy, so that others find places. Gateways name the callers.
+    pub caller_calls_max: usize,
     /// Waiting times.
     pub timing: CallTiming,
 }
@@ -54,6 +60,7 @@ impl Default for WorkerOptions {
             tenant: Tenant::default(),
             name: NodeName::random(),
             calls_max: 64,
+            caller_calls_max: usize::MAX,
             timing: CallTiming::default(),
         }
     }
@@ -76,6 +83,7 @@ struct WorkerState {
     /// Sources by route.
     catalog: BTreeMap<String, SourceEntry>,
     calls_free: Arc<Semaphore>,
+    callers: Arc<Callers>,
     calls: CallTable,
     is_draining: AtomicBool,
 }
@@ -107,6 +115,7 @@ impl Worker {
         let state = Arc::new(WorkerState {
             subjects: Subjects::new(&options.tenant),
             calls_free: Arc::new(Semaphore::new(options.calls_max)),
+            callers: Callers::new(options.caller_calls_max),
             calls: CallTable::new(options.timing.retention),
             is_draining: AtomicBool::new(false),
             bus,
@@ -232,6 +241,9 @@ impl WorkerState {
             (GatewayMessage::Describe {}, Some(reply)) => {
                 self.describe(&message.subject, &reply).await;
             }
+            (GatewayMessage::Answer { offer, question }, _) => {
+                self.calls.answer(offer, question, body);
+            }
             (GatewayMessage::Cancel { offer }, _) => self.calls.cancel(offer),
             (GatewayMessage::Received { offer }, _) => self.calls.forget(offer),
             (_, None) => tracing::warn!("a gateway sent a message without an inbox"),
@@ -242,11 +254,13 @@ impl WorkerState {
     async fn offer(self: &Arc<Self>, call: CallHeader, arguments: Bytes, reply: String) {
         let permit = Arc::clone(&self.calls_free).try_acquire_owned();
         let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
-        let Some(permit) = permit else {
+        let caller = call.session.as_deref().unwrap_or_default();
+        let place = permit.and_then(|permit| Some((permit, self.callers.take(caller)?)));
+        let Some(place) = place else {
             self.send(&reply, &WorkerMessage::Busy {}, b"").await;
             return;
         };
-        let offer = self.calls.open(OpenOffer { call, arguments, permit });
+        let offer = self.calls.open(OpenOffer { call, arguments, place });
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
         self.send(&reply, &accepted, b"").await;
     }
@@ -254,10 +268,10 @@ impl WorkerState {
     /// Runs the call of an offer that is still open.
     async fn start(self: &Arc<Self>, offer: u64, remaining: Duration, reply: String) {
         match self.calls.start(offer) {
-            Ok((open, cancellation)) => {
+            Ok(started) => {
                 let state = Arc::clone(self);
                 self.bus.spawn(Box::pin(async move {
-                    call::run(&state, offer, open, remaining, cancellation, &reply).await;
+                    call::run(&state, offer, started, remaining, &reply).await;
                 }));
             }
             Err(status) => self.answer(status, offer, &reply).await,

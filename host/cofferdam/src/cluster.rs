@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
+use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
+use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
 use cofferdam_cluster::{
-    Bus, ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant, Worker, WorkerOptions,
+    ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant, Worker, WorkerOptions,
 };
 use cofferdam_tool::ToolSource;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,6 +37,18 @@ pub struct ClusterOptions {
     pub credentials_file: Option<PathBuf>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,
+    /// Store of a gateway for the results of calls with idempotency keys.
+    pub results: ResultStorage,
+}
+
+/// Store for the results of calls with idempotency keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResultStorage {
+    /// The memory of the gateway. A key holds for one gateway and is lost with it.
+    #[default]
+    Memory,
+    /// JetStream of the NATS servers, which all gateways of the tenant share.
+    JetStream,
 }
 
 impl ClusterOptions {
@@ -47,25 +60,45 @@ impl ClusterOptions {
         }
     }
 
-    async fn connect(&self, name: &str) -> Result<Arc<dyn Bus>> {
+    async fn connect(&self, name: &str) -> Result<Arc<NatsBus>> {
         let options = NatsOptions {
             servers: self.servers.clone(),
             credentials_file: self.credentials_file.clone(),
             authorities_file: self.authorities_file.clone(),
             name: name.to_owned(),
         };
-        let connected = NatsBus::connect_ambient(options).await;
-        let bus = connected.map_err(|error| match error {
-            NatsError::Address { .. } | NatsError::File { .. } => Error::invalid(error.to_string()),
-            other => Error::NotAccepted(other.to_string()),
-        })?;
-        Ok(Arc::new(bus))
+        NatsBus::connect_ambient(options).await.map(Arc::new).map_err(nats_error)
     }
+
+    async fn results(&self, bus: &NatsBus, tenant: &Tenant) -> Result<Arc<dyn KeyedResults>> {
+        Ok(match self.results {
+            ResultStorage::Memory => Arc::new(MemoryResults::default()),
+            ResultStorage::JetStream => {
+                Arc::new(NatsResults::open(bus, tenant).await.map_err(nats_error)?)
+            }
+        })
+    }
+}
+
+fn nats_error(error: NatsError) -> Error {
+    match error {
+        NatsError::Address { .. } | NatsError::File { .. } => Error::invalid(error.to_string()),
+        other => Error::NotAccepted(other.to_string()),
+    }
+}
+
+/// Number of calls that a worker runs at the same time.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerPlaces {
+    /// Maximum number of calls.
+    pub calls_max: usize,
+    /// Maximum number of calls of one caller. The default is `calls_max`.
+    pub caller_calls_max: Option<usize>,
 }
 
 /// Connection of a worker to its cluster.
 pub struct WorkerConnection {
-    bus: Arc<dyn Bus>,
+    bus: Arc<NatsBus>,
     tenant: Tenant,
 }
 
@@ -80,22 +113,26 @@ impl WorkerConnection {
     }
 
     /// Offers the tools of a host to gateways until `stop` is canceled. Then the worker takes no
-    /// more calls and waits at most `drain_wait` for those that run. It runs at most `calls_max`
-    /// calls at the same time.
+    /// more calls and waits at most `drain_wait` for those that run.
     ///
     /// # Errors
     /// Returns an error if the host has no tools, or the connection is lost at the start.
     pub async fn run(
         self,
         host: &Host,
-        calls_max: usize,
+        places: WorkerPlaces,
         drain_wait: Duration,
         operator: &Operator,
         stop: CancellationToken,
     ) -> Result<()> {
         let toolset = host.toolset().clone();
         let count = toolset.definitions().len();
-        let options = WorkerOptions { tenant: self.tenant, calls_max, ..WorkerOptions::default() };
+        let options = WorkerOptions {
+            tenant: self.tenant,
+            calls_max: places.calls_max,
+            caller_calls_max: places.caller_calls_max.unwrap_or(usize::MAX),
+            ..WorkerOptions::default()
+        };
         let worker = Worker::start(self.bus, toolset, options).await.map_err(not_started)?;
         let tools = if count == 1 { "tool" } else { "tools" };
         operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
@@ -137,11 +174,12 @@ impl RemoteTools {
     /// noted.
     ///
     /// # Errors
-    /// Returns an error if there is no connection.
+    /// Returns an error if there is no connection, or no store for results.
     pub async fn connect(options: &ClusterOptions, operator: &Operator) -> Result<Self> {
         let tenant = options.to_tenant()?;
         let bus = options.connect("cofferdam gateway").await?;
-        let options = DispatcherOptions { tenant, ..DispatcherOptions::default() };
+        let results = options.results(&bus, &tenant).await?;
+        let options = DispatcherOptions { tenant, results, ..DispatcherOptions::default() };
         let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
         let tools = Self { dispatcher, sources: Arc::default() };
         tools.refresh().await;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use cofferdam::cluster::ClusterOptions;
+use clap::{Args, ValueEnum};
+use cofferdam::cluster::{ClusterOptions, ResultStorage};
 
 use super::{NoRecordArgs, PluginArgs};
 
@@ -32,6 +32,9 @@ pub(crate) struct WorkerArgs {
         value_parser = clap::value_parser!(u16).range(1..=4096)
     )]
     pub(crate) calls: u16,
+    /// Maximum number of concurrent calls of one caller, so that others find places [default: --calls]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) caller_calls: Option<u16>,
     /// Maximum time to wait for running calls at the end, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) drain_wait: u32,
@@ -61,6 +64,25 @@ impl ClusterAccessArgs {
             tenant: self.cluster_tenant.clone(),
             credentials_file: self.cluster_credentials.clone(),
             authorities_file: self.cluster_ca.clone(),
+            results: ResultStorage::default(),
+        }
+    }
+}
+
+/// Store for the results of calls with idempotency keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClusterResults {
+    /// The memory of this gateway
+    Memory,
+    /// JetStream of the NATS servers, which all gateways of the tenant share
+    Jetstream,
+}
+
+impl From<ClusterResults> for ResultStorage {
+    fn from(results: ClusterResults) -> Self {
+        match results {
+            ClusterResults::Memory => Self::Memory,
+            ClusterResults::Jetstream => Self::JetStream,
         }
     }
 }

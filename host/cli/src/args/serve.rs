@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{ClusterAccessArgs, InspectorArgs, NoRecordArgs, PluginArgs};
+use super::{ClusterAccessArgs, ClusterResults, InspectorArgs, NoRecordArgs, PluginArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Without --http, serves the parent process on stdin and stdout.
@@ -59,6 +59,9 @@ pub(crate) struct ServeArgs {
     pub(crate) cluster: Option<String>,
     #[command(flatten)]
     pub(crate) cluster_access: ClusterAccessArgs,
+    /// Store for the results of calls with idempotency keys [default: memory]
+    #[arg(long, value_name = "STORE", value_enum, requires = "cluster")]
+    pub(crate) cluster_results: Option<ClusterResults>,
     /// Offer two tools that search and call the others, for large sets of tools
     #[arg(long)]
     pub(crate) search: bool,

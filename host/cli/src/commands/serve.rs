@@ -41,7 +41,8 @@ pub(super) async fn serve(
     let operator = host::operator();
     let remote = match &args.cluster {
         Some(servers) => {
-            let options = args.cluster_access.options(servers);
+            let mut options = args.cluster_access.options(servers);
+            options.results = args.cluster_results.map(Into::into).unwrap_or_default();
             Some(RemoteTools::connect(&options, &operator).await?)
         }
         None => None,

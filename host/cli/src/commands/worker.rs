@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam::cluster::WorkerConnection;
+use cofferdam::cluster::{WorkerConnection, WorkerPlaces};
 use cofferdam::{Host, Purpose};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,10 @@ pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exi
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     let drain_wait = Duration::from_secs(u64::from(args.drain_wait));
-    connection.run(&loaded, usize::from(args.calls), drain_wait, &operator, stop).await?;
+    let places = WorkerPlaces {
+        calls_max: usize::from(args.calls),
+        caller_calls_max: args.caller_calls.map(usize::from),
+    };
+    connection.run(&loaded, places, drain_wait, &operator, stop).await?;
     Ok(Exit::Ok)
 }

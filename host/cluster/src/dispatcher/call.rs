@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofferdam_tool::ask::Asker;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::questions::AskedQuestions;
 use super::{Dispatcher, InboxEvent};
 use crate::DispatchError;
 use crate::bus::BusError;
@@ -30,6 +32,8 @@ pub(super) struct RemoteCall<'c> {
     pub(super) is_repeatable: bool,
     /// Receives progress reports and log messages.
     pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
+    /// Answers the questions of the call.
+    pub(super) asker: Option<&'c Arc<dyn Asker>>,
 }
 
 /// Offer of a worker to run a call.
@@ -205,10 +209,19 @@ impl PendingCall {
         };
         let Ok(started) = self.tell(offer, &start).await else { return Ok(OfferEnd::WorkerLost) };
         let mut parts = ResultParts::default();
+        let mut questions = AskedQuestions::new(call.asker);
         let mut asks = 0;
         loop {
             let wait = if asks == 0 { timing.silence_max } else { timing.ask_wait };
-            let Ok(event) = tokio::time::timeout(wait, self.next()).await else {
+            let event = tokio::select! {
+                biased;
+                event = tokio::time::timeout(wait, self.next()) => event,
+                Some((number, answer)) = questions.answered() => {
+                    self.answer(offer, number, &answer).await;
+                    continue;
+                }
+            };
+            let Ok(event) = event else {
                 if asks >= timing.asks_max {
                     return Ok(OfferEnd::WorkerLost);
                 }
@@ -247,6 +260,12 @@ impl PendingCall {
                     }
                     asks = 0;
                 }
+                (WorkerMessage::Question { question, .. }, body) => {
+                    asks = 0;
+                    if let Some(answer) = questions.receive(question, &body) {
+                        self.answer(offer, question, &answer).await;
+                    }
+                }
                 (WorkerMessage::NotStarted { .. }, _) => return Ok(OfferEnd::NotStarted),
                 (WorkerMessage::Unknown { .. }, _) => return Ok(OfferEnd::WorkerLost),
                 (message, _) => {
@@ -275,6 +294,13 @@ impl PendingCall {
         let subject = self.dispatcher.subjects.worker(&worker);
         let cancel = GatewayMessage::Cancel { offer: number };
         let _ = self.dispatcher.publish(&subject, None, &cancel, b"").await;
+    }
+
+    /// Sends the answer to a question. If it is lost, the worker asks again.
+    async fn answer(&self, offer: &WorkerOffer, question: u32, answer: &[u8]) {
+        let subject = self.dispatcher.subjects.worker(&offer.worker);
+        let message = GatewayMessage::Answer { offer: offer.number, question };
+        let _ = self.dispatcher.publish(&subject, None, &message, answer).await;
     }
 
     async fn acknowledge(&self, offer: &WorkerOffer) {

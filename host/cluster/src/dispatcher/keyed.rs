@@ -8,6 +8,7 @@
 //! it saw the claim.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
@@ -42,6 +43,14 @@ struct Claim {
     is_held: bool,
 }
 
+/// Claim of another gateway that may be lost.
+#[derive(Clone, Copy)]
+struct WatchedClaim {
+    revision: u64,
+    /// Time since which it could have changed and has not.
+    since: Instant,
+}
+
 impl PendingCall {
     /// Runs a call, or returns the result that is stored for its key.
     ///
@@ -74,12 +83,13 @@ impl Claim {
         name: String,
     ) -> Result<ClaimOutcome, DispatchError> {
         let mut claim = Self { dispatcher, keyed, name, revision: 0, is_held: false };
-        let give_up = Instant::now() + claim.dispatcher.options.timing.placement_wait_max;
+        let silence_max = claim.dispatcher.options.timing.placement_wait_max;
+        let mut give_up = Instant::now() + silence_max;
         let mut expected = None;
         loop {
             let written = match claim.write(expected, EntryState::Running, b"").await {
                 Ok(Some(revision)) => Some(revision),
-                Ok(None) => match claim.watch(give_up).await? {
+                Ok(None) => match claim.watch(silence_max, &mut give_up).await? {
                     FoundEntry::Result(result) => return Ok(ClaimOutcome::Result(result)),
                     FoundEntry::Own(revision) => Some(revision),
                     FoundEntry::Free(revision) => {
@@ -99,19 +109,32 @@ impl Claim {
         }
     }
 
-    /// Waits until the call may run, or has a result.
-    async fn watch(&self, give_up: Instant) -> Result<FoundEntry, DispatchError> {
+    /// Waits until the call may run, or has a result. Each answer of the store moves `give_up`.
+    async fn watch(
+        &self,
+        silence_max: Duration,
+        give_up: &mut Instant,
+    ) -> Result<FoundEntry, DispatchError> {
         let timing = self.dispatcher.options.timing;
-        let mut watched: Option<(u64, Instant)> = None;
+        let mut watched: Option<WatchedClaim> = None;
+        let mut failing_since: Option<Instant> = None;
         loop {
+            let asked = Instant::now();
             let entry = match self.results().read(&self.keyed.entry).await {
-                Ok(Some(entry)) => entry,
-                Ok(None) => return Ok(FoundEntry::Free(None)),
+                Ok(entry) => entry,
                 Err(error) => {
-                    self.pause(error, give_up).await?;
+                    failing_since.get_or_insert(asked);
+                    self.pause(error, *give_up).await?;
                     continue;
                 }
             };
+            // While a store is silent, no gateway can renew its claim.
+            if failing_since.take().is_some_and(|since| since.elapsed() > 2 * timing.claim_renewal)
+            {
+                watched = None;
+            }
+            *give_up = Instant::now() + silence_max;
+            let Some(entry) = entry else { return Ok(FoundEntry::Free(None)) };
             let (header, result) = EntryHeader::decode(&entry.value)
                 .map_err(|error| DispatchError::KeysUnavailable(error.to_string()))?;
             if header.call != self.keyed.call {
@@ -124,15 +147,17 @@ impl Claim {
                 EntryState::Running if header.claim == self.name => {
                     return Ok(FoundEntry::Own(entry.revision));
                 }
-                EntryState::Running => match watched {
-                    Some((revision, since))
-                        if revision == entry.revision && since.elapsed() >= timing.claim_life =>
-                    {
-                        return Ok(FoundEntry::Free(Some(revision)));
+                EntryState::Running => {
+                    let same = watched.filter(|claim| claim.revision == entry.revision);
+                    let claim = same.unwrap_or_else(|| WatchedClaim {
+                        revision: entry.revision,
+                        since: Instant::now(),
+                    });
+                    if claim.since.elapsed() >= timing.claim_life {
+                        return Ok(FoundEntry::Free(Some(entry.revision)));
                     }
-                    Some((revision, _)) if revision == entry.revision => {}
-                    _ => watched = Some((entry.revision, Instant::now())),
-                },
+                    watched = Some(claim);
+                }
             }
             sleep(timing.claim_poll).await;
         }
@@ -168,7 +193,8 @@ impl Claim {
 
     /// Stores the result of the call. Returns the result that the store has then.
     async fn store(&mut self, result: Bytes) -> Result<Bytes, DispatchError> {
-        let give_up = Instant::now() + self.dispatcher.options.timing.store_wait_max;
+        let silence_max = self.dispatcher.options.timing.store_wait_max;
+        let mut give_up = Instant::now() + silence_max;
         let (state, body) = match self.fits(&result) {
             true => (EntryState::Ended, &result[..]),
             false => (EntryState::TooLarge, &b""[..]),
@@ -187,7 +213,7 @@ impl Claim {
                     continue;
                 }
             }
-            match self.watch(give_up).await {
+            match self.watch(silence_max, &mut give_up).await {
                 Ok(FoundEntry::Result(stored)) => {
                     self.is_held = false;
                     return Ok(stored);

@@ -64,6 +64,7 @@ impl RemoteSource {
                 || annotations.idempotent == Some(true)
                 || keyed.is_some(),
             reports: &reports,
+            asker: context.asker.as_ref(),
         };
         let mut pending = self.dispatcher.pending();
         let result = match keyed {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofferdam_tool::CallContext;
-use cofferdam_tool::ask::{LogLevel, LogSink};
+use cofferdam_tool::ask::{Asker, LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at};
-use tokio_util::sync::CancellationToken;
 
 use super::WorkerState;
-use super::table::OpenOffer;
+use super::questions::{GatewayAsker, OpenQuestions};
+use super::table::{OpenOffer, StartedCall};
 use crate::message::WorkerMessage;
 use crate::result;
 
@@ -22,20 +22,32 @@ use crate::result;
 /// dropped.
 const REPORTS_MAX: usize = 64;
 
+/// Message of a running call to its gateway.
+pub(super) enum CallReport {
+    Message(WorkerMessage),
+    /// Question with this number.
+    Question(u32),
+}
+
 /// Runs a confirmed call and sends its result to `reply`.
 pub(super) async fn run(
     state: &WorkerState,
     offer: u64,
-    open: Box<OpenOffer>,
+    started: StartedCall,
     remaining: Duration,
-    cancellation: CancellationToken,
     reply: &str,
 ) {
-    let OpenOffer { call, arguments, permit } = *open;
+    let StartedCall { open, cancellation, questions } = started;
+    let OpenOffer { call, arguments, place } = *open;
     let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
+    let asker = call.questions().map(|kinds| {
+        let (questions, reports) = (Arc::clone(&questions), sender.clone());
+        Arc::new(GatewayAsker { kinds, questions, reports }) as Arc<dyn Asker>
+    });
     let sink = Arc::new(Reports { offer, sender });
     let context = CallContext {
         cancellation,
+        asker,
         progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
         log: Some(sink as Arc<dyn LogSink>),
         ..call.context(remaining)
@@ -48,40 +60,67 @@ pub(super) async fn run(
         let report = tokio::select! {
             biased;
             ended = &mut ended => break ended,
-            Some(report) = reports.recv() => report,
-            _ = alive.tick() => WorkerMessage::Alive { offer },
+            Some(report) = reports.recv() => Some(report),
+            _ = alive.tick() => None,
         };
-        state.send(reply, &report, b"").await;
+        match report {
+            Some(CallReport::Message(message)) => state.send(reply, &message, b"").await,
+            Some(CallReport::Question(number)) => {
+                send_question(state, (offer, number), &questions, reply).await;
+            }
+            None => {
+                state.send(reply, &WorkerMessage::Alive { offer }, b"").await;
+                for number in questions.numbers() {
+                    send_question(state, (offer, number), &questions, reply).await;
+                }
+            }
+        }
     };
     let result = Bytes::from(match result {
         Ok(ended) => result::encode(ended),
         // The panic itself was reported by its hook.
         Err(_) => result::panicked(),
     });
-    drop(permit);
+    drop(place);
     // Progress of the last moment comes before the result.
     while let Ok(report) = reports.try_recv() {
-        state.send(reply, &report, b"").await;
+        if let CallReport::Message(message) = report {
+            state.send(reply, &message, b"").await;
+        }
     }
     if state.calls.end(offer, &result) {
         state.send_result(offer, &result, reply).await;
     }
 }
 
+/// Sends a question, unless it has an answer.
+async fn send_question(
+    state: &WorkerState,
+    (offer, question): (u64, u32),
+    questions: &OpenQuestions,
+    reply: &str,
+) {
+    if let Some(body) = questions.body(question) {
+        state.send(reply, &WorkerMessage::Question { offer, question }, &body).await;
+    }
+}
+
 /// Queues the reports of a call for its gateway.
 struct Reports {
     offer: u64,
-    sender: mpsc::Sender<WorkerMessage>,
+    sender: mpsc::Sender<CallReport>,
 }
 
 impl ProgressSink for Reports {
     fn report(&self, _call_id: &str, progress: Progress) {
-        let _ = self.sender.try_send(WorkerMessage::progress(self.offer, progress));
+        let progress = WorkerMessage::progress(self.offer, progress);
+        let _ = self.sender.try_send(CallReport::Message(progress));
     }
 }
 
 impl LogSink for Reports {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
-        let _ = self.sender.try_send(WorkerMessage::log(self.offer, level, message));
+        let message = WorkerMessage::log(self.offer, level, message);
+        let _ = self.sender.try_send(CallReport::Message(message));
     }
 }

@@ -4,7 +4,7 @@
 //! back, and nothing but an open offer can start, so that each offer starts at most once.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::callers::CallerPlace;
+use super::questions::OpenQuestions;
 use crate::message::CallHeader;
 
 /// Maximum number of ended calls that are remembered.
@@ -23,7 +25,15 @@ const ENDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(super) struct OpenOffer {
     pub(super) call: CallHeader,
     pub(super) arguments: Bytes,
-    pub(super) permit: OwnedSemaphorePermit,
+    /// Place that the call occupies, of the worker and of its caller.
+    pub(super) place: (OwnedSemaphorePermit, CallerPlace),
+}
+
+/// A call that starts.
+pub(super) struct StartedCall {
+    pub(super) open: Box<OpenOffer>,
+    pub(super) cancellation: CancellationToken,
+    pub(super) questions: Arc<OpenQuestions>,
 }
 
 /// State of an offer, for a gateway.
@@ -42,7 +52,7 @@ pub(super) enum OfferStatus {
 enum OfferState {
     Open(Box<OpenOffer>),
     Withdrawn,
-    Running { cancellation: CancellationToken, is_abandoned: bool },
+    Running { cancellation: CancellationToken, questions: Arc<OpenQuestions>, is_abandoned: bool },
     Ended(Bytes),
 }
 
@@ -79,21 +89,21 @@ impl CallTable {
         number
     }
 
-    /// Takes the call of an open offer, with the token that cancels it.
+    /// Takes the call of an open offer.
     ///
     /// # Errors
     /// The state of an offer that is not open.
-    pub(super) fn start(
-        &self,
-        number: u64,
-    ) -> Result<(Box<OpenOffer>, CancellationToken), OfferStatus> {
+    pub(super) fn start(&self, number: u64) -> Result<StartedCall, OfferStatus> {
         let mut state = self.lock();
         let Some(offer) = state.offers.get_mut(&number) else { return Err(OfferStatus::Unknown) };
-        let cancellation = CancellationToken::new();
-        let running =
-            OfferState::Running { cancellation: cancellation.clone(), is_abandoned: false };
+        let (cancellation, questions) = (CancellationToken::new(), Arc::<OpenQuestions>::default());
+        let running = OfferState::Running {
+            cancellation: cancellation.clone(),
+            questions: Arc::clone(&questions),
+            is_abandoned: false,
+        };
         match std::mem::replace(offer, running) {
-            OfferState::Open(open) => Ok((open, cancellation)),
+            OfferState::Open(open) => Ok(StartedCall { open, cancellation, questions }),
             other => {
                 *offer = other;
                 Err(offer.status())
@@ -124,11 +134,18 @@ impl CallTable {
     pub(super) fn cancel(&self, number: u64) {
         let mut state = self.lock();
         state.withdraw(number);
-        if let Some(OfferState::Running { cancellation, is_abandoned }) =
+        if let Some(OfferState::Running { cancellation, is_abandoned, .. }) =
             state.offers.get_mut(&number)
         {
             *is_abandoned = true;
             cancellation.cancel();
+        }
+    }
+
+    /// Passes the answer to a question of a running call on.
+    pub(super) fn answer(&self, number: u64, question: u32, answer: Bytes) {
+        if let Some(OfferState::Running { questions, .. }) = self.lock().offers.get(&number) {
+            questions.answer(question, answer);
         }
     }
 

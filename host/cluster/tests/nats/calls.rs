@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, Worker, WorkerOptions};
+use cofferdam_cluster::{
+    CallTiming, ClusterError, Dispatcher, DispatcherOptions, Worker, WorkerOptions,
+};
 use cofferdam_tool::ask::{LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::{CallContext, Outcome, Output, ToolFailure, Toolset};
@@ -37,7 +39,7 @@ async fn results_arrive_as_they_were() {
     let _worker = worker(&server, &folder.path().join("starts"), 8).await;
     let gateway = server.gateway().await;
     let names: Vec<_> = gateway.toolset.definitions().map(|tool| tool.name.to_string()).collect();
-    assert_eq!(names, ["write", "read", "echo", "fail", "report"]);
+    assert_eq!(names, ["write", "read", "echo", "fail", "report", "once", "ask"]);
 
     let echoed = call(&gateway.toolset, "echo", json!({"text": "é\n"}), "1").await;
     assert_eq!(echoed, Outcome::Ok(Output::Value(json!("é\n"))));
@@ -68,12 +70,39 @@ impl LogSink for Reports {
     }
 }
 
-async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+pub(crate) async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_true() {
         assert!(started.elapsed() < Duration::from_secs(10), "not seen: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn one_caller_does_not_occupy_all_places() {
+    let Some(server) = Server::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("starts");
+    let options = WorkerOptions {
+        calls_max: 4,
+        caller_calls_max: 3,
+        timing: timing(),
+        ..WorkerOptions::default()
+    };
+    let _worker = Worker::start(server.bus().await, toolset(&path), options).await.unwrap();
+    let timing = CallTiming { placement_wait_max: Duration::from_millis(300), ..timing() };
+    let options = DispatcherOptions { timing, ..DispatcherOptions::default() };
+    let toolset = server.gateway_with(options).await.toolset;
+    let of = async |caller: &str, id: &str| {
+        let session = Some(caller.to_owned());
+        let context = CallContext { session, ..CallContext::new(id) };
+        toolset.call("write", Some(br#"{"ms":2000}"#), &context).await.unwrap().outcome
+    };
+    let (first, second, third, fourth, other) =
+        tokio::join!(of("a", "1"), of("a", "2"), of("a", "3"), of("a", "4"), of("b", "5"));
+    let ended = [first, second, third, fourth].map(|outcome| type_name(&outcome).to_owned());
+    assert_eq!(ended.iter().filter(|end| *end == "WorkersBusy").count(), 1, "{ended:?}");
+    assert_eq!(other.word(), "ok");
 }
 
 #[tokio::test]

@@ -1,14 +1,16 @@
 //! Calls with idempotency keys.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use cofferdam_cluster::DispatcherOptions;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
+use cofferdam_cluster::{CallTiming, DispatcherOptions};
 use cofferdam_tool::{CallContext, Outcome, Output, Toolset};
 use serde_json::{Value, json};
 
-use super::calls::{type_name, worker};
-use super::process::{Step, WorkerProcess};
+use super::calls::{call, type_name, wait_until, worker};
+use super::jetstream::request;
+use super::process::{GatewayProcess, Step, WorkerProcess};
 use super::server::{Server, timing};
 use super::tools::Starts;
 
@@ -26,16 +28,29 @@ async fn keyed(
 #[tokio::test]
 async fn calls_with_one_key_have_one_result() {
     let Some(server) = Server::start(&[]) else { return };
+    let results: Arc<dyn KeyedResults> = Arc::new(MemoryResults::default());
+    have_one_result(&server, [Arc::clone(&results), results]).await;
+}
+
+#[tokio::test]
+async fn gateways_share_results_in_jetstream() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = Server::with_jetstream(folder.path()) else { return };
+    let (one, other) = tokio::join!(server.results(), server.results());
+    have_one_result(&server, [one.unwrap(), other.unwrap()]).await;
+}
+
+/// Makes calls with keys through two gateways, each with one of the stores.
+async fn have_one_result(server: &Server, results: [Arc<dyn KeyedResults>; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("starts");
-    let _worker = worker(&server, &path, 64).await;
-    let results: Arc<dyn KeyedResults> = Arc::new(MemoryResults::default());
-    let options = || DispatcherOptions {
+    let _worker = worker(server, &path, 64).await;
+    let [one, other] = results.map(|results| DispatcherOptions {
         timing: timing(),
-        results: Arc::clone(&results),
+        results,
         ..DispatcherOptions::default()
-    };
-    let gateways = [server.gateway_with(options()).await, server.gateway_with(options()).await];
+    });
+    let gateways = [server.gateway_with(one).await, server.gateway_with(other).await];
 
     // Fifty at once, through two gateways.
     let ids: Vec<String> = (0..50).map(|number| format!("k{number}")).collect();
@@ -87,4 +102,51 @@ async fn a_call_with_a_key_runs_again_when_its_worker_is_lost() {
         }
         assert_eq!(starts, 1);
     }
+}
+
+#[tokio::test]
+async fn another_gateway_takes_over_the_calls_of_one_that_was_killed() {
+    const CALLS: usize = 64;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = Server::with_jetstream(folder.path()) else { return };
+    let path = folder.path().join("starts");
+    // The worker does not learn that the gateway is lost, so its calls still occupy places.
+    let _worker = worker(&server, &path, 2 * CALLS).await;
+    let keys: Vec<String> = (0..CALLS).map(|number| format!("k{number}")).collect();
+    let started = || keys.iter().map(|key| Starts::at(&path).of(key)).sum::<usize>();
+    let killed = GatewayProcess::start(&server.url(), CALLS);
+    wait_until("the starts of the calls", || started() == CALLS).await;
+    drop(killed);
+    let timing = CallTiming {
+        claim_renewal: Duration::from_millis(200),
+        claim_life: Duration::from_millis(1000),
+        ..timing()
+    };
+    let results = server.results().await.unwrap();
+    let options = DispatcherOptions { timing, results, ..DispatcherOptions::default() };
+    let toolset = server.gateway_with(options).await.toolset;
+    for _ in 0..2 {
+        let calls = keys.iter().map(|key| keyed(&toolset, "once", json!({}), (key, key)));
+        let ended = futures_util::future::join_all(calls).await;
+        let expected = Outcome::Ok(Output::Value(json!("ended")));
+        assert!(ended.iter().all(|outcome| *outcome == expected), "{ended:?}");
+        assert!(keys.iter().all(|key| Starts::at(&path).of(key) == 2));
+    }
+}
+
+#[tokio::test]
+async fn calls_without_a_key_do_not_depend_on_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = Server::with_jetstream(folder.path()) else { return };
+    let path = folder.path().join("starts");
+    let _worker = worker(&server, &path, 64).await;
+    let timing = CallTiming { placement_wait_max: Duration::from_millis(300), ..timing() };
+    let results = server.results().await.unwrap();
+    let options = DispatcherOptions { timing, results, ..DispatcherOptions::default() };
+    let gateway = server.gateway_with(options).await;
+    request(&server, "DELETE", "").await;
+    let refused = keyed(&gateway.toolset, "write", json!({}), ("1", "k")).await;
+    assert_eq!(type_name(&refused), "IdempotencyUnavailable");
+    assert_eq!(Starts::at(&path).of("1"), 0);
+    assert_eq!(call(&gateway.toolset, "write", json!({}), "2").await.word(), "ok");
 }

@@ -8,6 +8,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a test fails by panicking, and says on standard output when it is skipped"
 )]
@@ -15,8 +16,10 @@
 mod calls;
 mod connection;
 mod hostile;
+mod jetstream;
 mod keys;
 mod kills;
 mod process;
+mod questions;
 mod server;
 mod tools;

@@ -1,4 +1,4 @@
-//! Workers that are processes of their own, so that they can be killed and stopped.
+//! Workers and gateways that are processes of their own, so that they can be killed and stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,10 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofferdam_cluster::bus::{BusError, Subscription};
-use cofferdam_cluster::{Bus, NodeName, Worker, WorkerOptions};
+use cofferdam_cluster::nats::NatsResults;
+use cofferdam_cluster::{
+    Bus, Dispatcher, DispatcherOptions, NodeName, Tenant, Worker, WorkerOptions,
+};
+use cofferdam_tool::{CallContext, Toolset};
 use futures_util::future::BoxFuture;
 
-use super::server::{connect, timing};
+use super::server::{connect, connect_nats, timing};
 use super::tools;
 
 /// Environment variables of a worker process: address of the server, file of starts, file that it
@@ -20,6 +24,10 @@ const URL: &str = "COFFERDAM_TEST_WORKER";
 const STARTS: &str = "COFFERDAM_TEST_STARTS";
 const READY: &str = "COFFERDAM_TEST_READY";
 const STEP: &str = "COFFERDAM_TEST_STEP";
+
+/// Environment variables of a gateway process: address of the server, and number of calls.
+const GATEWAY: &str = "COFFERDAM_TEST_GATEWAY";
+const CALLS: &str = "COFFERDAM_TEST_CALLS";
 
 /// Step of a call at which a worker kills itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +101,54 @@ impl Drop for WorkerProcess {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Gateway that makes calls of `once` at the same time, each with an idempotency key: `k0`, `k1`, and
+/// so on. Its results are in JetStream.
+pub(crate) struct GatewayProcess(Child);
+
+impl GatewayProcess {
+    pub(crate) fn start(url: &str, calls: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "process::gateway_process", "--nocapture"])
+            .env(GATEWAY, url)
+            .env(CALLS, calls.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for GatewayProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a gateway if the environment asks for it; as a test, it does nothing.
+#[tokio::test]
+async fn gateway_process() {
+    let Ok(url) = std::env::var(GATEWAY) else { return };
+    let bus = connect_nats(&url).await;
+    let results = Arc::new(NatsResults::open(&bus, &Tenant::default()).await.unwrap());
+    let options = DispatcherOptions { timing: timing(), results, ..DispatcherOptions::default() };
+    let dispatcher = Dispatcher::start(Arc::new(bus), options).await.unwrap();
+    let mut toolset = Toolset::new();
+    for source in dispatcher.discover().await.unwrap() {
+        toolset.add(source).unwrap();
+    }
+    let calls = std::env::var(CALLS).unwrap().parse().unwrap();
+    let calls = (0..calls).map(|number: usize| {
+        let (id, toolset) = (format!("k{number}"), toolset.clone());
+        async move {
+            let context = CallContext { idempotency_key: Some(id.clone()), ..CallContext::new(id) };
+            let _ended = toolset.call("once", Some(b"{}"), &context).await;
+        }
+    });
+    futures_util::future::join_all(calls).await;
 }
 
 fn signal(name: &str, pid: u32) {

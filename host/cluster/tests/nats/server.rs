@@ -1,13 +1,14 @@
 //! NATS servers of the tests.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_cluster::nats::{NatsBus, NatsOptions};
-use cofferdam_cluster::{Bus, CallTiming, Dispatcher, DispatcherOptions};
+use cofferdam_cluster::keyed::KeyedResults;
+use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
+use cofferdam_cluster::{Bus, CallTiming, Dispatcher, DispatcherOptions, Tenant};
 use cofferdam_tool::Toolset;
 
 const SERVER: &str = "COFFERDAM_NATS_SERVER";
@@ -37,6 +38,11 @@ impl Server {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         Some(Self::on_port(program, arguments, port.port()))
+    }
+
+    /// Starts a server with JetStream, which stores in `folder`.
+    pub(crate) fn with_jetstream(folder: &Path) -> Option<Self> {
+        Self::start(&["-js", "-sd", folder.to_str().unwrap()])
     }
 
     fn on_port(program: PathBuf, arguments: Vec<String>, port: u16) -> Self {
@@ -75,6 +81,12 @@ impl Server {
         connect(&self.url()).await
     }
 
+    /// Opens the store of results of the default tenant.
+    pub(crate) async fn results(&self) -> Result<Arc<dyn KeyedResults>, NatsError> {
+        let bus = connect_nats(&self.url()).await;
+        Ok(Arc::new(NatsResults::open(&bus, &Tenant::default()).await?))
+    }
+
     /// Returns a gateway with the tools that workers have at present.
     pub(crate) async fn gateway(&self) -> Gateway {
         let options = DispatcherOptions { timing: timing(), ..DispatcherOptions::default() };
@@ -104,8 +116,12 @@ pub(crate) struct Gateway {
 }
 
 pub(crate) async fn connect(servers: &str) -> Arc<dyn Bus> {
+    Arc::new(connect_nats(servers).await)
+}
+
+pub(crate) async fn connect_nats(servers: &str) -> NatsBus {
     let options = NatsOptions { servers: servers.to_owned(), ..NatsOptions::default() };
-    Arc::new(NatsBus::connect_ambient(options).await.unwrap())
+    NatsBus::connect_ambient(options).await.unwrap()
 }
 
 /// Returns waiting times that are long for one machine and short for a test.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::ask::LogLevel;
+use cofferdam_tool::ask::{LogLevel, Question, QuestionKind};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::invoke::Progress;
@@ -44,8 +44,8 @@ impl Drop for Canceled {
 }
 
 /// Returns the tools: `write` and `read` note their start and wait; `echo` returns a string of
-/// `bytes`; `fail` fails; `report` reports progress and waits
-/// until it is canceled.
+/// `bytes`; `fail` fails; `report` reports progress and waits until it is canceled; `once` ends only
+/// if it was started before with this idempotency key; `ask` returns the answer of its client.
 pub(crate) fn toolset(starts: &Path) -> Toolset {
     let mut functions = Functions::new("tests");
     for (name, read_only) in [("write", None), ("read", Some(true))] {
@@ -69,7 +69,9 @@ pub(crate) fn toolset(starts: &Path) -> Toolset {
     let echo = Declaration::new("echo", "Repeats.", schema);
     let fail = Declaration::new("fail", "Fails.", "{}");
     let report = Declaration::new("report", "Reports.", "{}");
-    let path = starts.to_owned();
+    let once = Declaration::new("once", "Ends at the second start.", "{}");
+    let ask = Declaration::new("ask", "Asks.", schema);
+    let (path, once_path, ask_path) = (starts.to_owned(), starts.to_owned(), starts.to_owned());
     let functions = functions
         .with(echo, async |arguments, _| {
             let bytes = arguments.value()["bytes"].as_u64().unwrap_or_default();
@@ -88,6 +90,33 @@ pub(crate) fn toolset(starts: &Path) -> Toolset {
                 // A canceled function is dropped.
                 let _canceled = Canceled(path, context.call_id);
                 std::future::pending().await
+            }
+        })
+        .unwrap()
+        .with(once, move |_, context| {
+            let path = once_path.clone();
+            async move {
+                let starts = Starts::at(&path);
+                let key = context.idempotency_key.unwrap_or_default();
+                let is_first = starts.of(&key) == 0;
+                starts.add(&key);
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(json!("ended"))
+            }
+        })
+        .unwrap()
+        .with(ask, move |arguments, context| {
+            let text = arguments.value()["text"].as_str().unwrap_or_default().to_owned();
+            let path = ask_path.clone();
+            async move {
+                let _canceled = Canceled(path, context.call_id);
+                let Some(asker) = &context.asker else { return Ok(json!("nobody")) };
+                let kinds = QuestionKind::ALL.map(|kind| asker.can_ask(kind));
+                let answers = asker.ask(vec![Question::approval("q", text)]).await;
+                let answers = answers.map_err(|error| FunctionEnd::failure(error.to_string()))?;
+                Ok(json!([kinds, answers]))
             }
         })
         .unwrap();

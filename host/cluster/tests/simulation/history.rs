@@ -62,6 +62,10 @@ pub(crate) struct History {
     starts: BTreeMap<String, Vec<u64>>,
     ends: BTreeMap<String, Vec<(u64, End)>>,
     killed_gateways: BTreeSet<u64>,
+    /// Runs that have asked their question, once for each time.
+    asked: BTreeMap<String, Vec<u64>>,
+    /// Runs, and the runs that their answers are for.
+    answered: BTreeMap<String, Vec<(u64, Option<u64>)>>,
     runs: u64,
     lines: Vec<String>,
     now: Box<dyn Fn() -> u64 + Send>,
@@ -75,6 +79,8 @@ impl History {
             starts: BTreeMap::new(),
             ends: BTreeMap::new(),
             killed_gateways: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            answered: BTreeMap::new(),
             runs: 0,
             lines: Vec::new(),
             now: Box::new(|| 0),
@@ -110,6 +116,17 @@ impl History {
         run
     }
 
+    /// Notes that the client of a call is asked.
+    pub(crate) fn asked(&mut self, id: &str, run: u64) {
+        self.note(format_args!("{id} asks for run {run}"));
+        self.asked.entry(id.to_owned()).or_default().push(run);
+    }
+
+    pub(crate) fn answered(&mut self, id: &str, run: u64, answer: Option<u64>) {
+        self.note(format_args!("run {run} of {id} has the answer for {answer:?}"));
+        self.answered.entry(id.to_owned()).or_default().push((run, answer));
+    }
+
     pub(crate) fn ended_as(&mut self, id: &str, end: End) {
         self.note(format_args!("{id} ends: {end:?}"));
         let now = (self.now)();
@@ -134,6 +151,11 @@ impl History {
         self.starts.values().filter(|runs| runs.len() > 1).count()
     }
 
+    /// Returns the number of answers that runs have received.
+    pub(crate) fn answers(&self) -> usize {
+        self.answered.values().map(Vec::len).sum()
+    }
+
     /// Returns the number of calls that ended with the result of another one.
     pub(crate) fn repeated(&self) -> usize {
         let is_repeated = |(id, ends): (&String, &Vec<(u64, End)>)| {
@@ -147,7 +169,29 @@ impl History {
     /// Returns the promises that are broken.
     pub(crate) fn violations(&self) -> Vec<String> {
         let of_calls = self.calls.iter().flat_map(|(id, call)| self.violations_of(id, call));
-        of_calls.chain(self.violations_of_keys()).collect()
+        of_calls.chain(self.violations_of_keys()).chain(self.violations_of_questions()).collect()
+    }
+
+    fn violations_of_questions(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (id, runs) in &self.asked {
+            let mut seen = BTreeSet::new();
+            for run in runs {
+                if !self.starts_of(id).contains(run) {
+                    broken
+                        .push(format!("{id}: asked for run {run}, which is that of another call"));
+                }
+                if !seen.insert(run) {
+                    broken.push(format!("{id}: run {run} has asked its client again"));
+                }
+            }
+        }
+        for (id, answers) in &self.answered {
+            for (run, answer) in answers.iter().filter(|(run, answer)| *answer != Some(*run)) {
+                broken.push(format!("{id}: run {run} has the answer for {answer:?}"));
+            }
+        }
+        broken
     }
 
     fn starts_of(&self, id: &str) -> &[u64] {

@@ -19,6 +19,7 @@
 mod history;
 mod network;
 mod results;
+mod scale;
 mod scenario;
 
 use std::ops::Range;
@@ -41,7 +42,7 @@ fn seeds() -> Range<u64> {
 #[test]
 fn each_history_keeps_the_promises() {
     let (mut calls, mut unknown, mut restarted) = (0, 0, 0);
-    let (mut repeated, mut conflicts) = (0, 0);
+    let (mut repeated, mut conflicts, mut answers) = (0, 0, 0);
     for seed in seeds() {
         let history = run(seed);
         let violations = history.violations();
@@ -57,15 +58,19 @@ fn each_history_keeps_the_promises() {
         restarted += history.restarted();
         repeated += history.repeated();
         conflicts += history.ended(&End::Conflict);
+        answers += history.answers();
     }
     if seeds() == (0..SEEDS_BY_DEFAULT) {
         // Otherwise the faults are too rare to test anything.
         assert!(calls > 2000 && unknown > 20 && restarted > 10, "{calls} {unknown} {restarted}");
-        assert!(repeated > 100 && conflicts > 20, "{repeated} {conflicts}");
+        assert!(
+            repeated > 100 && conflicts > 20 && answers > 200,
+            "{repeated} {conflicts} {answers}"
+        );
     }
     println!(
         "{calls} calls, {unknown} with an unknown outcome, {restarted} started again, {repeated} \
-         with a stored result, {conflicts} conflicts"
+         with a stored result, {conflicts} conflicts, {answers} answers"
     );
 }
 
@@ -97,6 +102,10 @@ fn the_checker_finds_what_is_broken() {
     }
     history.called(Call { key, ..call(8, Tool::Write) });
     history.ended_as("0-8", End::Conflict);
+    for (id, run) in [("0-1", first), ("0-1", first), ("0-3", first)] {
+        history.asked(id, run);
+    }
+    history.answered("0-1", first, Some(2));
     assert_eq!(
         history.violations(),
         [
@@ -106,6 +115,9 @@ fn the_checker_finds_what_is_broken() {
             "0-4: 0 ends, 1 is expected",
             "0-8: a conflict without another call",
             "key 9: the results of runs {4, 5}",
+            "0-1: run 1 has asked its client again",
+            "0-3: asked for run 1, which is that of another call",
+            "0-1: run 1 has the answer for Some(2)",
         ]
     );
 }

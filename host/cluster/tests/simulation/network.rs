@@ -1,6 +1,6 @@
 //! Simulated bus with faults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,8 +50,14 @@ pub(crate) struct Network {
 struct NetworkState {
     random: Random,
     subscriptions: BTreeMap<u64, Entry>,
+    /// Subscriptions of exactly one subject.
+    exact: BTreeMap<String, BTreeSet<u64>>,
+    /// Subscriptions of all subjects with a prefix.
+    prefixes: BTreeSet<u64>,
     next: u64,
     nodes: BTreeMap<u64, Node>,
+    /// Number of messages that were sent.
+    sent: u64,
 }
 
 struct Entry {
@@ -75,8 +81,11 @@ impl Network {
         let state = NetworkState {
             random: Random(seed),
             subscriptions: BTreeMap::new(),
+            exact: BTreeMap::new(),
+            prefixes: BTreeSet::new(),
             next: 0,
             nodes: BTreeMap::new(),
+            sent: 0,
         };
         Arc::new(Self { faults, state: Mutex::new(state) })
     }
@@ -110,8 +119,16 @@ impl Network {
         let network = Arc::clone(self);
         tokio::spawn(async move {
             tokio::time::sleep(noticed).await;
-            network.lock().subscriptions.retain(|_, entry| entry.node != node);
+            let mut state = network.lock();
+            let of_node = state.subscriptions.iter().filter(|(_, entry)| entry.node == node);
+            let numbers: Vec<u64> = of_node.map(|(number, _)| *number).collect();
+            numbers.into_iter().for_each(|number| state.unsubscribe(number));
         });
+    }
+
+    /// Returns the number of messages that were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.lock().sent
     }
 
     pub(crate) fn pause(&self, node: u64) {
@@ -142,6 +159,7 @@ impl Network {
                 Some(left) => *left -= 1,
                 None => {}
             }
+            state.sent += 1;
             let message = |subject: &str, is_undeliverable: bool| BusMessage {
                 subject: subject.to_owned(),
                 reply: reply.filter(|_| !is_undeliverable).map(str::to_owned),
@@ -178,17 +196,36 @@ impl Network {
 }
 
 impl NetworkState {
+    fn subscribe(&mut self, entry: Entry) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        match entry.pattern.ends_with('>') {
+            true => self.prefixes.insert(number),
+            false => self.exact.entry(entry.pattern.clone()).or_default().insert(number),
+        };
+        self.subscriptions.insert(number, entry);
+        number
+    }
+
+    fn unsubscribe(&mut self, number: u64) {
+        let Some(entry) = self.subscriptions.remove(&number) else { return };
+        self.prefixes.remove(&number);
+        if let Some(numbers) = self.exact.get_mut(&entry.pattern) {
+            numbers.remove(&number);
+        }
+    }
+
     /// Returns the subscriptions that get a message: all without a group, and one of each group.
     fn route(&mut self, subject: &str) -> Vec<u64> {
         let mut found = Vec::new();
         let mut groups: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for (number, entry) in &self.subscriptions {
-            let is_match = match entry.pattern.strip_suffix('>') {
-                Some(prefix) => subject.starts_with(prefix),
-                None => subject == entry.pattern,
-            };
-            match &entry.group {
-                _ if !is_match => {}
+        let has_prefix = |number: &&u64| {
+            let pattern = self.subscriptions[*number].pattern.trim_end_matches('>');
+            subject.starts_with(pattern)
+        };
+        let exact = self.exact.get(subject).into_iter().flatten();
+        for number in exact.chain(self.prefixes.iter().filter(has_prefix)) {
+            match &self.subscriptions[number].group {
                 Some(group) => groups.entry(group).or_default().push(*number),
                 None => found.push(*number),
             }
@@ -238,17 +275,13 @@ impl Bus for SimulatedBus {
         group: Option<&str>,
     ) -> Result<Box<dyn Subscription>, BusError> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let mut state = self.network.lock();
-        let number = state.next;
-        state.next += 1;
         let entry = Entry {
             node: self.node,
             pattern: subject.to_owned(),
             group: group.map(str::to_owned),
             sender,
         };
-        state.subscriptions.insert(number, entry);
-        drop(state);
+        let number = self.network.lock().subscribe(entry);
         let network = Arc::clone(&self.network);
         Ok(Box::new(SimulatedSubscription { network, number, receiver }))
     }
@@ -282,13 +315,13 @@ impl Subscription for SimulatedSubscription {
     }
 
     async fn close(&mut self) {
-        self.network.lock().subscriptions.remove(&self.number);
+        self.network.lock().unsubscribe(self.number);
     }
 }
 
 impl Drop for SimulatedSubscription {
     fn drop(&mut self) {
-        self.network.lock().subscriptions.remove(&self.number);
+        self.network.lock().unsubscribe(self.number);
     }
 }
 

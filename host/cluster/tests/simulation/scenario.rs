@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cofferdam_cluster::keyed::KeyedResults;
 use cofferdam_cluster::{Bus, Dispatcher, DispatcherOptions, NodeName, Worker, WorkerOptions};
+use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{Annotations, CallContext, Completion, Functions, Outcome, Output, Toolset};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -256,7 +259,8 @@ fn toolset(history: &SharedHistory, worker: u64) -> Toolset {
             ..Declaration::new(
                 name,
                 "Does.",
-                r#"{"type":"object","properties":{"ms":{"type":"integer"}}}"#,
+                r#"{"type":"object","properties":{"ms":{"type":"integer"},
+                    "asks":{"type":"boolean"}}}"#,
             )
         };
         let history = Arc::clone(history);
@@ -267,6 +271,10 @@ fn toolset(history: &SharedHistory, worker: u64) -> Toolset {
                     let run = history.lock().unwrap().started(&context.call_id, worker);
                     let ms = arguments.value()["ms"].as_u64().unwrap();
                     sleep(Duration::from_millis(ms)).await;
+                    if arguments.value()["asks"] == true {
+                        let answer = ask(&context, run).await?;
+                        history.lock().unwrap().answered(&context.call_id, run, answer);
+                    }
                     Ok(json!({"run": run}))
                 }
             })
@@ -277,6 +285,40 @@ fn toolset(history: &SharedHistory, worker: u64) -> Toolset {
     toolset
 }
 
+/// Asks the client of a call to repeat the number of the run.
+async fn ask(context: &CallContext, run: u64) -> Result<Option<u64>, FunctionEnd> {
+    let asker = context.asker.as_ref().unwrap();
+    let question = Question {
+        name: "run".to_owned(),
+        kind: QuestionKind::Elicitation,
+        parameters: [("run".to_owned(), json!(run))].into_iter().collect(),
+    };
+    let answered = asker.ask(vec![question]).await;
+    let answered = answered.map_err(|error| FunctionEnd::failure(error.to_string()))?;
+    Ok(answered[0]["run"].as_u64())
+}
+
+/// Client of a call. It answers after a while.
+struct Client {
+    id: String,
+    answer_time: Duration,
+    history: SharedHistory,
+}
+
+#[async_trait]
+impl Asker for Client {
+    fn can_ask(&self, kind: QuestionKind) -> bool {
+        kind == QuestionKind::Elicitation
+    }
+
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
+        let run = questions[0].parameters["run"].as_u64().unwrap();
+        self.history.lock().unwrap().asked(&self.id, run);
+        sleep(self.answer_time).await;
+        Ok(vec![json!({"run": run})])
+    }
+}
+
 /// Makes a call and notes its end.
 async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
     let id = call.id();
@@ -285,7 +327,14 @@ async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
         None => call.gateway * 1000 + call.number,
     });
     let ms = if random.percent(50) { random.below(20) } else { random.below(4000) };
+    let asks = random.percent(25);
+    let client = Client {
+        id: id.clone(),
+        answer_time: random.time(Duration::from_secs(5)),
+        history: Arc::clone(history),
+    };
     let context = CallContext {
+        asker: Some(Arc::new(client)),
         deadline: call.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
         idempotency_key: call.key.map(|key| key.number.to_string()),
         ..CallContext::new(id.clone())
@@ -295,7 +344,7 @@ async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
         Tool::Write => "write",
     };
     history.lock().unwrap().called(call);
-    let arguments = json!({"ms": ms}).to_string();
+    let arguments = json!({"ms": ms, "asks": asks}).to_string();
     let ended = toolset.call(tool, Some(arguments.as_bytes()), &context).await;
     let end = match ended {
         Ok(Completion { outcome, .. }) => end(outcome),

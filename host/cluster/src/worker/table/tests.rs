@@ -3,13 +3,17 @@ use std::sync::Arc;
 use cofferdam_tool::{CallContext, ToolName};
 use tokio::sync::Semaphore;
 
+use super::super::callers::Callers;
 use super::*;
 
 fn offer(calls_free: &Arc<Semaphore>) -> OpenOffer {
     OpenOffer {
         call: CallHeader::new(ToolName::new("t").unwrap(), &CallContext::default()),
         arguments: Bytes::new(),
-        permit: Arc::clone(calls_free).try_acquire_owned().unwrap(),
+        place: (
+            Arc::clone(calls_free).try_acquire_owned().unwrap(),
+            Callers::new(1).take("").unwrap(),
+        ),
     }
 }
 
@@ -64,7 +68,7 @@ async fn a_canceled_call_leaves_no_result() {
     let calls_free = Arc::new(Semaphore::new(2));
     let table = CallTable::new(Duration::from_secs(60));
     let (open, running) = (table.open(offer(&calls_free)), table.open(offer(&calls_free)));
-    let (_, cancellation) = table.start(running).map_err(drop).unwrap();
+    let cancellation = table.start(running).map_err(drop).unwrap().cancellation;
     table.cancel(open);
     table.cancel(running);
     assert!(cancellation.is_cancelled());

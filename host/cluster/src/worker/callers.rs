@@ -1,0 +1,64 @@
+//! Places of a worker by caller, so that one caller does not occupy all of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Number of places that each caller occupies. Gateways name the callers.
+pub(super) struct Callers {
+    calls_max: usize,
+    calls: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Place of a caller. Dropping it gives it back.
+pub(super) struct CallerPlace {
+    callers: Arc<Callers>,
+    caller: String,
+}
+
+impl Callers {
+    pub(super) fn new(calls_max: usize) -> Arc<Self> {
+        Arc::new(Self { calls_max, calls: Mutex::default() })
+    }
+
+    /// Takes a place for a caller; `None` if it has as many as one caller may have.
+    pub(super) fn take(self: &Arc<Self>, caller: &str) -> Option<CallerPlace> {
+        let mut calls = self.lock();
+        let count = calls.get(caller).copied().unwrap_or_default();
+        if count >= self.calls_max {
+            return None;
+        }
+        calls.insert(caller.to_owned(), count + 1);
+        Some(CallerPlace { callers: Arc::clone(self), caller: caller.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CallerPlace {
+    fn drop(&mut self) {
+        let mut calls = self.callers.lock();
+        match calls.get_mut(&self.caller) {
+            Some(count) if *count > 1 => *count -= 1,
+            // Callers without calls are not remembered.
+            _ => drop(calls.remove(&self.caller)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_a_limited_number_of_places() {
+        let callers = Callers::new(2);
+        let places = [callers.take("a"), callers.take("a")];
+        assert!(places.iter().all(Option::is_some) && callers.take("a").is_none());
+        assert!(callers.take("b").is_some());
+        drop(places);
+        assert!(callers.lock().is_empty());
+        assert!(callers.take("a").is_some());
+    }
+}
