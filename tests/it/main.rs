@@ -46,6 +46,7 @@
 //! | `wire` | no tests: an MCP server, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, shutdown |
 //! | `cluster` | workers and gateways on a NATS server |
+//! | `kubernetes` | the manifests of `docs/kubernetes` |
 //! | `monitoring` | health and metrics of a server, and spans for a collector |
 //! | `serve_agents` | agents and workflows as tools of a server |
 //! | `serve_changes` | changes of plugins and grants while a server runs |
@@ -102,6 +103,7 @@ mod facade;
 mod fuzz;
 mod hostile;
 mod injection;
+mod kubernetes;
 mod languages;
 mod loading;
 mod mcp_frames;
