@@ -1,8 +1,8 @@
 //! Builds and runs the benchmarks, and what they compare with.
 
-use crate::guests;
 use crate::packages::text;
 use crate::run::{cargo, command, release, root, section};
+use crate::{guests, nats};
 
 /// Benchmarks that need neither plugins nor the engine, which takes minutes to compile.
 const WITHOUT_CALLS: [&str; 2] = ["search", "throughput"];
@@ -59,9 +59,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for name in &options.only {
         arguments.extend(["--only", name]);
     }
+    let mut bench = command(text(&release("cofferdam-bench"))?, &arguments);
+    if wants("cluster")
+        && let Some((name, program)) = nats::for_bench()?
+    {
+        bench = bench.env(name, &program);
+    }
     // `cargo run` would select one package and compile the engine again with that package's
     // features.
-    command(text(&release("cofferdam-bench"))?, &arguments).run(&root())
+    bench.run(&root())
 }
 
 /// Builds extism. If that fails, its benchmark is skipped: extism needs a newer compiler than the

@@ -19,6 +19,8 @@ mod callers;
 #[cfg(feature = "calls")]
 mod clients;
 #[cfg(feature = "calls")]
+mod cluster;
+#[cfg(feature = "calls")]
 mod code;
 #[cfg(feature = "calls")]
 mod copies;
@@ -128,6 +130,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     clients::NAME,
     #[cfg(feature = "calls")]
+    cluster::NAME,
+    #[cfg(feature = "calls")]
     agent_loop::NAME,
     #[cfg(feature = "calls")]
     decode::NAME,
@@ -197,6 +201,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         registry::NAME => registry::measure(effort).await,
         #[cfg(feature = "calls")]
         clients::NAME => clients::measure(effort).await,
+        #[cfg(feature = "calls")]
+        cluster::NAME => cluster::measure(effort),
         #[cfg(feature = "calls")]
         agent_loop::NAME => agent_loop::measure(effort).await,
         #[cfg(feature = "calls")]

@@ -6,7 +6,7 @@
 //! another and sixteen at a time. Rows that end in `one CPU` ran with client and server on one
 //! processor; `without a sandbox` is the server of this project with the function as its tool.
 
-mod http;
+pub(crate) mod http;
 mod native;
 pub(crate) mod request;
 pub(crate) mod stdio;
@@ -33,7 +33,7 @@ const ROUNDS: usize = 25;
 const CALLS: u32 = 160;
 /// Calls in a round with the server in Python.
 const PYTHON_CALLS: u32 = 48;
-const AT_ONCE: [usize; 2] = [1, CONNECTIONS];
+pub(crate) const AT_ONCE: [usize; 2] = [1, CONNECTIONS];
 const CONNECTIONS: usize = 16;
 /// More than is measured, so that no call is refused.
 const CONFIGURATION: &str = "serve.rate = { per-second = 1000000, burst = 1000000 }\n";
@@ -93,7 +93,7 @@ async fn listen() -> anyhow::Result<TcpListener> {
 }
 
 /// A running server, and a client that calls its tool.
-trait Called {
+pub(crate) trait Called {
     /// Returns the time per call of `calls` calls, `at_once` of them concurrent.
     fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration>;
 }
@@ -177,12 +177,18 @@ fn ours_on_stdio() -> anyhow::Result<stdio::Server> {
     stdio::Server::start(command)
 }
 
-fn ours_on_http(folder: &TempDir) -> anyhow::Result<http::Server> {
+pub(crate) fn ours_on_http(folder: &TempDir) -> anyhow::Result<http::Server> {
+    let mut command = serve()?;
+    command.arg("--plugin").arg(guest("served"));
+    on_http_with(command, folder)
+}
+
+/// Starts `command` as a server on HTTP, with a token and a configuration in `folder`.
+pub(crate) fn on_http_with(mut command: Command, folder: &TempDir) -> anyhow::Result<http::Server> {
     let [token, configuration] = ["token", "cofferdam.toml"].map(|name| folder.path().join(name));
     std::fs::write(&configuration, CONFIGURATION)?;
     let secret = new_token(&token)?;
-    let mut command = serve()?;
-    command.arg("--plugin").arg(guest("served")).arg("--config").arg(configuration);
+    command.arg("--config").arg(configuration);
     command.args(["--http", "127.0.0.1:0", "--token-file"]).arg(token);
     http::Server::start(command, &secret, CONNECTIONS)
 }

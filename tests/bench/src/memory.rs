@@ -126,8 +126,13 @@ async fn in_flight(effort: Effort) -> anyhow::Result<Measure> {
 
 /// Returns the resident set of this process.
 fn resident_bytes() -> anyhow::Result<f64> {
-    let status =
-        std::fs::read_to_string("/proc/self/status").context("this is measured on Linux alone")?;
+    resident_bytes_of("self")
+}
+
+/// Returns the resident set of a process.
+pub(crate) fn resident_bytes_of(process: &str) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
+        .context("this is measured only on Linux")?;
     let line =
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no resident set")?;
     let kibibytes: u32 = line.trim().trim_end_matches("kB").trim().parse()?;

@@ -1,0 +1,240 @@
+//! `cluster`: a call through a gateway, NATS and a worker, against the same call without them.
+//!
+//! The worker is `cofferdam worker` and the server a real one, both on this machine: what is
+//! measured is the cost of the way, without that of a network. The gateway of the first rows is in
+//! this process, so that nothing but the way is added to a call of the library. The rows over HTTP
+//! compare `cofferdam serve --cluster` with `cofferdam serve`.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, ensure};
+use cofferdam_cluster::nats::{NatsBus, NatsOptions};
+use cofferdam_cluster::{Dispatcher, DispatcherOptions};
+use cofferdam_engine::{EngineConfig, PoolSize};
+use cofferdam_tests::{Host, config, guest, root, shared_cache};
+use cofferdam_tool::{CallContext, Toolset};
+use tokio::task::JoinSet;
+
+use crate::effort::Effort;
+use crate::mcp::{self, Called as _};
+use crate::measure::{Amount, Goal, Measure, Unit};
+use crate::memory;
+use crate::ratio::Ratio;
+use crate::samples::Samples;
+
+pub(crate) const NAME: &str = "cluster";
+/// Variable that names the program of the server; `cargo xtask bench` sets it.
+const PROGRAM: &str = "COFFERDAM_NATS_SERVER";
+const GUEST: &str = "served";
+const TOOL: &str = "echo";
+const ARGUMENTS: &str = r#"{"message":"to be or not to be"}"#;
+const ROUNDS: usize = 15;
+/// Calls of one side in a round, one after another.
+const CALLS: u32 = 1000;
+/// Calls of one side in a round, of all callers.
+const MANY_CALLS: u32 = 8192;
+const CALLERS: u32 = 64;
+/// Calls of one side in a round over HTTP.
+const HTTP_CALLS: u32 = 320;
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// Measures on a thread of its own, with a runtime that has a thread for each core.
+pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let Some(program) = std::env::var_os(PROGRAM) else {
+        super::note(
+            "the cluster is not measured: no NATS server is installed (`cargo xtask nats` installs \
+             one)",
+        );
+        return Ok(Vec::new());
+    };
+    let measured = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(rows(effort, Path::new(&program)))
+    });
+    measured.join().map_err(|_| anyhow!("the benchmark has panicked"))?
+}
+
+async fn rows(effort: Effort, program: &Path) -> anyhow::Result<Vec<Measure>> {
+    let server = Process::nats(program)?;
+    let worker = Process::worker(&server.address)?;
+    let idle = Samples::from_iter([memory::resident_bytes_of(&worker.child.id().to_string())?]);
+    let idle = Amount::new(format!("{NAME}, an idle worker with one plugin"), Unit::Bytes, idle)
+        .with_goal(Goal::AtMost(40.0 * 1024.0 * 1024.0));
+    let mut rows = vec![idle.into()];
+    let (host, remote) = (host().await, remote(&server.address).await?);
+    rows.extend(added(effort, host.toolset(), &remote).await?);
+    rows.push(rate(effort, host.toolset(), &remote).await?);
+    rows.extend(over_http(effort, &server.address).await?);
+    Ok(rows)
+}
+
+async fn host() -> Host {
+    let pool = PoolSize { concurrent_calls_max: CALLERS, ..PoolSize::default() };
+    let mut host =
+        Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    host.load(GUEST).await;
+    host
+}
+
+/// Returns the tools of the worker, through a gateway in this process.
+async fn remote(address: &str) -> anyhow::Result<Toolset> {
+    let options = NatsOptions { servers: format!("nats://{address}"), ..NatsOptions::default() };
+    let bus = Arc::new(NatsBus::connect_ambient(options).await?);
+    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await?;
+    let mut toolset = Toolset::new();
+    for source in dispatcher.discover().await? {
+        toolset.add(source)?;
+    }
+    Ok(toolset)
+}
+
+/// Measures what the way adds to the median call and to the slowest of a hundred.
+async fn added(effort: Effort, local: &Toolset, remote: &Toolset) -> anyhow::Result<Vec<Measure>> {
+    let ratio = |name: &str| Ratio::new(format!("{NAME}, added to a call, {name}"));
+    let (mut median, mut slow) = (ratio("median"), ratio("99th percentile"));
+    let calls = effort.times(CALLS);
+    let warming = effort.warming();
+    for round in 0..warming + effort.rounds(ROUNDS) {
+        let (ours, reference) = if round % 2 == 0 {
+            let ours = times(remote, calls).await?;
+            (ours, times(local, calls).await?)
+        } else {
+            let reference = times(local, calls).await?;
+            (times(remote, calls).await?, reference)
+        };
+        if round >= warming {
+            median.add(ours.median, reference.median);
+            slow.add(ours.slow, reference.slow);
+        }
+    }
+    Ok(vec![
+        median.difference().with_goal(Goal::AtMost(200e-6)).into(),
+        slow.difference().with_goal(Goal::AtMost(500e-6)).into(),
+    ])
+}
+
+/// Times of calls, one after another.
+struct CallTimes {
+    median: Duration,
+    /// 99th percentile.
+    slow: Duration,
+}
+
+async fn times(toolset: &Toolset, calls: u32) -> anyhow::Result<CallTimes> {
+    let mut times = Vec::new();
+    for _ in 0..calls {
+        let started = Instant::now();
+        call(toolset).await?;
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    let at = |percent: usize| times.get((times.len() - 1) * percent / 100).copied();
+    let (median, slow) = (at(50).context("a call")?, at(99).context("a call")?);
+    Ok(CallTimes { median, slow })
+}
+
+async fn call(toolset: &Toolset) -> anyhow::Result<()> {
+    let completion = toolset.call(TOOL, Some(ARGUMENTS.as_bytes()), &CallContext::new("c")).await?;
+    let outcome = completion.record.outcome;
+    ensure!(outcome == "ok", "a measured call ended as {outcome}");
+    Ok(())
+}
+
+/// Measures calls per second of several callers.
+async fn rate(effort: Effort, local: &Toolset, remote: &Toolset) -> anyhow::Result<Measure> {
+    let ratio = Ratio::of_rates(format!("{NAME}, {CALLERS} callers against {CALLERS} of a host"));
+    let (ours, reference) =
+        (async || many(effort, remote).await, async || many(effort, local).await);
+    Ok(ratio.alternate(effort, ROUNDS, ours, reference).await?.into())
+}
+
+/// Returns the time per call of all callers together.
+async fn many(effort: Effort, toolset: &Toolset) -> anyhow::Result<Duration> {
+    let calls = effort.times(MANY_CALLS / CALLERS);
+    let started = Instant::now();
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let toolset = toolset.clone();
+        callers.spawn(async move {
+            for _ in 0..calls {
+                call(&toolset).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended??;
+    }
+    Ok(started.elapsed() / (calls * CALLERS))
+}
+
+/// Measures MCP over HTTP through a gateway against a server with the plugin.
+async fn over_http(effort: Effort, address: &str) -> anyhow::Result<Vec<Measure>> {
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let mut gateway = mcp::serve()?;
+    gateway.arg("--cluster").arg(format!("nats://{address}"));
+    let mut gateway = mcp::on_http_with(gateway, &folders[0])?;
+    let mut straight = mcp::ours_on_http(&folders[1])?;
+    let calls = usize::try_from(effort.times(HTTP_CALLS))?;
+    let mut rows = Vec::new();
+    for at_once in mcp::AT_ONCE {
+        let ratio = Ratio::new(format!("{NAME}, HTTP, {at_once} at once against a server"))
+            .with_goal(Goal::AtMost(2.0));
+        let ours = async || gateway.calls(calls, at_once);
+        let reference = async || straight.calls(calls, at_once);
+        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    }
+    Ok(rows)
+}
+
+/// A process that is killed on drop.
+struct Process {
+    child: Child,
+    /// Address of a server.
+    address: String,
+    /// Kept open: a worker that cannot write to it may end.
+    _said: Option<BufReader<ChildStderr>>,
+}
+
+impl Process {
+    fn nats(program: &Path) -> anyhow::Result<Self> {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let port = address.port().to_string();
+        let mut command = Command::new(program);
+        command.args(["-a", "127.0.0.1", "-p", &port]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self { child: command.spawn()?, address: address.to_string(), _said: None };
+        let started = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            ensure!(started.elapsed() < START_MAX, "the NATS server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    fn worker(address: &str) -> anyhow::Result<Self> {
+        let mut command = mcp::cofferdam("worker", &root().join("target/test-cache"))?;
+        command.args(["--no-record", "--cluster", &format!("nats://{address}")]);
+        command.args(["--calls", &(2 * CALLERS).to_string(), "--plugin"]).arg(guest(GUEST));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let mut said = BufReader::new(child.stderr.take().context("a pipe")?);
+        let mut line = String::new();
+        while !line.contains("is ready with") {
+            line.clear();
+            ensure!(said.read_line(&mut line)? > 0, "the worker has ended");
+        }
+        Ok(Self { child, address: String::new(), _said: Some(said) })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
