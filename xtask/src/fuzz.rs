@@ -31,7 +31,7 @@ const COVERAGE: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 /// Seconds per target in a run of all tests.
-const TEST_SECONDS: u64 = 8;
+const TEST_SECONDS: u64 = 4;
 /// Limits for one input.
 const INPUT_SECONDS_MAX: u64 = 10;
 const MEMORY_MIB_MAX: u64 = 2048;

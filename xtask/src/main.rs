@@ -30,11 +30,17 @@ mod sdks;
 mod server;
 mod toolchains;
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::run::{cargo, cargo_in, root, section};
+
+/// Variable with the number of tests that a test program runs at the same time.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// Many tests wait for deadlines, processes and servers, which leaves cores idle.
+const TEST_THREADS_PER_CORE: usize = 2;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Cofferdam's own commands")]
@@ -174,29 +180,62 @@ fn test() -> anyhow::Result<()> {
     section("testing the sample tools natively");
     guests::test()?;
     code::test()?;
-    sdks::test()?;
+    // Installers and most test tools of other languages use one core.
+    let (sdks, servers) = side_by_side(sdks::test, TestServers::start);
+    sdks?;
+    let servers = servers?;
     section("testing the workspace, its parts and end to end");
-    toolchains::registry_for_tests()?;
-    toolchains::browser_for_tests()?;
-    let bucket_server = s3::for_tests()?;
     let mut tests = run::command("cargo", &["test", "--workspace"]);
-    if let Some(server) = &bucket_server {
-        let (name, value) = server.variable();
-        tests = tests.env(name, &value);
+    for (name, value) in servers.variables() {
+        tests = tests.env(name, value);
     }
-    let servers = [models::for_tests()?, registry::for_tests()?, nats::for_tests()?];
-    for (name, value) in servers.into_iter().flatten() {
-        tests = tests.env(name, &value);
+    if std::env::var_os(TEST_THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        tests = tests.env(TEST_THREADS, &(TEST_THREADS_PER_CORE * cores).to_string());
     }
     tests.run(&root())?;
-    drop(bucket_server);
-    gallery::for_tests()?;
-    mcp::for_tests()?;
-    clients::for_tests()?;
+    drop(servers);
+    let (clients, mcp) =
+        side_by_side(clients::for_tests, || gallery::for_tests().and_then(|()| mcp::for_tests()));
+    clients.and(mcp)?;
     fuzz::for_tests()?;
     count::for_tests()?;
     // Tests print nothing when they pass, so this prints a line for each area of the rules.
     conformance()
+}
+
+/// Servers and programs that tests of the workspace use.
+struct TestServers {
+    buckets: Option<s3::Server>,
+    programs: Vec<(&'static str, String)>,
+}
+
+impl TestServers {
+    /// Installs what is missing, and starts the server that runs during the tests.
+    fn start() -> anyhow::Result<Self> {
+        toolchains::registry_for_tests()?;
+        toolchains::browser_for_tests()?;
+        let programs = [models::for_tests()?, registry::for_tests()?, nats::for_tests()?];
+        let programs = programs.into_iter().flatten().collect();
+        Ok(Self { buckets: s3::for_tests()?, programs })
+    }
+
+    /// Returns the environment variables that tell the tests.
+    fn variables(&self) -> Vec<(&'static str, &str)> {
+        let buckets = self.buckets.iter().map(s3::Server::variable);
+        let programs = self.programs.iter().map(|(name, value)| (*name, value.as_str()));
+        buckets.chain(programs).collect()
+    }
+}
+
+/// Runs two steps at the same time. What they print is mixed.
+fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        let one = one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (one, other)
+    })
 }
 
 /// Builds the binary and all tests together. Selecting single packages would select other features

@@ -36,7 +36,7 @@ pub(crate) fn run(serve: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let (name, value) = server.variable();
-    command("cargo", &["test", "--workspace", "--test", "s3"]).env(name, &value).run(&root())
+    command("cargo", &["test", "--workspace", "--test", "s3"]).env(name, value).run(&root())
 }
 
 /// Starts the server for a run of all tests: always in CI, elsewhere only if it is installed.
@@ -56,8 +56,8 @@ pub(crate) fn for_tests() -> anyhow::Result<Option<Server>> {
 
 impl Server {
     /// Returns the environment variable for the tests.
-    pub(crate) fn variable(&self) -> (&'static str, String) {
-        (ENDPOINT, self.endpoint.clone())
+    pub(crate) fn variable(&self) -> (&'static str, &str) {
+        (ENDPOINT, &self.endpoint)
     }
 }
 
