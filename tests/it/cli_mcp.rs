@@ -81,15 +81,14 @@ fn each_host_is_told_in_its_own_form_with_absolute_paths() {
     let wanted =
         format!("[mcp_servers.reports]\ncommand = \"{binary}\"\nargs = [{}]\n", words.join(", "));
     assert_eq!(codex, wanted);
-    let goose = config(&folder, "goose", &["--", "--receipts", "full"]).stdout;
+    let flags = ["--confinement", "full", "--", "--receipts", "full"];
+    let goose = config(&folder, "goose", &flags).stdout;
     assert!(
         goose.starts_with("extensions:\n  cofferdam:\n    enabled: true\n    type: \"stdio\"\n"),
         "{goose}"
     );
-    assert!(
-        goose.contains(&format!("    args: [{},\"--receipts\",\"full\"]\n", words.join(","))),
-        "{goose}"
-    );
+    let more = r#""--confinement","full","--receipts","full""#;
+    assert!(goose.contains(&format!("    args: [{},{more}]\n", words.join(","))), "{goose}");
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn an_entry_is_put_where_each_host_looks() {
         let ran = config(&folder, host, &["--write"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
         assert!(
-            ran.stderr.contains(&format!("{place} was made, with `cofferdam` in it")),
+            ran.stderr.contains(&format!("{place} with an entry for `cofferdam`")),
             "{}",
             ran.stderr
         );
@@ -197,7 +196,7 @@ fn variables_that_a_host_has_to_pass_on_are_named() {
     let ran = run(&folder, &["mcp", "config", "--host", "claude", "--config", "cofferdam.toml"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("the host has to pass on: GITHUB_TOKEN, LANG, TERM"),
+        ran.stderr.contains("which the client must pass on: GITHUB_TOKEN, LANG, TERM"),
         "{}",
         ran.stderr
     );

@@ -14,6 +14,17 @@ pub(crate) enum ConfinementLevel {
     None,
 }
 
+impl ConfinementLevel {
+    /// Returns the value of the flag.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        }
+    }
+}
+
 impl From<ConfinementLevel> for Confinement {
     fn from(level: ConfinementLevel) -> Self {
         match level {

@@ -17,3 +17,10 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
         McpCommand::Logout(args) => login::logout(&args),
     }
 }
+
+/// Returns the flags of `serve` that are not about its tools: the confinement that this command was
+/// told to require, and then `more`.
+fn serve_flags(global: &Global, more: Vec<String>) -> Vec<String> {
+    let level = global.confinement.map(|level| ["--confinement", level.as_str()]);
+    level.into_iter().flatten().map(str::to_owned).chain(more).collect()
+}

@@ -7,6 +7,8 @@ use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
 
+use super::serve_flags;
+
 pub(super) async fn run(global: &Global, args: McpBundleArgs) -> anyhow::Result<Exit> {
     let McpBundleArgs { output, name, release, description, author, plugins, more } = args;
     let name = match name {
@@ -18,8 +20,14 @@ pub(super) async fn run(global: &Global, args: McpBundleArgs) -> anyhow::Result<
             .to_string(),
     };
     let program = std::env::current_exe().context("cannot find this program")?;
-    let options =
-        BundleOptions { program, name, version: release, description, author, flags: more };
+    let options = BundleOptions {
+        program,
+        name,
+        version: release,
+        description,
+        author,
+        flags: serve_flags(global, more),
+    };
     let engine = host::engine(global)?;
     let bundle =
         Bundle::pack(&engine, &host::selection(&plugins)?, &options, &host::operator()).await?;

@@ -9,13 +9,15 @@ use crate::args::{Global, McpConfigArgs, McpHost};
 use crate::exit::Exit;
 use crate::{host, print};
 
+use super::serve_flags;
+
 pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> {
     let McpConfigArgs { host, name, write, plugins, more } = args;
     let client = client(host);
     let command =
         ServeCommand::new(&host::selection(&plugins)?, &host::engine_options(global).cache)?;
     let program = std::env::current_exe().context("cannot find this program")?;
-    let entry = ServerEntry::new(&name, &program, command.with_flags(&more))?;
+    let entry = ServerEntry::new(&name, &program, command.with_flags(&serve_flags(global, more)))?;
     match write {
         None => print::result(client.new_file(&entry)?.trim_end())?,
         Some(path) => {
@@ -24,12 +26,14 @@ pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> 
             let path = path.display();
             print::note(&match &change {
                 FileChange::Unchanged => {
-                    format!("{path} has `{name}` like this already; nothing was changed")
+                    format!("{path} already contains this entry for `{name}`; nothing was changed")
                 }
-                FileChange::Created => format!("{path} was made, with `{name}` in it"),
+                FileChange::Created => format!("created {path} with an entry for `{name}`"),
                 FileChange::Changed { backup } => {
                     let backup = backup.display();
-                    format!("{path} has `{name}` now; as it was before it is kept in {backup}")
+                    format!(
+                        "wrote an entry for `{name}` to {path}; a copy of the old file is {backup}"
+                    )
                 }
             });
             if change != FileChange::Unchanged {
@@ -42,8 +46,8 @@ pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> 
         if !names.is_empty() {
             let names = names.join(", ");
             print::note(&format!(
-                "the configuration reads from the environment, which the host has to pass on: \
-                 {names}"
+                "the configuration reads these environment variables, which the client must \
+                 pass on: {names}"
             ));
         }
     }
