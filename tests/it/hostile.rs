@@ -15,7 +15,9 @@
 //! and special files in `mounts`, egress in `network`, plugins that change between loads in
 //! `cli_grants`.
 //!
-//! `as_commands` launches the attacks again by command plugins, where they are about code.
+//! `as_commands` launches the attacks again by command plugins, where they are about code. `export`
+//! writes them as files, with which `cargo xtask platforms --run` attacks the binaries of other
+//! platforms.
 //!
 //! A new attack is a new row. A new family is a file and an entry in `FAMILIES`.
 
@@ -30,6 +32,7 @@ mod compiling;
 mod cpu;
 mod definitions;
 mod environment;
+mod export;
 mod floods;
 mod handles;
 mod leaks;
@@ -44,10 +47,10 @@ pub(crate) use arena::{Arena, Attack, End, Ended, Launch};
 
 /// Defines the attacks of a family: the rows, and a test for each.
 macro_rules! attacks {
-    ($($(#[doc = $hope:literal])+ $name:ident: $launch:expr => $end:expr,)+) => {
+    ($($(#[doc = $goal:literal])+ $name:ident: $launch:expr => $end:expr,)+) => {
         pub(crate) const ATTACKS: &[$crate::hostile::Attack] = &[$($crate::hostile::Attack {
             name: stringify!($name),
-            hope: concat!($($hope),+),
+            goal: concat!($($goal),+),
             launch: $launch,
             end: $end,
         }),+];
@@ -68,11 +71,11 @@ const FAMILIES: &[(&str, &[Attack])] = &[
     ("growth of memories, tables, stacks and instances", memory::ATTACKS),
     ("amplification through the calling convention", amplification::ATTACKS),
     ("floods of results, logs and progress", floods::ATTACKS),
-    ("text that is none", text::ATTACKS),
-    ("hoards of handles, and handles that are not one's own", handles::ATTACKS),
-    ("bytes that are no component", binaries::ATTACKS),
-    ("definitions that lie", definitions::ATTACKS),
-    ("probes of the surroundings", environment::ATTACKS),
+    ("invalid strings", text::ATTACKS),
+    ("handles: hoards, and those of others", handles::ATTACKS),
+    ("files that are not components", binaries::ATTACKS),
+    ("false definitions", definitions::ATTACKS),
+    ("probes of the environment", environment::ATTACKS),
     ("traces of earlier calls", leaks::ATTACKS),
     ("bombs for the compiler", compiling::ATTACKS),
     ("tampering with compiled code", cache::ATTACKS),
@@ -90,7 +93,7 @@ fn no_family_is_empty_and_no_attack_is_there_twice() {
         assert!(attacks.len() >= 3, "{family}: {} attacks", attacks.len());
         for attack in *attacks {
             assert!(names.insert(attack.name), "two attacks are called {}", attack.name);
-            assert!(attack.hope.trim().ends_with('.'), "{} says what it hopes for", attack.name);
+            assert!(attack.goal.trim().ends_with('.'), "{} names its goal", attack.name);
         }
     }
     assert!(names.len() >= ATTACKS_MIN, "{} attacks", names.len());

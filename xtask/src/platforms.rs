@@ -5,6 +5,7 @@
 //! `.github/workflows/platforms.yml` builds and tests on the systems themselves.
 
 mod comparison;
+mod hostile;
 mod wine;
 
 use std::path::PathBuf;
@@ -118,9 +119,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     section(&format!("installing {} into target/languages", ZIG_PACKAGES.join(" and ")));
     ZIG_PACKAGES.into_iter().try_for_each(toolchains::pip_install)?;
     if options.run {
-        guests::build_samples()?;
-        section("building the host for this machine");
-        cargo(&["build", "--package", "cofferdam-cli"])?;
+        guests::build()?;
+        section("building the host and the tests for this machine");
+        cargo(&["build", "--workspace", "--bins", "--tests"])?;
+        hostile::export()?;
+        let here = target_folder().join("debug/cofferdam");
+        hostile::attack(&HostProgram::new(&[text(&here)?]), "this machine")?;
     }
     for platform in PLATFORMS {
         if options.targets.is_empty() || options.targets.iter().any(|name| name == platform.target)
@@ -144,8 +148,8 @@ impl Platform {
         let program = text(&self.program())?.to_owned();
         match self.emulator {
             Emulator::None => Ok(()),
-            Emulator::Native => comparison::compare(&HostProgram::new(&[&program])),
-            Emulator::Wine => comparison::compare(&wine::host(&self.program())?),
+            Emulator::Native => self.compare(&HostProgram::new(&[&program])),
+            Emulator::Wine => self.compare(&wine::host(&self.program())?),
             Emulator::Qemu => comparison::check_version(&HostProgram::new(&[
                 "qemu-aarch64-static",
                 "-L",
@@ -153,6 +157,12 @@ impl Platform {
                 &program,
             ])),
         }
+    }
+
+    /// Compares commands and attacks with their ends on this machine.
+    fn compare(&self, host: &HostProgram) -> anyhow::Result<()> {
+        comparison::compare(host)?;
+        hostile::attack(host, self.target)
     }
 
     /// Returns a cargo command for the package of the binary.

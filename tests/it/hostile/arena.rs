@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     /// Goal of the attacker.
-    pub(crate) hope: &'static str,
+    pub(crate) goal: &'static str,
     pub(crate) launch: Launch,
     pub(crate) end: End,
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -56,7 +56,12 @@ impl HostProgram {
     }
 
     /// Runs a command of the host in `folder`, with `input` as its standard input.
-    fn end(&self, arguments: &[&str], input: &str, folder: &Path) -> anyhow::Result<End> {
+    pub(super) fn run(
+        &self,
+        arguments: &[&str],
+        input: &str,
+        folder: &Path,
+    ) -> anyhow::Result<Output> {
         let (program, first) = self.arguments.split_first().context("the list has a program")?;
         let mut child = Command::new(program)
             .args(first)
@@ -65,12 +70,16 @@ impl HostProgram {
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot run {program}"))?;
         // Dropped after it is written, so that the command sees the end of its input.
         child.stdin.take().context("the input is a pipe")?.write_all(input.as_bytes())?;
-        let output = child.wait_with_output()?;
+        Ok(child.wait_with_output()?)
+    }
+
+    fn end(&self, arguments: &[&str], input: &str, folder: &Path) -> anyhow::Result<End> {
+        let output = self.run(arguments, input, folder)?;
         Ok((output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
