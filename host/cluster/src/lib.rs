@@ -17,7 +17,8 @@
 //! - A caller gets exactly one end. If the worker is lost after the confirmation, the end is
 //!   [`DispatchError::OutcomeUnknown`], a type of its own.
 //! - All calls with one idempotency key get one result, as long as it is [stored](keyed).
-//! - The client of the gateway is asked each question of a run once, and the answer reaches that run.
+//! - The client of the gateway is asked each question of a run once, and the answer reaches that
+//!   run.
 //! - A message carries no authority. Grants, limits and secrets are the worker's own; a gateway can
 //!   only lower limits.
 //!

@@ -54,7 +54,7 @@ pub(crate) enum WorkerMessage {
         offer: u64,
         worker: String,
     },
-    /// Declines the call: all places are occupied, or the worker is about to end.
+    /// Declines the call: all permits are taken, or the worker is about to end.
     Busy {},
     /// Declares that the call runs.
     Alive {

@@ -46,8 +46,8 @@ pub struct WorkerOptions {
     pub name: NodeName,
     /// Maximum number of concurrent calls. To further calls, the worker is busy.
     pub calls_max: usize,
-    /// Maximum number of concurrent calls of one caller. To further calls of this caller, the worker
-    /// is busy, so that others find places. Gateways name the callers.
+    /// Maximum number of concurrent calls of one caller. To further calls of this caller, the
+    /// worker is busy, which leaves permits to others. Gateways name the callers.
     pub caller_calls_max: usize,
     /// Waiting times.
     pub timing: CallTiming,

@@ -11,15 +11,17 @@ use serde_json::{Value, json};
 use super::arena::named;
 use super::{Arena, Attack, End, FAMILIES, Launch};
 
-/// Variable with the folder to write to.
+/// Variable with the folder to write to, which `cargo xtask platforms --run` sets.
 const FOLDER: &str = "COFFERDAM_HOSTILE_FOLDER";
 
 /// Writes a component for each attack that consists of one call, and `rows.jsonl` with the required
-/// ends. Attacks in several steps use interfaces of the library and have no component.
+/// ends. Attacks in several steps use interfaces of the library and have no component. Without the
+/// variable this test does nothing.
 #[tokio::test]
-#[ignore = "cargo xtask platforms --run starts it"]
 async fn rows() {
-    let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the folder to write to"));
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
     let arena = Arena::new().await;
     let mut lines = String::new();
     for (family, attacks) in FAMILIES {

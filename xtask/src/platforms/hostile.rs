@@ -59,7 +59,7 @@ enum End {
 pub(super) fn export() -> anyhow::Result<()> {
     section("writing the attacks of the hostile suite into files");
     std::fs::create_dir_all(folder())?;
-    let test = ["--test", "it", "--", "--exact", "hostile::export::rows", "--ignored"];
+    let test = ["--test", "it", "--", "--exact", "hostile::export::rows"];
     let arguments = [&["test", "--quiet", "--workspace"][..], &test].concat();
     let folder = folder();
     let value = crate::packages::text(&folder)?;

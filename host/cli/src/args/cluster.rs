@@ -32,7 +32,8 @@ pub(crate) struct WorkerArgs {
         value_parser = clap::value_parser!(u16).range(1..=4096)
     )]
     pub(crate) calls: u16,
-    /// Maximum number of concurrent calls of one caller, so that others find places [default: --calls]
+    /// Maximum number of concurrent calls of one caller, which leaves the others to further callers
+    /// [default: --calls]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) caller_calls: Option<u16>,
     /// Maximum time to wait for running calls at the end, in seconds

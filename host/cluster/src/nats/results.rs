@@ -170,7 +170,7 @@ fn value_bytes_max(bucket: &Store, message_bytes_max: usize) -> Result<usize, Na
         let (found, needed) = (config.max_age.as_secs(), AGE_MIN.as_secs());
         return Err(too_small(format!("entries of {found} s"), format!("{needed} s")));
     }
-    // A limit that is not positive is none.
+    // Zero and negative numbers stand for no limit.
     let limit = usize::try_from(config.max_message_size).ok().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX).min(message_bytes_max);
     if limit < VALUE_BYTES_MIN + HEADERS_BYTES {

@@ -1,16 +1,16 @@
-//! Places of a worker by caller, so that one caller does not occupy all of them.
+//! Permits of a worker by caller, so that one caller does not take all of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of places that each caller occupies. Gateways name the callers.
+/// Number of calls of each caller that run. Gateways name the callers.
 pub(super) struct Callers {
     calls_max: usize,
     calls: Mutex<BTreeMap<String, usize>>,
 }
 
-/// Place of a caller. Dropping it gives it back.
-pub(super) struct CallerPlace {
+/// Permit for one call of a caller. Dropping it releases the permit.
+pub(super) struct CallerPermit {
     callers: Arc<Callers>,
     caller: String,
 }
@@ -20,15 +20,15 @@ impl Callers {
         Arc::new(Self { calls_max, calls: Mutex::default() })
     }
 
-    /// Takes a place for a caller; `None` if it has as many as one caller may have.
-    pub(super) fn take(self: &Arc<Self>, caller: &str) -> Option<CallerPlace> {
+    /// Takes a permit for a caller. Returns `None` if it has as many as one caller may have.
+    pub(super) fn take(self: &Arc<Self>, caller: &str) -> Option<CallerPermit> {
         let mut calls = self.lock();
         let count = calls.get(caller).copied().unwrap_or_default();
         if count >= self.calls_max {
             return None;
         }
         calls.insert(caller.to_owned(), count + 1);
-        Some(CallerPlace { callers: Arc::clone(self), caller: caller.to_owned() })
+        Some(CallerPermit { callers: Arc::clone(self), caller: caller.to_owned() })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
@@ -36,7 +36,7 @@ impl Callers {
     }
 }
 
-impl Drop for CallerPlace {
+impl Drop for CallerPermit {
     fn drop(&mut self) {
         let mut calls = self.callers.lock();
         match calls.get_mut(&self.caller) {
@@ -52,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_a_limited_number_of_places() {
+    fn a_caller_has_a_limited_number_of_permits() {
         let callers = Callers::new(2);
-        let places = [callers.take("a"), callers.take("a")];
-        assert!(places.iter().all(Option::is_some) && callers.take("a").is_none());
+        let permits = [callers.take("a"), callers.take("a")];
+        assert!(permits.iter().all(Option::is_some) && callers.take("a").is_none());
         assert!(callers.take("b").is_some());
-        drop(places);
+        drop(permits);
         assert!(callers.lock().is_empty());
         assert!(callers.take("a").is_some());
     }

@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::callers::CallerPlace;
+use super::callers::CallerPermit;
 use super::questions::OpenQuestions;
 use crate::message::CallHeader;
 
@@ -26,7 +26,7 @@ pub(super) struct OpenOffer {
     pub(super) call: CallHeader,
     pub(super) arguments: Bytes,
     /// Place that the call occupies, of the worker and of its caller.
-    pub(super) place: (OwnedSemaphorePermit, CallerPlace),
+    pub(super) place: (OwnedSemaphorePermit, CallerPermit),
 }
 
 /// A call that starts.
