@@ -420,7 +420,7 @@ fn options_of_requests_are_checked_at_the_start() {
 #[test]
 fn each_caller_of_an_agent_has_its_own_memory_files() {
     let note = |content: &str| {
-        let arguments = json!({"file_name": "tea.md", "content": content});
+        let arguments = json!({"file_name": "tea.md", "content": content, "description": "Tea"});
         json!({"calls": [{"tool": "file_memory_write", "arguments": arguments}]})
     };
     let noted = json!({"text": "Noted."});

@@ -185,7 +185,7 @@ fn test() -> anyhow::Result<()> {
     sdks?;
     let servers = servers?;
     section("testing the workspace, its parts and end to end");
-    let mut tests = run::command("cargo", &["test", "--workspace"]);
+    let mut tests = run::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
     for (name, value) in servers.variables() {
         tests = tests.env(name, value);
     }

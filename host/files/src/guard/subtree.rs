@@ -61,17 +61,18 @@ impl Subtree {
         Err(if self.store.is_read_only() { FileError::ReadOnly } else { error })
     }
 
-    /// Counts the directories on the path to the root of this view, itself included, that exist.
-    async fn existing_roots(&self) -> Result<u64, FileError> {
-        let mut missing = 0_u64;
+    /// Returns the directories on the path to the root of this view, itself included, that do not
+    /// exist, deepest first.
+    async fn missing_roots(&self) -> Result<Vec<StorePath>, FileError> {
+        let mut missing = Vec::new();
         for above in std::iter::once(self.root.clone()).chain(self.root.ancestors()) {
             match self.store.stat(&above).await {
                 Ok(_) => break,
-                Err(FileError::NotFound) => missing = missing.saturating_add(1),
+                Err(FileError::NotFound) => missing.push(above),
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.root.depth().saturating_sub(missing))
+        Ok(missing)
     }
 }
 
@@ -192,7 +193,8 @@ impl FileStore for Subtree {
         let depth = self.root.depth();
         quota.depth_max = quota.depth_max.saturating_sub(depth);
         quota.entries_max = quota.entries_max.saturating_sub(depth);
-        usage.entries = usage.entries.saturating_sub(self.existing_roots().await?);
+        let missing = u64::try_from(self.missing_roots().await?.len()).unwrap_or(depth);
+        usage.entries = usage.entries.saturating_sub(depth.saturating_sub(missing));
         Ok(Room { quota, usage })
     }
 
@@ -200,10 +202,17 @@ impl FileStore for Subtree {
         if changes.is_empty() {
             return Ok(());
         }
-        let missing = self.root.depth().saturating_sub(self.existing_roots().await?);
+        let missing = self.missing_roots().await?;
         let mut changes = changes.moved_below(|path| self.below(path))?;
         if !changes.filled.is_empty() {
-            changes.after.entries = changes.after.entries.saturating_add(missing);
+            let count = u64::try_from(missing.len()).unwrap_or(u64::MAX);
+            changes.after.entries = changes.after.entries.saturating_add(count);
+            // A store creates the parents of a single file, and expects those of several.
+            if !changes.is_one_step() {
+                changes.expected.extend(missing.iter().map(|root| (root.clone(), None)));
+                let roots = missing.into_iter().rev().map(|root| (root, NewContent::Directory));
+                changes.filled.splice(0..0, roots);
+            }
         }
         self.above(self.store.commit(changes).await)
     }
@@ -254,7 +263,7 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Budget, MemoryStore, Overlay, Quota, testing};
+    use crate::{Budget, DirectoryOptions, DirectoryStore, MemoryStore, Overlay, Quota, testing};
 
     fn path(text: &str) -> StorePath {
         StorePath::directory(text).unwrap()
@@ -311,6 +320,23 @@ mod tests {
             "{refused:?}"
         );
         assert_eq!(store.read(&path("d2/a"), 9).await.unwrap(), b"d2/a");
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_missing_is_created_with_several_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = DirectoryStore::open_ambient(folder.path(), DirectoryOptions::default());
+        let view: Arc<dyn FileStore> =
+            Arc::new(Subtree::new(Arc::new(store.unwrap()), path("some/where")));
+        let call = Overlay::new(Arc::clone(&view), &Budget::new(u64::MAX));
+        for name in ["a", "b"] {
+            call.write(&path(name), name.into(), WriteMode::Replace).await.unwrap();
+        }
+        call.commit_changes().await.unwrap();
+        for name in ["a", "b"] {
+            let file = folder.path().join("some/where").join(name);
+            assert_eq!(std::fs::read_to_string(file).unwrap(), name);
+        }
     }
 
     #[tokio::test]
