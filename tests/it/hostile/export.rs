@@ -70,6 +70,6 @@ fn end(end: End) -> Value {
         End::Says(text) => json!({ "says": text }),
         End::Succeeds => json!("succeeds"),
         End::Refused(words) => json!({ "refused": words }),
-        End::AsExpected => unreachable!("steps have no row"),
+        End::AsExpected => panic!("an attack in steps has no row"),
     }
 }
