@@ -10,6 +10,8 @@ use crate::args::InspectorFlag;
 use crate::exit::UsageError;
 use crate::{ask, print};
 
+/// Reason of every approval.
+pub(crate) const APPROVAL_REASON: &str = "A call of this tool needs approval.";
 /// End of a prompt that was answered at the terminal first.
 const AT_TERMINAL: &str = "answered at the terminal";
 
@@ -79,8 +81,10 @@ pub(crate) struct PromptedCall<'c> {
 }
 
 impl PromptedCall<'_> {
-    /// Returns a prompt whether the call may run. `reasons` are lines.
-    pub(crate) fn approval(&self, toolset: &Toolset, reasons: &str) -> OperatorPrompt {
+    /// Returns a prompt whether the call may run. `against` are the objections of the label policy.
+    pub(crate) fn approval(&self, toolset: &Toolset, against: &[&str]) -> OperatorPrompt {
+        let objections = against.iter().map(|reason| format!("\nAgainst it: {reason}"));
+        let reasons = std::iter::once(APPROVAL_REASON.to_owned()).chain(objections);
         let toolset = toolset.unrestricted();
         let definition = toolset.definition(self.tool).ok();
         OperatorPrompt {
@@ -89,7 +93,7 @@ impl PromptedCall<'_> {
                 .map(|source| source.name().to_owned())
                 .unwrap_or_default(),
             annotations: definition.map(|definition| definition.annotations).unwrap_or_default(),
-            ..self.form(PromptKind::Approval, reasons)
+            ..self.form(PromptKind::Approval, &reasons.collect::<String>())
         }
     }
 

@@ -250,17 +250,17 @@ impl WorkerState {
         }
     }
 
-    /// Offers to run a call if a place is free.
+    /// Offers to run a call if the worker and the caller have a permit left.
     async fn offer(self: &Arc<Self>, call: CallHeader, arguments: Bytes, reply: String) {
         let permit = Arc::clone(&self.calls_free).try_acquire_owned();
         let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
         let caller = call.session.as_deref().unwrap_or_default();
-        let place = permit.and_then(|permit| Some((permit, self.callers.take(caller)?)));
-        let Some(place) = place else {
+        let permits = permit.and_then(|permit| Some((permit, self.callers.take(caller)?)));
+        let Some(permits) = permits else {
             self.send(&reply, &WorkerMessage::Busy {}, b"").await;
             return;
         };
-        let offer = self.calls.open(OpenOffer { call, arguments, place });
+        let offer = self.calls.open(OpenOffer { call, arguments, permits });
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
         self.send(&reply, &accepted, b"").await;
     }

@@ -89,7 +89,7 @@ fn nats_error(error: NatsError) -> Error {
 
 /// Number of calls that a worker runs at the same time.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkerPlaces {
+pub struct WorkerLimits {
     /// Maximum number of calls.
     pub calls_max: usize,
     /// Maximum number of calls of one caller. The default is `calls_max`.
@@ -120,7 +120,7 @@ impl WorkerConnection {
     pub async fn run(
         self,
         host: &Host,
-        places: WorkerPlaces,
+        limits: WorkerLimits,
         drain_wait: Duration,
         operator: &Operator,
         stop: CancellationToken,
@@ -129,8 +129,8 @@ impl WorkerConnection {
         let count = toolset.definitions().len();
         let options = WorkerOptions {
             tenant: self.tenant,
-            calls_max: places.calls_max,
-            caller_calls_max: places.caller_calls_max.unwrap_or(usize::MAX),
+            calls_max: limits.calls_max,
+            caller_calls_max: limits.caller_calls_max.unwrap_or(usize::MAX),
             ..WorkerOptions::default()
         };
         let worker = Worker::start(self.bus, toolset, options).await.map_err(not_started)?;

@@ -10,8 +10,8 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::{self, PageBody};
 use crate::error::PageError;
@@ -44,6 +44,8 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 const REPLAY_BYTES_MAX: usize = 1024;
 /// Maximum bytes of the body of a login.
 const LOGIN_BYTES_MAX: usize = 1024;
+/// Message to a page if [`InspectorState::trials`] has no permit left.
+const BUSY: &str = "too many calls of pages are running";
 /// Maximum time to receive the body of a request.
 const BODY_TIME_MAX: Duration = Duration::from_secs(15);
 
@@ -137,19 +139,17 @@ async fn call(
     let Some(workbench) = &state.options.workbench else {
         return answer::message(StatusCode::NOT_FOUND, "this inspector calls no tools");
     };
-    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+    if !is_of_own_page(browser, parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a call of the own page");
     }
     let Some(trial) = json_body::<Trial>(body, TRIAL_BYTES_MAX).await else {
         return answer::message(StatusCode::BAD_REQUEST, "expected a tool and its arguments");
     };
     let Ok(_permit) = state.trials.try_acquire() else {
-        let message = "too many calls of pages are running";
-        return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     };
     let result = trial.run(workbench).await;
-    let json = serde_json::to_string(&result).unwrap_or_default();
-    answer::text(StatusCode::OK, "application/json", json)
+    json_answer(StatusCode::OK, &result)
 }
 
 /// Answers a prompt for a page.
@@ -162,7 +162,7 @@ async fn answer_prompt(
     let Some(feed) = &state.prompts else {
         return answer::message(StatusCode::NOT_FOUND, "this inspector has no prompts");
     };
-    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+    if !is_of_own_page(browser, parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected an answer of the own page");
     }
     if !feed.prompts.accepts_answers() {
@@ -173,8 +173,7 @@ async fn answer_prompt(
         return answer::message(StatusCode::BAD_REQUEST, "expected an id and an answer");
     };
     let (status, effect) = feed.answer(answered);
-    let json = serde_json::to_string(&effect).unwrap_or_default();
-    answer::text(status, "application/json", json)
+    json_answer(status, &effect)
 }
 
 /// Runs a recorded call again for a page.
@@ -187,15 +186,14 @@ async fn replay(
     let Some(replayer) = &state.options.replayer else {
         return answer::message(StatusCode::NOT_FOUND, "this inspector replays no calls");
     };
-    if !own_header(parts).is_some_and(|token| browser.is_own_token(token)) || !is_json(parts) {
+    if !is_of_own_page(browser, parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a replay of the own page");
     }
     let Some(order) = json_body::<ReplayOrder>(body, REPLAY_BYTES_MAX).await else {
         return answer::message(StatusCode::BAD_REQUEST, "expected a call and a component");
     };
     let Ok(_permit) = state.trials.try_acquire() else {
-        let message = "too many calls of pages are running";
-        return answer::message(StatusCode::SERVICE_UNAVAILABLE, message);
+        return answer::message(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     };
     let source = Arc::clone(&state.source);
     let reading =
@@ -205,8 +203,12 @@ async fn replay(
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("reading the log ended with a bug".to_owned()),
     };
-    let json = serde_json::to_string(&ReplayAnswer::new(result)).unwrap_or_default();
-    answer::text(StatusCode::OK, "application/json", json)
+    json_answer(StatusCode::OK, &ReplayAnswer::new(result))
+}
+
+/// Returns whether a script of the page that this browser has sent the request.
+fn is_of_own_page(browser: &Browser, parts: &Parts) -> bool {
+    own_header(parts).is_some_and(|token| browser.is_own_token(token)) && is_json(parts)
 }
 
 fn own_header(parts: &Parts) -> Option<&[u8]> {
@@ -223,6 +225,11 @@ async fn json_body<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Opt
     let body = Limited::new(body, bytes_max).collect();
     let body = tokio::time::timeout(BODY_TIME_MAX, body).await.ok()?.ok()?;
     serde_json::from_slice(&body.to_bytes()).ok()
+}
+
+fn json_answer(status: StatusCode, value: &impl Serialize) -> Response<PageBody> {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    answer::text(status, "application/json", json)
 }
 
 fn live(state: &InspectorState, parts: &Parts, query: &PageQuery) -> Response<PageBody> {

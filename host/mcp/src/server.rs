@@ -108,7 +108,7 @@ pub struct ServerOptions {
     /// Tools that are only run for clients that accept tasks. Other clients would time out before
     /// the call ends.
     pub only_as_task: BTreeSet<String>,
-    /// Place where an operator sees the questions to the user, and may answer before the client
+    /// Prompts of an operator, who sees the questions to the user and may answer before the client
     /// does.
     pub prompts: Option<PendingPrompts>,
 }

@@ -93,7 +93,7 @@ impl<'s> LogSearch<'s> {
         &self,
         collector: impl Fn() -> C + Sync,
     ) -> Result<(Vec<C>, LogDamage), RecordError> {
-        self.run_with(collector, |file, result| self.read_segment(file, result))
+        self.run_with(collector, |file, result| self.read_segment(file, zone(file), result))
     }
 
     /// Searches all segments, with the kept summaries of those whose calls all pass.
@@ -150,15 +150,16 @@ impl<'s> LogSearch<'s> {
         empty: C,
         result: &mut ThreadResult<C>,
     ) {
-        if !zone(file).is_some_and(|zone| self.filter.is_whole(&zone)) {
-            return self.read_segment(file, result);
+        let zone = zone(file);
+        if !zone.as_ref().is_some_and(|zone| self.filter.is_whole(zone)) {
+            return self.read_segment(file, zone, result);
         }
         let known = cache.get::<C>(file.stem(), empty.kind());
         let summary = match known {
             Some(known) => known,
             None => {
                 let mut own = ThreadResult::new(empty);
-                self.read_segment(file, &mut own);
+                self.read_segment(file, zone, &mut own);
                 let is_whole = own.damage == LogDamage::default() && own.torn.is_empty();
                 let is_read = is_whole && own.skipped.is_empty();
                 result.damage.unreadable.append(&mut own.damage.unreadable);
@@ -193,8 +194,12 @@ impl<'s> LogSearch<'s> {
         Ok((segments, live))
     }
 
-    fn read_segment<C: CallCollector>(&self, file: &SegmentFile, result: &mut ThreadResult<C>) {
-        let zone = zone(file);
+    fn read_segment<C: CallCollector>(
+        &self,
+        file: &SegmentFile,
+        zone: Option<ZoneMap>,
+        result: &mut ThreadResult<C>,
+    ) {
         if !self.may_match(file, zone.as_ref(), result.collector.earliest()) {
             result.skipped.push(file.clone());
             return;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam::cluster::{WorkerConnection, WorkerPlaces};
+use cofferdam::cluster::{WorkerConnection, WorkerLimits};
 use cofferdam::{Host, Purpose};
 use tokio_util::sync::CancellationToken;
 
@@ -27,10 +27,10 @@ pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exi
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     let drain_wait = Duration::from_secs(u64::from(args.drain_wait));
-    let places = WorkerPlaces {
+    let limits = WorkerLimits {
         calls_max: usize::from(args.calls),
         caller_calls_max: args.caller_calls.map(usize::from),
     };
-    connection.run(&loaded, places, drain_wait, &operator, stop).await?;
+    connection.run(&loaded, limits, drain_wait, &operator, stop).await?;
     Ok(Exit::Ok)
 }

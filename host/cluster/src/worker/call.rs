@@ -38,7 +38,7 @@ pub(super) async fn run(
     reply: &str,
 ) {
     let StartedCall { open, cancellation, questions } = started;
-    let OpenOffer { call, arguments, place } = *open;
+    let OpenOffer { call, arguments, permits } = *open;
     let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
     let asker = call.questions().map(|kinds| {
         let (questions, reports) = (Arc::clone(&questions), sender.clone());
@@ -81,7 +81,7 @@ pub(super) async fn run(
         // The panic itself was reported by its hook.
         Err(_) => result::panicked(),
     });
-    drop(place);
+    drop(permits);
     // Progress of the last moment comes before the result.
     while let Ok(report) = reports.try_recv() {
         if let CallReport::Message(message) = report {

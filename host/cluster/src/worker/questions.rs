@@ -162,7 +162,7 @@ mod tests {
             assert!(first.as_mut().now_or_never().is_none());
             assert!(matches!(second.await, Err(AskError::Failed(_))));
         }
-        // A question that nobody waits for is closed.
+        // A question is closed when its call stops waiting.
         assert!(asker.questions.numbers().is_empty());
         for _ in 1..QUESTIONS_MAX {
             assert!(asker.ask(question("a")).now_or_never().is_none());

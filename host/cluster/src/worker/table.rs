@@ -25,8 +25,8 @@ const ENDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(super) struct OpenOffer {
     pub(super) call: CallHeader,
     pub(super) arguments: Bytes,
-    /// Place that the call occupies, of the worker and of its caller.
-    pub(super) place: (OwnedSemaphorePermit, CallerPermit),
+    /// Permits of the worker and of the caller.
+    pub(super) permits: (OwnedSemaphorePermit, CallerPermit),
 }
 
 /// A call that starts.

@@ -79,7 +79,7 @@ pub(crate) async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn one_caller_does_not_occupy_all_places() {
+async fn one_caller_does_not_take_all_permits() {
     let Some(server) = Server::start(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("starts");

@@ -110,7 +110,7 @@ async fn another_gateway_takes_over_the_calls_of_one_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = Server::with_jetstream(folder.path()) else { return };
     let path = folder.path().join("starts");
-    // The worker does not learn that the gateway is lost, so its calls still occupy places.
+    // The worker does not learn that the gateway is lost, so its calls keep their permits.
     let _worker = worker(&server, &path, 2 * CALLS).await;
     let keys: Vec<String> = (0..CALLS).map(|number| format!("k{number}")).collect();
     let started = || keys.iter().map(|key| Starts::at(&path).of(key)).sum::<usize>();

@@ -21,8 +21,8 @@ use super::scenario::Faults;
 const WORKERS: &str = "COFFERDAM_SIMULATION_WORKERS";
 const WORKERS_BY_DEFAULT: &str = "10";
 const GATEWAYS: u64 = 4;
-/// Places of one worker.
-const PLACES: u64 = 8;
+/// Maximum number of concurrent calls of one worker.
+const CALLS_MAX: u64 = 8;
 /// Mean time of a call.
 const CALL_TIME: Duration = Duration::from_millis(100);
 /// Time in which calls are made.
@@ -31,10 +31,10 @@ const ACTIVE: Duration = Duration::from_secs(2);
 /// What a load costs.
 struct Placement {
     workers: u64,
-    /// Share of the places that calls occupy, in percent.
+    /// Share of the maximum number of concurrent calls, in percent.
     load: u64,
     calls: usize,
-    /// Calls for which no place was found in time.
+    /// Calls that no worker accepted in time.
     refused: usize,
     messages: u64,
     /// Times that were added to calls, in ascending order.
@@ -108,7 +108,7 @@ async fn place(workers: u64, load: u64) -> Placement {
     for number in 0..workers {
         let options = WorkerOptions {
             name: NodeName::new(format!("w{number}")).unwrap(),
-            calls_max: usize::try_from(PLACES).unwrap(),
+            calls_max: usize::try_from(CALLS_MAX).unwrap(),
             ..WorkerOptions::default()
         };
         let bus = network.connect(1000 + number);
@@ -136,15 +136,16 @@ async fn place(workers: u64, load: u64) -> Placement {
     Placement { workers, load, calls, refused, messages, waits, discovery, discovery_messages }
 }
 
-/// Makes calls at random times that occupy a share of the places. Returns the times that were added
-/// to them, in ascending order, their number, and that of those which found no place.
+/// Makes calls at random times for a share of the maximum number. Returns the times that were added
+/// to them, in ascending order, their number, and that of those which no worker accepted.
 async fn make_calls(
     gateways: &[Toolset],
     workers: u64,
     load: u64,
 ) -> (Vec<Duration>, usize, usize) {
     let mut random = Random(load);
-    let count = workers * PLACES * load / 100 * (ACTIVE.as_millis() / CALL_TIME.as_millis()) as u64;
+    let count =
+        workers * CALLS_MAX * load / 100 * (ACTIVE.as_millis() / CALL_TIME.as_millis()) as u64;
     let calls = usize::try_from(count).unwrap();
     let waits = Arc::new(Mutex::new(Vec::with_capacity(calls)));
     let mut running = JoinSet::new();

@@ -16,15 +16,7 @@ async fn page(served: &Served, cookie: &str, id: &str) -> (String, String) {
 }
 
 async fn answer(served: &Served, cookie: &str, token: &str, body: &Value) -> Reply {
-    let origin = format!("http://{}", served.address);
-    let headers = [
-        ("cookie", cookie),
-        ("origin", &origin),
-        ("sec-fetch-site", "same-origin"),
-        ("content-type", "application/json"),
-        ("x-cofferdam", token),
-    ];
-    served.send("POST", "/answer", &headers, &body.to_string()).await
+    served.post("/answer", cookie, token, body).await
 }
 
 fn approve(id: &str) -> Value {

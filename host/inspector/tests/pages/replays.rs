@@ -8,15 +8,7 @@ use crate::served::Served;
 use crate::served::replays::{Notes, record};
 
 async fn post(served: &Served, cookie: &str, token: &str, body: &Value) -> (u16, String) {
-    let origin = format!("http://{}", served.address);
-    let headers = [
-        ("cookie", cookie),
-        ("origin", &origin),
-        ("sec-fetch-site", "same-origin"),
-        ("content-type", "application/json"),
-        ("x-cofferdam", token),
-    ];
-    let reply = served.send("POST", "/replay", &headers, &body.to_string()).await;
+    let reply = served.post("/replay", cookie, token, body).await;
     (reply.status, reply.body)
 }
 

@@ -38,15 +38,7 @@ async fn token(served: &Served, cookie: &str) -> String {
 }
 
 async fn call(served: &Served, cookie: &str, token: &str, body: &Value) -> (u16, String) {
-    let origin = format!("http://{}", served.address);
-    let headers = [
-        ("cookie", cookie),
-        ("origin", &origin),
-        ("sec-fetch-site", "same-origin"),
-        ("content-type", "application/json"),
-        ("x-cofferdam", token),
-    ];
-    let reply = served.send("POST", "/try", &headers, &body.to_string()).await;
+    let reply = served.post("/try", cookie, token, body).await;
     (reply.status, reply.body)
 }
 

@@ -115,6 +115,25 @@ impl Served {
         self.send("GET", path, &headers, "").await
     }
 
+    /// Sends JSON as a script of a page does.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        cookie: &str,
+        token: &str,
+        body: &serde_json::Value,
+    ) -> Reply {
+        let origin = format!("http://{}", self.address);
+        let headers = [
+            ("cookie", cookie),
+            ("origin", &origin),
+            ("sec-fetch-site", "same-origin"),
+            ("content-type", "application/json"),
+            ("x-cofferdam", token),
+        ];
+        self.send("POST", path, &headers, &body.to_string()).await
+    }
+
     /// Sends a request with the right `Host`, unless `headers` has one.
     pub(crate) async fn send(
         &self,

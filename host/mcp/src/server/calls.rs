@@ -262,7 +262,7 @@ impl ServerShared {
         Ok(granted)
     }
 
-    /// Returns the prompts of a call at the operator, if there is a place for them.
+    /// Returns the prompts of a call for the operator, if the server has them.
     fn operator_prompts(&self, request: &ToolRequest<'_>, arguments: &[u8]) -> Option<CallPrompts> {
         let pending = self.options.prompts.clone()?;
         let tool = &request.entry.definition;

@@ -54,7 +54,7 @@ pub(super) struct Elicitation {
     ended: Mutex<Option<Suspension>>,
     has_ended: Notify,
     became_task: Notify,
-    /// Prompts at the operator, if there is a place for them.
+    /// Prompts for the operator, if the server has them.
     prompts: Option<CallPrompts>,
     /// True if the operator answered the question whether the call may run.
     is_approval_of_operator: AtomicBool,

@@ -14,7 +14,7 @@ use cofferdam_tool::prompt::{
 };
 use serde_json::{Map, Value};
 
-use crate::inspector::{self, PromptedCall};
+use crate::inspector::{self, APPROVAL_REASON, PromptedCall};
 use crate::{ask, print};
 
 /// Callers, as pages show them.
@@ -134,11 +134,7 @@ impl ApprovalPages {
             caller: MODEL,
             session: Some(session.id()),
         };
-        let objections = against.iter().map(|reason| format!("Against it: {reason}"));
-        let reasons: Vec<_> = std::iter::once("A call of this tool needs approval.".to_owned())
-            .chain(objections)
-            .collect();
-        call.approval(&self.toolset, &reasons.join("\n"))
+        call.approval(&self.toolset, against)
     }
 }
 
@@ -199,7 +195,7 @@ impl code::CallApprover for ProgramApprovals {
         let prompt = || OperatorPrompt {
             annotations: request.tool.annotations,
             ..PromptedCall { tool: name, arguments: &arguments, caller: PROGRAM, session: None }
-                .form(PromptKind::Approval, "A call of this tool needs approval.")
+                .form(PromptKind::Approval, APPROVAL_REASON)
         };
         let at_terminal = ask_about_program(name, &arguments);
         let pages = prompts.map(|prompts| (prompts, prompt()));

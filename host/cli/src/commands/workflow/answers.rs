@@ -129,11 +129,7 @@ impl TypedAnswers {
         if show::approval(request).is_none() {
             return call.form(PromptKind::Form(schema(&request.answer)), &show::question(request));
         }
-        let objections = show::against(request).into_iter();
-        let objections = objections.map(|reason| format!("Against it: {reason}"));
-        let mut reasons = vec!["A call of this tool needs approval.".to_owned()];
-        reasons.extend(objections);
-        call.approval(&self.toolset, &reasons.join("\n"))
+        call.approval(&self.toolset, &show::against(request))
     }
 
     /// Records the decision about a call.

@@ -10,7 +10,7 @@ fn offer(calls_free: &Arc<Semaphore>) -> OpenOffer {
     OpenOffer {
         call: CallHeader::new(ToolName::new("t").unwrap(), &CallContext::default()),
         arguments: Bytes::new(),
-        place: (
+        permits: (
             Arc::clone(calls_free).try_acquire_owned().unwrap(),
             Callers::new(1).take("").unwrap(),
         ),
