@@ -114,6 +114,23 @@ impl Subjects {
         format!("{}.worker.{worker}", self.prefix)
     }
 
+    /// Returns the subject on which a worker learns that no gateway receives its signs of life.
+    pub(crate) fn unheard(&self, worker: &NodeName, offer: u64) -> String {
+        format!("{}.worker.{worker}.unheard.{offer}", self.prefix)
+    }
+
+    /// Returns all such subjects of a worker.
+    pub(crate) fn all_unheard(&self, worker: &NodeName) -> String {
+        format!("{}.worker.{worker}.unheard.>", self.prefix)
+    }
+
+    /// Returns the offer that such a subject belongs to.
+    pub(crate) fn parse_unheard(&self, subject: &str) -> Option<u64> {
+        let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".worker.")?;
+        let (_, offer) = rest.split_once(".unheard.")?;
+        offer.parse().ok()
+    }
+
     /// Returns the subject for replies to one message of a call.
     pub(crate) fn inbox(&self, gateway: &NodeName, call: u64, message: u32) -> String {
         format!("{}.in.{gateway}.{call}.{message}", self.prefix)
@@ -156,6 +173,16 @@ mod tests {
             Tenant::new("a.b").unwrap_err().to_string(),
             "expected 1 to 64 characters from `a-z 0-9 _ -`, found `a.b`"
         );
+    }
+
+    #[test]
+    fn signs_of_life_that_no_gateway_receives_name_their_offer() {
+        let subjects = Subjects::new(&Tenant::default());
+        let subject = subjects.unheard(&NodeName::new("w1").unwrap(), 7);
+        assert_eq!(subject, "cofferdam.v1.default.worker.w1.unheard.7");
+        assert_eq!(subjects.parse_unheard(&subject), Some(7));
+        assert_eq!(subjects.parse_unheard("cofferdam.v1.default.worker.w1"), None);
+        assert_eq!(subjects.parse_unheard("cofferdam.v1.other.worker.w1.unheard.7"), None);
     }
 
     #[test]

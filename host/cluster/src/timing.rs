@@ -15,6 +15,8 @@ pub struct CallTiming {
     pub busy_pause: Duration,
     /// Interval of the signs of life of a running call.
     pub alive_interval: Duration,
+    /// Time after which a worker stops a call whose signs of life no gateway receives.
+    pub unheard_max: Duration,
     /// Time without a sign of life after which a gateway asks the worker.
     pub silence_max: Duration,
     /// Time that a gateway waits for the answer to such a question.
@@ -40,11 +42,13 @@ impl Default for CallTiming {
         Self {
             accept_wait: Duration::from_millis(250),
             // Longer than a pause of a garbage collector or a reconnection within a data center,
-            // and short, because an open offer occupies a place of the worker.
+            // and short, because an open offer occupies a permit of the worker.
             offer_life: Duration::from_secs(1),
             placement_wait_max: Duration::from_secs(10),
             busy_pause: Duration::from_millis(20),
             alive_interval: Duration::from_secs(1),
+            // Longer than the time after which the gateway gives up, if it lives.
+            unheard_max: Duration::from_secs(5),
             silence_max: Duration::from_secs(3),
             ask_wait: Duration::from_millis(500),
             asks_max: 2,

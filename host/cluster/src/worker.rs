@@ -168,6 +168,8 @@ impl Worker {
         let state = &self.state;
         let own = state.bus.subscribe(&state.subjects.worker(&state.options.name), None).await?;
         self.receive(own, &self.stop);
+        let unheard = state.subjects.all_unheard(&state.options.name);
+        self.receive(state.bus.subscribe(&unheard, None).await?, &self.stop);
         for route in state.catalog.keys() {
             let calls = state.subjects.route(route);
             let calls = state.bus.subscribe(&calls, Some(GROUP)).await?;
@@ -221,6 +223,12 @@ impl WorkerState {
     /// Handles one message. One that is not of the protocol, or wants its replies elsewhere than in
     /// the inbox of a gateway, is dropped.
     async fn handle(self: &Arc<Self>, message: BusMessage) {
+        if message.is_undeliverable {
+            if let Some(offer) = self.subjects.parse_unheard(&message.subject) {
+                self.calls.unheard(offer);
+            }
+            return;
+        }
         let reply = message.reply.filter(|reply| self.subjects.is_inbox(reply));
         let (header, body) = match frame::decode(&message.payload) {
             Ok(read) => read,
@@ -307,17 +315,24 @@ impl WorkerState {
 
     async fn send_result(&self, offer: u64, result: &Bytes, reply: &str) {
         for frame in result::split(offer, result, self.bus.message_bytes_max()) {
-            self.publish(reply, frame).await;
+            self.publish(reply, None, frame).await;
         }
     }
 
     async fn send(&self, reply: &str, header: &impl Serialize, body: &[u8]) {
-        self.publish(reply, frame::encode(header, body)).await;
+        self.publish(reply, None, frame::encode(header, body)).await;
     }
 
-    /// Sends a reply. One that is lost is asked for again.
-    async fn publish(&self, reply: &str, frame: Bytes) {
-        if let Err(error) = self.bus.publish(reply, None, frame).await {
+    /// Sends a sign of life. If no gateway receives it, the call table learns that.
+    async fn send_alive(&self, reply: &str, offer: u64) {
+        let unheard = self.subjects.unheard(&self.options.name, offer);
+        let frame = frame::encode(&WorkerMessage::Alive { offer }, b"");
+        self.publish(reply, Some(&unheard), frame).await;
+    }
+
+    /// Sends a reply. A gateway asks again for one that is lost.
+    async fn publish(&self, reply: &str, unheard: Option<&str>, frame: Bytes) {
+        if let Err(error) = self.bus.publish(reply, unheard, frame).await {
             tracing::warn!(%error, "a reply was not sent");
         }
     }

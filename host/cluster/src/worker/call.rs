@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ pub(super) async fn run(
     remaining: Duration,
     reply: &str,
 ) {
-    let StartedCall { open, cancellation, questions } = started;
+    let StartedCall { open, cancellation, questions, unheard } = started;
     let OpenOffer { call, arguments, permits } = *open;
     let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
     let asker = call.questions().map(|kinds| {
@@ -56,6 +57,7 @@ pub(super) async fn run(
     let mut ended = std::pin::pin!(AssertUnwindSafe(ended).catch_unwind());
     let period = state.options.timing.alive_interval;
     let mut alive = interval_at(Instant::now() + period, period);
+    let mut last_heard = Instant::now();
     let result = loop {
         let report = tokio::select! {
             biased;
@@ -69,7 +71,13 @@ pub(super) async fn run(
                 send_question(state, (offer, number), &questions, reply).await;
             }
             None => {
-                state.send(reply, &WorkerMessage::Alive { offer }, b"").await;
+                if !unheard.swap(false, Ordering::Relaxed) {
+                    last_heard = Instant::now();
+                } else if last_heard.elapsed() >= state.options.timing.unheard_max {
+                    tracing::warn!(tool = %call.tool, "a call is canceled: its gateway is lost");
+                    state.calls.cancel(offer);
+                }
+                state.send_alive(reply, offer).await;
                 for number in questions.numbers() {
                     send_question(state, (offer, number), &questions, reply).await;
                 }

@@ -4,6 +4,7 @@
 //! back, and nothing but an open offer can start, so that each offer starts at most once.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(super) struct StartedCall {
     pub(super) open: Box<OpenOffer>,
     pub(super) cancellation: CancellationToken,
     pub(super) questions: Arc<OpenQuestions>,
+    /// True if no gateway received the last sign of life.
+    pub(super) unheard: Arc<AtomicBool>,
 }
 
 /// State of an offer, for a gateway.
@@ -52,7 +55,12 @@ pub(super) enum OfferStatus {
 enum OfferState {
     Open(Box<OpenOffer>),
     Withdrawn,
-    Running { cancellation: CancellationToken, questions: Arc<OpenQuestions>, is_abandoned: bool },
+    Running {
+        cancellation: CancellationToken,
+        questions: Arc<OpenQuestions>,
+        unheard: Arc<AtomicBool>,
+        is_abandoned: bool,
+    },
     Ended(Bytes),
 }
 
@@ -97,13 +105,15 @@ impl CallTable {
         let mut state = self.lock();
         let Some(offer) = state.offers.get_mut(&number) else { return Err(OfferStatus::Unknown) };
         let (cancellation, questions) = (CancellationToken::new(), Arc::<OpenQuestions>::default());
+        let unheard = Arc::<AtomicBool>::default();
         let running = OfferState::Running {
             cancellation: cancellation.clone(),
             questions: Arc::clone(&questions),
+            unheard: Arc::clone(&unheard),
             is_abandoned: false,
         };
         match std::mem::replace(offer, running) {
-            OfferState::Open(open) => Ok(StartedCall { open, cancellation, questions }),
+            OfferState::Open(open) => Ok(StartedCall { open, cancellation, questions, unheard }),
             other => {
                 *offer = other;
                 Err(offer.status())
@@ -139,6 +149,13 @@ impl CallTable {
         {
             *is_abandoned = true;
             cancellation.cancel();
+        }
+    }
+
+    /// Notes that no gateway received the last sign of life of a running call.
+    pub(super) fn unheard(&self, number: u64) {
+        if let Some(OfferState::Running { unheard, .. }) = self.lock().offers.get(&number) {
+            unheard.store(true, Ordering::Relaxed);
         }
     }
 

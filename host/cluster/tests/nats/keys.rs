@@ -110,8 +110,8 @@ async fn another_gateway_takes_over_the_calls_of_one_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = Server::with_jetstream(folder.path()) else { return };
     let path = folder.path().join("starts");
-    // The worker does not learn that the gateway is lost, so its calls keep their permits.
-    let _worker = worker(&server, &path, 2 * CALLS).await;
+    // The calls of the lost gateway keep their permits for two seconds.
+    let worker = worker(&server, &path, 2 * CALLS).await;
     let keys: Vec<String> = (0..CALLS).map(|number| format!("k{number}")).collect();
     let started = || keys.iter().map(|key| Starts::at(&path).of(key)).sum::<usize>();
     let killed = GatewayProcess::start(&server.url(), CALLS);
@@ -132,6 +132,7 @@ async fn another_gateway_takes_over_the_calls_of_one_that_was_killed() {
         assert!(ended.iter().all(|outcome| *outcome == expected), "{ended:?}");
         assert!(keys.iter().all(|key| Starts::at(&path).of(key) == 2));
     }
+    wait_until("the worker cancels the calls of the lost gateway", || worker.calls() == 0).await;
 }
 
 #[tokio::test]

@@ -128,6 +128,7 @@ pub(crate) async fn connect_nats(servers: &str) -> NatsBus {
 pub(crate) fn timing() -> CallTiming {
     CallTiming {
         alive_interval: Duration::from_millis(200),
+        unheard_max: Duration::from_secs(2),
         silence_max: Duration::from_millis(600),
         ask_wait: Duration::from_millis(200),
         ..CallTiming::default()
