@@ -38,6 +38,8 @@ mod guest_files;
 #[cfg(feature = "calls")]
 mod http_get;
 #[cfg(feature = "calls")]
+mod inspector;
+#[cfg(feature = "calls")]
 mod languages;
 #[cfg(feature = "calls")]
 mod mcp;
@@ -120,6 +122,8 @@ const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
     records::NAME,
     #[cfg(feature = "calls")]
+    inspector::NAME,
+    #[cfg(feature = "calls")]
     extism::NAME,
     #[cfg(feature = "calls")]
     mcp::NAME,
@@ -191,6 +195,8 @@ async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
         callers::NAME => callers::measure(effort),
         #[cfg(feature = "calls")]
         records::NAME => records::measure(effort),
+        #[cfg(feature = "calls")]
+        inspector::NAME => inspector::measure(effort),
         #[cfg(feature = "calls")]
         extism::NAME => extism::measure(effort).await,
         #[cfg(feature = "calls")]
