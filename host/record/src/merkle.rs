@@ -4,7 +4,13 @@
 //! Appending keeps one hash per level, so the writer holds at most 64 hashes whatever the number of
 //! lines. Proofs need the hashes of all leaves; only readers make them.
 
+mod sparse;
+
+use std::ops::Range;
+
 use aws_lc_rs::digest::{Context, SHA256};
+
+pub(crate) use self::sparse::SparseTree;
 
 /// Maximum number of hashes in a proof: a tree has at most 64 levels, and a consistency proof one
 /// hash more.
@@ -81,14 +87,26 @@ impl TreeAccumulator {
 
     /// Appends the hash of a leaf.
     pub fn append_hash(&mut self, leaf: TreeHash) {
-        let mut hash = leaf;
-        for _ in 0..self.size.trailing_ones() {
+        self.append_subtree(0, leaf);
+    }
+
+    /// Appends a complete subtree of 2^`height` leaves. Returns false, and appends nothing, if the
+    /// size is not a multiple of that.
+    pub(crate) fn append_subtree(&mut self, height: u32, root: TreeHash) -> bool {
+        let Some(leaves) = 1_u64.checked_shl(height) else { return false };
+        let Some(size) = self.size.checked_add(leaves) else { return false };
+        if self.size & (leaves - 1) != 0 {
+            return false;
+        }
+        let mut hash = root;
+        for _ in 0..(self.size >> height).trailing_ones() {
             if let Some(left) = self.peaks.pop() {
                 hash = TreeHash::node(&left, &hash);
             }
         }
         self.peaks.push(hash);
-        self.size = self.size.saturating_add(1);
+        self.size = size;
+        true
     }
 
     /// Returns the number of leaves.
@@ -180,28 +198,36 @@ pub fn includes(
 /// or the old one is empty.
 #[must_use]
 pub fn consistency_path(leaves: &[TreeHash], old_size: usize) -> Option<Vec<TreeHash>> {
-    if old_size > leaves.len() {
+    consistency_path_of(leaves.len(), old_size, |range| leaves.get(range).map(tree_root))
+}
+
+/// Returns such a proof for a tree of `size` leaves. `root` returns the root of a part; without one
+/// of them there is no proof.
+pub(crate) fn consistency_path_of(
+    size: usize,
+    old_size: usize,
+    root: impl Fn(Range<usize>) -> Option<TreeHash>,
+) -> Option<Vec<TreeHash>> {
+    if old_size > size {
         return None;
     }
-    if old_size == 0 || old_size == leaves.len() {
+    if old_size == 0 || old_size == size {
         return Some(Vec::new());
     }
-    let (mut rest, mut old, mut path) = (leaves, old_size, Vec::new());
-    let mut is_complete = true;
-    while old != rest.len() {
-        let (left, right) = rest.split_at_checked(split(rest.len()))?;
-        if old <= left.len() {
-            path.push(tree_root(right));
-            rest = left;
+    let (mut rest, mut path, mut is_complete) = (0..size, Vec::new(), true);
+    while old_size != rest.end {
+        let middle = rest.start + split(rest.len());
+        if old_size <= middle {
+            path.push(root(middle..rest.end)?);
+            rest.end = middle;
         } else {
-            path.push(tree_root(left));
-            old -= left.len();
-            rest = right;
+            path.push(root(rest.start..middle)?);
+            rest.start = middle;
             is_complete = false;
         }
     }
     if !is_complete {
-        path.push(tree_root(rest));
+        path.push(root(rest)?);
     }
     path.reverse();
     Some(path)

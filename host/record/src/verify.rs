@@ -231,7 +231,7 @@ fn add_orphans(
 
 /// Reads the tombstones: the last state of each pruned segment. The numbers of invalid lines go to
 /// `invalid`.
-fn last_states(
+pub(crate) fn last_states(
     directory: &LogDirectory,
     key: &VerifierKey,
     mut invalid: impl FnMut(u64),

@@ -142,9 +142,9 @@ fn key_text(name: &str, public: &[u8]) -> String {
     format!("{name}+{id}+{}", STANDARD.encode(key))
 }
 
-struct Place(tempfile::TempDir);
+struct LogFolder(tempfile::TempDir);
 
-impl Place {
+impl LogFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -176,8 +176,8 @@ fn copy(from: &Path, to: &Path) {
 
 #[tokio::test]
 async fn a_witness_signs_what_extends_the_last_state() {
-    let (place, witness) = (Place::new(), Witness::new("witness.example/w1"));
-    let (path, client) = (place.path(), witness.client());
+    let (folder, witness) = (LogFolder::new(), Witness::new("witness.example/w1"));
+    let (path, client) = (folder.path(), witness.client());
     record(&path);
     let unknown = client.submit(&path).await.unwrap_err().to_string();
     assert!(
@@ -215,12 +215,12 @@ async fn a_witness_signs_what_extends_the_last_state() {
 
 #[tokio::test]
 async fn a_log_that_was_replaced_contradicts_the_witness() {
-    let (place, witness) = (Place::new(), Witness::new("w"));
-    let (path, client) = (place.path(), witness.client());
+    let (folder, witness) = (LogFolder::new(), Witness::new("w"));
+    let (path, client) = (folder.path(), witness.client());
     record(&path);
     witness.trust(&log_key(&path).unwrap());
     client.submit(&path).await.unwrap();
-    let old = place.0.path().join("old");
+    let old = folder.0.path().join("old");
     copy(&path, &old);
     for _ in 0..3 {
         record(&path);
@@ -251,8 +251,8 @@ async fn a_log_that_was_replaced_contradicts_the_witness() {
 
 #[tokio::test]
 async fn changed_lines_and_segments_are_found() {
-    let (place, witness) = (Place::new(), Witness::new("w"));
-    let (path, client) = (place.path(), witness.client());
+    let (folder, witness) = (LogFolder::new(), Witness::new("w"));
+    let (path, client) = (folder.path(), witness.client());
     record(&path);
     record(&path);
     witness.trust(&log_key(&path).unwrap());
@@ -289,9 +289,48 @@ async fn changed_lines_and_segments_are_found() {
 }
 
 #[tokio::test]
+async fn lines_that_say_nothing_more_are_removed() {
+    let (folder, witness) = (LogFolder::new(), Witness::new("w"));
+    let (path, client) = (folder.path(), witness.client());
+    record(&path);
+    witness.trust(&log_key(&path).unwrap());
+    assert_eq!(client.submit(&path).await.unwrap(), 1);
+    let file = path.join("witnessed");
+    let line = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, line.repeat(25_000)).unwrap();
+    assert_eq!(client.submit(&path).await.unwrap(), 25_000, "the witness checks the proof");
+    let lines = || std::fs::read_to_string(&file).unwrap().lines().count();
+    assert!((10_000..10_050).contains(&lines()), "{}", lines());
+    for count in 25_001..25_004 {
+        record(&path);
+        assert_eq!(client.submit(&path).await.unwrap(), count);
+        let report = verified(&path, &witness);
+        assert!(report.is_intact(), "{report:?}");
+        assert_eq!(report.witnesses[0].checkpoints, count);
+    }
+    // A digest that stands for other lines is found, and one that is not where it can be.
+    let original = std::fs::read_to_string(&file).unwrap();
+    let (start, rest) = original.split_once("- 0 ").unwrap();
+    let (root, end) = rest.split_once('\n').unwrap();
+    let other = STANDARD.encode([7; 32]);
+    for changed in [format!("{start}- 0 {other}\n{end}"), format!("{start}- 1 {root}\n{end}")] {
+        std::fs::write(&file, changed).unwrap();
+        assert!(!verified(&path, &witness).is_intact());
+    }
+    std::fs::write(&file, &original).unwrap();
+    // A witness whose last state is among what was removed.
+    let note = std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path());
+    let note = note.filter(|path| path.extension().is_some_and(|end| end == "note")).last();
+    std::fs::remove_file(note.unwrap()).unwrap();
+    witness.states.lock().unwrap().values_mut().for_each(|state| state.0 = 5_001);
+    let error = client.submit(&path).await.unwrap_err();
+    assert!(matches!(error, WitnessError::Removed { signed: 5_001, .. }), "{error}");
+}
+
+#[tokio::test]
 async fn signatures_of_others_are_not_stored() {
-    let (place, witness) = (Place::new(), Witness::new("w"));
-    let path = place.path();
+    let (folder, witness) = (LogFolder::new(), Witness::new("w"));
+    let path = folder.path();
     record(&path);
     witness.trust(&log_key(&path).unwrap());
     let other = Ed25519KeyPair::from_seed_unchecked(&[8; 32]).unwrap();
@@ -317,8 +356,8 @@ async fn signatures_of_others_are_not_stored() {
 
 #[tokio::test]
 async fn a_witness_that_does_not_answer_delays_nothing() {
-    let place = Place::new();
-    let path = place.path();
+    let folder = LogFolder::new();
+    let path = folder.path();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let key = Witness::new("w").key;
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -333,8 +372,8 @@ async fn a_witness_that_does_not_answer_delays_nothing() {
 
 #[tokio::test]
 async fn several_processes_offer_one_log() {
-    let (place, witness) = (Place::new(), Witness::new("w"));
-    let path = place.path();
+    let (folder, witness) = (LogFolder::new(), Witness::new("w"));
+    let path = folder.path();
     record(&path);
     witness.trust(&log_key(&path).unwrap());
     let offers = (0..4).map(|_| {

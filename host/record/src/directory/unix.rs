@@ -5,7 +5,7 @@
 //! followed neither as the directory nor as a file.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -96,9 +96,25 @@ impl LogDirectory {
 
     /// Writes a file under a temporary name and renames it, so that readers see all of it or none.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
+        self.replace(name, bytes, |_| Ok(()))
+    }
+
+    /// Does so, with the content on disk before the name.
+    #[cfg(feature = "witness")]
+    pub(crate) fn write_synced(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
+        self.replace(name, bytes, File::sync_all)
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        sync: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<(), RecordError> {
         let temporary = temporary_name(name)?;
         let written = self.create_file(&temporary).and_then(|mut file| {
-            file.write_all(bytes).map_err(|error| RecordError::file(&temporary, error))
+            let written = file.write_all(bytes).and_then(|()| sync(&file));
+            written.map_err(|error| RecordError::file(&temporary, error))
         });
         let renamed = written.and_then(|()| self.rename(&temporary, name));
         renamed.inspect_err(|_| self.remove(&temporary).unwrap_or(()))

@@ -91,6 +91,17 @@ pub enum WitnessError {
         /// Number of checkpoints of the log.
         found: u64,
     },
+    /// The lines that prove what followed the state that the witness has signed are removed.
+    #[error(
+        "the witness `{name}` has last signed {signed} checkpoints, and the log has removed the \
+         lines that prove what followed; start a log in a new directory"
+    )]
+    Removed {
+        /// Name of the witness.
+        name: String,
+        /// Number of checkpoints that the witness has signed.
+        signed: u64,
+    },
     /// The signature is not one of the witness.
     #[error("the witness `{name}` returned no valid signature: {error}")]
     Signature {
@@ -142,7 +153,8 @@ impl OfferedState {
         Ok(Some(Self { directory, key, lines, note }))
     }
 
-    /// Returns the body of a request, or `None` if the log has fewer lines than `old`.
+    /// Returns the body of a request, or `None` if the log cannot prove that it extends its first
+    /// `old` lines.
     fn body(&self, old: u64) -> Option<String> {
         let mut body = format!("old {old}\n");
         for hash in self.lines.proof(old)? {
@@ -206,7 +218,12 @@ impl WitnessClient {
                 return Ok(size);
             }
             let known = old.unwrap_or(signed);
-            let Some(body) = offered.body(known) else { return self.ahead(offered, known).await };
+            if known > size {
+                return self.ahead(offered, known).await;
+            }
+            let body = offered.body(known);
+            let removed = || WitnessError::Removed { name: self.name().to_owned(), signed: known };
+            let body = body.ok_or_else(removed)?;
             match self.send(body).await? {
                 WitnessAnswer::Signed(lines) => return self.store(offered, &lines).await,
                 WitnessAnswer::OtherSize(other) => old = Some(other),

@@ -1,10 +1,16 @@
 //! States of the tree over the witnessed lines, as notes that the log and a witness have signed.
 
+#[cfg(feature = "witness")]
+use std::collections::BTreeSet;
+
 use crate::checkpoint::parse_state_of;
 use crate::directory::LogDirectory;
 use crate::merkle::TreeHash;
 use crate::note::{NOTE_BYTES_MAX, VerifierKey};
 use crate::{EvidenceError, UtcTime, WitnessKey};
+
+const NOTE_PREFIX: &str = "witness-";
+const NOTE_SUFFIX: &str = ".note";
 
 /// State of the tree over the witnessed lines, signed by a witness.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +50,21 @@ impl SignedState {
     }
 }
 
+/// Returns the sizes of the states that witnesses have signed last, those of former witnesses
+/// included.
+#[cfg(feature = "witness")]
+pub(super) fn signed_sizes(directory: &LogDirectory) -> Result<BTreeSet<usize>, EvidenceError> {
+    let mut sizes = BTreeSet::new();
+    for name in directory.names(".")? {
+        if name.starts_with(NOTE_PREFIX) && name.ends_with(NOTE_SUFFIX) {
+            let note = directory.read(&name, NOTE_BYTES_MAX as u64)?;
+            let state = parse_state_of(&String::from_utf8_lossy(&note));
+            sizes.extend(state.ok().and_then(|(size, _)| usize::try_from(size).ok()));
+        }
+    }
+    Ok(sizes)
+}
+
 /// Returns the number of lines that a witness says it has signed, if the log had fewer.
 pub(crate) fn read_ahead(
     directory: &LogDirectory,
@@ -58,7 +79,7 @@ pub(crate) fn read_ahead(
 
 /// Returns the name of the file with the last state that a witness has signed.
 pub(super) fn note_name(witness: &WitnessKey) -> String {
-    format!("witness-{}.note", witness.id())
+    format!("{NOTE_PREFIX}{}{NOTE_SUFFIX}", witness.id())
 }
 
 /// Returns the name of the file that says that a witness has signed more than the log has.
