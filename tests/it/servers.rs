@@ -152,6 +152,34 @@ fn tools_of_a_server_are_listed_and_called_like_those_of_plugins() {
 }
 
 #[test]
+fn a_span_of_a_call_of_a_server_has_the_attributes_of_its_request() {
+    let records = "[records]\nenabled = true\ndirectory = \"log\"\n";
+    let scene = Scene::new(&format!("{}{records}", far("served")));
+    let called = scene.run(&["call", "echo", r#"{"message":"hi"}"#, "--record"]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let exported = scene.run(&["log", "export", "--format", "otlp"]).json();
+    let span = &exported["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    let attribute = |name: &str| {
+        let list = span["attributes"].as_array().unwrap();
+        let found = list.iter().find(|attribute| attribute["key"] == name);
+        found.map_or(Value::Null, |attribute| attribute["value"]["stringValue"].clone())
+    };
+    assert_eq!((&span["name"], &span["kind"]), (&json!("execute_tool echo"), &json!(3)));
+    for (name, value) in [
+        ("mcp.method.name", "tools/call"),
+        ("mcp.protocol.version", "2026-07-28"),
+        ("network.transport", "pipe"),
+        ("cofferdam.mcp.server", "far"),
+        ("gen_ai.operation.name", "execute_tool"),
+    ] {
+        assert_eq!(attribute(name), value, "{name} of {span}");
+    }
+    let id = attribute("cofferdam.record.id");
+    let shown = scene.run(&["log", "show", id.as_str().unwrap()]);
+    assert!(shown.stdout.contains("request    tools/call (pipe, 2026-07-28)"), "{}", shown.stdout);
+}
+
+#[test]
 fn a_header_of_a_secret_lets_in_over_http_and_the_secret_does_not_come_back() {
     let remote = Http::start(&["served"]);
     let config = |file: &Path| {

@@ -80,6 +80,7 @@ impl CallCapture {
             hosts: record.hosts.clone(),
             http_sent_bytes: record.http_sent_bytes,
             http_received_bytes: record.http_received_bytes,
+            server_request: record.server_request.clone(),
             inner_calls: record.inner_left_out.saturating_add(inner_calls),
             retries: record.attempts.saturating_sub(1),
             questions: record.questions,
@@ -215,6 +216,7 @@ impl EndItem {
         entry.hosts = std::mem::take(&mut self.hosts);
         entry.http_sent_bytes = self.http_sent_bytes;
         entry.http_received_bytes = self.http_received_bytes;
+        entry.server_request = self.server_request.take();
         entry.inner_calls = self.inner_calls;
         entry.retries = u64::from(self.retries);
         entry.questions = u64::from(self.questions);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_tool::record::{FileChange, HostContact, Refusal};
+use cofferdam_tool::record::{FileChange, HostContact, Refusal, ServerRequest};
 use cofferdam_tool::trace::TraceContext;
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +140,9 @@ pub struct CallEntry {
     /// Bytes received in HTTP responses.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub http_received_bytes: u64,
+    /// Request to the MCP server that has the tool, if one has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_request: Option<Box<ServerRequest>>,
     /// Number of calls that the call made of other tools.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inner_calls: u64,

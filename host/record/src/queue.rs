@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tool::ToolName;
 use cofferdam_tool::invoke::McpRequest;
 use cofferdam_tool::label::Label;
-use cofferdam_tool::record::{FileChange, HostContact, PluginIdentity, Refusal};
+use cofferdam_tool::record::{FileChange, HostContact, PluginIdentity, Refusal, ServerRequest};
 use cofferdam_tool::recording::CallRecording;
 use cofferdam_tool::trace::TraceContext;
 
@@ -93,6 +93,7 @@ pub(crate) struct EndItem {
     pub(crate) hosts: Vec<HostContact>,
     pub(crate) http_sent_bytes: u64,
     pub(crate) http_received_bytes: u64,
+    pub(crate) server_request: Option<Box<ServerRequest>>,
     pub(crate) inner_calls: u64,
     pub(crate) retries: u32,
     pub(crate) questions: u32,

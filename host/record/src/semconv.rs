@@ -39,6 +39,8 @@ pub(crate) const SERVICE_VERSION: &str = "service.version";
 pub(crate) const RECORD_ID: &str = "cofferdam.record.id";
 pub(crate) const PLUGIN: &str = "cofferdam.plugin";
 pub(crate) const PLUGIN_DIGEST: &str = "cofferdam.plugin.digest";
+/// Configured name of the MCP server that has the tool.
+pub(crate) const SERVER: &str = "cofferdam.mcp.server";
 pub(crate) const PRINCIPAL: &str = "cofferdam.principal";
 pub(crate) const OUTCOME: &str = "cofferdam.outcome";
 pub(crate) const REFUSED: &str = "cofferdam.refused";

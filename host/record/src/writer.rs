@@ -455,10 +455,12 @@ fn names(entry: &mut CallEntry) -> impl Iterator<Item = &mut String> {
         refused,
         files,
         hosts,
+        server_request,
         ..
     } = entry;
     let names = [session, outer, source, client, protocol, error];
-    let names = names.into_iter().flatten().chain([tool, call]);
+    let of_server = server_request.as_mut().and_then(|request| request.protocol.as_mut());
+    let names = names.into_iter().flatten().chain([tool, call]).chain(of_server);
     let refused = refused.iter_mut().flat_map(|refusal| {
         [Some(&mut refusal.capability), refusal.reason.as_mut()].into_iter().flatten()
     });

@@ -1,5 +1,6 @@
 //! Record of a call on the host.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +70,9 @@ pub struct CallRecord {
     pub http_sent_bytes: u64,
     /// Bytes that the call received in HTTP responses, heads and bodies together.
     pub http_received_bytes: u64,
+    /// Request to the MCP server that has the tool, if one has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_request: Option<Box<ServerRequest>>,
     /// Calls of other tools that this call made, in order; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner: Vec<CallRecord>,
@@ -99,6 +103,18 @@ pub struct CallRecord {
     /// Inputs of the guest, if the plugin's calls are recorded so that they can run again.
     #[serde(skip)]
     pub recording: Option<Arc<CallRecording>>,
+}
+
+/// Request to an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRequest {
+    /// Method, such as `tools/call`.
+    pub method: Cow<'static, str>,
+    /// Revision of the protocol, if a connection was open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// `pipe` for standard input and output, `tcp` for HTTP.
+    pub transport: Cow<'static, str>,
 }
 
 /// Identity of a plugin: its configured name and the digest of its component.

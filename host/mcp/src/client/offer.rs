@@ -46,6 +46,16 @@ pub(crate) enum Kind {
     Prompt,
 }
 
+impl Kind {
+    /// Returns the method of the request that makes a call.
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            Self::Tool(_) => "tools/call",
+            Self::Prompt => "prompts/get",
+        }
+    }
+}
+
 impl Offer {
     /// Returns an offer without any tools.
     pub(crate) fn empty() -> Self {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cofferdam_tool::invoke::HostValues;
 use cofferdam_tool::label::{Label, StatedLabels};
 use cofferdam_tool::origin::ToolOrigin;
-use cofferdam_tool::record::HostContact;
+use cofferdam_tool::record::{HostContact, ServerRequest};
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolError,
@@ -405,6 +405,11 @@ impl ToolSource for RemoteServer {
         };
         record.tool = Some(call.tool.name.clone());
         record.phases.run = started.elapsed();
+        record.server_request = self.inner.offer().entry(&call.tool.name).map(|entry| {
+            let method = entry.kind.method().into();
+            let transport = self.inner.settings.endpoint.transport().into();
+            Box::new(ServerRequest { method, protocol: self.protocol_version(), transport })
+        });
         if let Some(contact) = self.inner.contact() {
             record.add_host(contact);
         }

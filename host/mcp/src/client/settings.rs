@@ -60,6 +60,16 @@ pub enum ServerEndpoint {
     Http(HttpEndpoint),
 }
 
+impl ServerEndpoint {
+    /// Returns the transport, as the conventions of OpenTelemetry name it.
+    pub(crate) fn transport(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "pipe",
+            Self::Http(_) => "tcp",
+        }
+    }
+}
+
 /// Server that speaks streamable HTTP.
 #[derive(Clone)]
 pub struct HttpEndpoint {

@@ -50,7 +50,11 @@ pub(super) fn of_call(call: &CallEntry, position: &TracePosition) -> Value {
         parent: position.parent.as_deref(),
         ids: call.trace.as_ref(),
         name: name(semconv::EXECUTE_TOOL, ToolName::new(&*call.tool).ok().map(|_| &*call.tool)),
-        kind: if call.transport.is_some() { KIND_SERVER } else { KIND_INTERNAL },
+        kind: match (&call.transport, &call.server_request) {
+            (Some(_), _) => KIND_SERVER,
+            (None, Some(_)) => KIND_CLIENT,
+            (None, None) => KIND_INTERNAL,
+        },
         start: call.at,
         us: call.us,
         error,
@@ -122,6 +126,15 @@ fn name(operation: &str, of: Option<&str>) -> String {
 fn call_attributes(call: &CallEntry, error: Option<&str>) -> Attributes {
     let label = call.label.as_deref().and_then(|label| label.split_once('/'));
     let files = u64::try_from(call.files.len()).unwrap_or(u64::MAX);
+    // The conventions have one set of names for both sides of MCP. A span that is the server's has
+    // the attributes of the client's request.
+    let served = call
+        .transport
+        .as_deref()
+        .map(|transport| (semconv::TOOLS_CALL, call.protocol.as_deref(), transport));
+    let sent = call.server_request.as_deref();
+    let sent = sent.map(|it| (&*it.method, it.protocol.as_deref(), &*it.transport));
+    let mcp = served.or(sent);
     let mut attributes = Attributes::default();
     attributes.strings([
         (semconv::OPERATION_NAME, Some(semconv::EXECUTE_TOOL)),
@@ -134,9 +147,10 @@ fn call_attributes(call: &CallEntry, error: Option<&str>) -> Attributes {
         (semconv::PLUGIN, call.plugin.as_deref()),
         (semconv::PLUGIN_DIGEST, call.digest.as_deref()),
         (semconv::OUTCOME, Some(&*call.outcome)),
-        (semconv::MCP_METHOD, call.transport.as_ref().map(|_| semconv::TOOLS_CALL)),
-        (semconv::MCP_PROTOCOL, call.protocol.as_deref()),
-        (semconv::TRANSPORT, call.transport.as_deref()),
+        (semconv::MCP_METHOD, mcp.map(|(method, ..)| method)),
+        (semconv::MCP_PROTOCOL, mcp.and_then(|(_, protocol, _)| protocol)),
+        (semconv::TRANSPORT, mcp.map(|(.., transport)| transport)),
+        (semconv::SERVER, call.server_request.as_ref().and(call.source.as_deref())),
         (semconv::PRINCIPAL, call.principal.as_deref()),
         (semconv::LABEL_INTEGRITY, label.map(|(integrity, _)| integrity)),
         (semconv::LABEL_CONFIDENTIALITY, label.map(|(_, confidentiality)| confidentiality)),
