@@ -77,6 +77,7 @@ pub use object::BucketStore;
 pub use object::{BucketOptions, OpenBucketError};
 pub use overlay::{
     Budget, ChangeKind, ChangedFile, Charge, OpenMode, Overlay, OverlayFile, SpillOptions,
+    UnrecordedChanges, UnrestoredChanges,
 };
 pub use path::{NameRules, PathError, StorePath};
 pub use quota::{Quota, QuotaCounts, QuotaExceeded, Usage};
@@ -90,4 +91,4 @@ pub use store::{
     EntryKind, FileLocation, FileReader, FileStore, Listing, ListingEntry, MadeDirectory,
     OmittedNames, RefusedName, Room, Scope, Stat, Version, WriteMode,
 };
-pub use transaction::{CommitError, Transaction};
+pub use transaction::{CommitError, SharedStore, Transaction, TransactionRecord};

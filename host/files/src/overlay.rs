@@ -31,6 +31,7 @@ mod names;
 mod nested;
 mod open;
 mod reader;
+mod record;
 mod state;
 
 use std::path::Path;
@@ -40,6 +41,8 @@ use async_trait::async_trait;
 pub use budget::{Budget, Charge, SpillOptions};
 pub use difference::{ChangeKind, ChangedFile};
 pub use open::{OpenMode, OverlayFile};
+pub(crate) use record::OverlayRecord;
+pub use record::{UnrecordedChanges, UnrestoredChanges};
 use state::{OverlayState, PathState};
 use tokio::sync::{Mutex, MutexGuard};
 

@@ -8,6 +8,8 @@
 //! The permissions of a call are those of its own grant: a call that may only read can call a tool
 //! that may write.
 
+mod record;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::invoke::FileEffects;
@@ -18,6 +20,8 @@ use crate::{
     Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, StoreRecorder, StoreRecordings,
     Subtree, finish,
 };
+
+pub use record::{SharedStore, TransactionRecord};
 
 /// The layers of one call. Clones share state.
 #[derive(Clone)]

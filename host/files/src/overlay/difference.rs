@@ -69,6 +69,11 @@ impl OverlayState {
         self.difference(|_| FileContent::default()).report
     }
 
+    /// Returns the changes without the content of files.
+    pub(super) fn changes_without_content(&self) -> Changes {
+        self.difference(|_| FileContent::default()).changes
+    }
+
     /// Computes the changes. `content` provides the content of each file that was written.
     fn difference(&self, content: fn(&FileNode) -> FileContent) -> OverlayDiff {
         let mut difference = OverlayDiff::default();
