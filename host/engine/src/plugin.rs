@@ -6,20 +6,22 @@ mod replay;
 mod unavailable;
 
 use data_encoding::HEXLOWER;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use cofferdam_files::SharedStore;
 use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::permission::{GrantedPermissions, RequestedPermissions};
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::retry::RetryPolicy;
 use cofferdam_tool::{
-    CallContext, Completion, ErrorType, Limits, Outcome, Output, PluginName, Policy, ToolCall,
-    ToolDefinition, ToolError, ToolName, ToolSource,
+    CallContext, Completion, ErrorType, FileAccess, Limits, Outcome, Output, PluginName, Policy,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
 };
 
 pub use self::batch::{LoadRequest, PluginBatch};
@@ -33,7 +35,7 @@ use crate::engine_pool::{Code, CodeForm, PluginCode};
 use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
 use crate::load::ComponentLoad;
 use crate::recording::{CallRecorder, RecordedCall};
-use crate::{Capability, Component, Engine, Grants, LoadError};
+use crate::{Capability, Component, Engine, Grants, LoadError, Mount};
 
 /// Number of calls of which `sampled` records one.
 const SAMPLE: u64 = 100;
@@ -296,6 +298,15 @@ impl ToolSource for Plugin {
 
     fn supports_dry_run(&self, _: &ToolName) -> bool {
         true
+    }
+
+    fn file_stores(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        let mounts = self.options.grants.mounts.iter();
+        let writable = mounts.filter(|mount| mount.access != FileAccess::ReadOnly);
+        let shared = |mount: &Mount| -> Arc<dyn Any + Send + Sync> {
+            Arc::new(SharedStore(Arc::clone(&mount.store)))
+        };
+        writable.map(shared).collect()
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {

@@ -22,6 +22,7 @@ mod requests;
 mod stores;
 mod turns;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,7 +45,8 @@ pub use self::stores::{ApprovalRule, ToolAlias, UnknownToolWord};
 use self::stores::{Failures, StoreAddress, Views};
 use self::turns::FilePermit;
 use crate::{
-    Budget, FileError, FileStore, PathPatterns, SearchCaps, StorePath, StoreSharing, Transaction,
+    Budget, FileError, FileStore, PathPatterns, SearchCaps, SharedStore, StorePath, StoreSharing,
+    Transaction,
 };
 
 /// Maximum memory for changes that a call makes in an overlay first, in bytes: twice the largest
@@ -293,6 +295,14 @@ impl ToolSource for FileAccessTools {
 
     fn supports_dry_run(&self, _: &ToolName) -> bool {
         true
+    }
+
+    fn file_stores(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        let writable = self.stores.iter().filter(|store| !store.options.is_read_only);
+        let shared = |store: &FileAccessStore| -> Arc<dyn Any + Send + Sync> {
+            Arc::new(SharedStore(Arc::clone(&store.store)))
+        };
+        writable.map(shared).collect()
     }
 
     fn instructions(&self) -> Option<&str> {

@@ -67,6 +67,12 @@ pub trait ToolSource: Any + Send + Sync {
         false
     }
 
+    /// Returns the file stores that calls of the source can change, in a type of the crate that
+    /// implements them. A source that wraps another one must pass the other's stores on.
+    fn file_stores(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        Vec::new()
+    }
+
     /// Returns the labels that the source states about the flow of data into and out of a tool
     /// (`LBL-5`). [`states_for`](Self::states_for) determines how far they count.
     fn labels(&self, _tool: &ToolName) -> StatedLabels {
@@ -209,6 +215,50 @@ pub trait InnerCalls: Send + Sync {
     fn label(&self) -> Option<Label> {
         None
     }
+
+    /// Returns the maximum bytes of a ledger that [`suspend`](Self::suspend) accepts; 0 if a
+    /// program cannot be suspended.
+    fn ledger_bytes_max(&self) -> usize {
+        0
+    }
+
+    /// Keeps a program until a user has decided about one of its calls. Returns whether it is kept;
+    /// the caller then ends the program.
+    fn suspend(&self, program: SuspendedProgram) -> bool {
+        let _ = program;
+        false
+    }
+
+    /// Returns the suspended program that the call continues, with the user's decision.
+    fn resumed(&self) -> Option<ResumedProgram> {
+        None
+    }
+}
+
+/// A program that waits for a user's decision about one of its calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuspendedProgram {
+    /// Identifier of the call that needs approval.
+    pub call_id: String,
+    /// Tool that the call is of.
+    pub tool: ToolName,
+    /// Decoded arguments of the call.
+    pub arguments: Map<String, Value>,
+    /// Origin of the tool.
+    pub origin: ToolOrigin,
+    /// State from which the program continues, in a form that only its host can write.
+    pub ledger: String,
+}
+
+/// A suspended program about whose call the user has decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResumedProgram {
+    /// State from which the program continues ([`SuspendedProgram::ledger`]).
+    pub ledger: String,
+    /// True if the user approves the call.
+    pub is_approved: bool,
+    /// Reason for a refusal.
+    pub reason: Option<String>,
 }
 
 /// Need of a user's approval for a call.

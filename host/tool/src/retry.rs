@@ -2,6 +2,7 @@
 
 mod backoff;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,6 +165,10 @@ impl ToolSource for RetryingSource {
 
     fn supports_dry_run(&self, tool: &ToolName) -> bool {
         self.source.supports_dry_run(tool)
+    }
+
+    fn file_stores(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        self.source.file_stores()
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

@@ -1,5 +1,6 @@
 //! Joins several sources into one toolset, even if two of them have a tool of the same name.
 
+use std::any::Any;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -178,6 +179,10 @@ impl ToolSource for PrefixedSource {
 
     fn supports_dry_run(&self, tool: &ToolName) -> bool {
         self.source.supports_dry_run(self.own_name(tool))
+    }
+
+    fn file_stores(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        self.source.file_stores()
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {
