@@ -9,6 +9,7 @@ pub mod client;
 mod http;
 mod level;
 mod monitoring;
+mod seal;
 mod server;
 mod web;
 
@@ -17,6 +18,7 @@ pub use http::{
     TokenFileError, digest, is_local, new_token, read_or_create,
 };
 pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
+pub use seal::{SealError, StateSeal};
 pub use server::{
     Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, ListedResource,
     MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
