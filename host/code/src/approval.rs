@@ -44,6 +44,9 @@ pub enum Decision {
     Approved,
     /// The call may not run. The string is for the program.
     Rejected(String),
+    /// No user can be asked now. The string is for the program, unless the caller of the program
+    /// keeps it until a user can.
+    Unavailable(String),
 }
 
 /// Asks a user whether a call of a program may run, while the program waits.
@@ -71,11 +74,11 @@ pub(crate) async fn ask(
         return approver.approve(request).await;
     }
     let asker = asker.filter(|asker| asker.can_ask(QuestionKind::Elicitation));
-    let Some(asker) = asker else { return Decision::Rejected(unavailable(tool)) };
+    let Some(asker) = asker else { return Decision::Unavailable(unavailable(tool)) };
     let answers = asker.ask(vec![question(number, request)]).await;
     let answer = match answers {
         Ok(answers) => answers.into_iter().next().unwrap_or_default(),
-        Err(AskError::Unsupported(_)) => return Decision::Rejected(unavailable(tool)),
+        Err(AskError::Unsupported(_)) => return Decision::Unavailable(unavailable(tool)),
         Err(error) => {
             return Decision::Rejected(format!("the call of '{tool}' was not approved: {error}"));
         }

@@ -18,7 +18,7 @@ pub(crate) fn shortened(value: &Value, budget: usize) -> Option<Value> {
 }
 
 /// Returns the bytes of a value as compact JSON.
-pub(crate) fn size(value: &Value) -> usize {
+pub(crate) fn size(value: &impl serde::Serialize) -> usize {
     let mut count = ByteCounter(0);
     // Writing to a counter does not fail.
     let _ = serde_json::to_writer(&mut count, value);

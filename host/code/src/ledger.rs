@@ -2,7 +2,10 @@
 //!
 //! A question about an approval can outlive the run: a client that answers in a new request makes
 //! the host run the program again. The second run gets the seed, the clock and the results of the
-//! first one, and makes only the calls that are missing. A ledger never leaves the process.
+//! first one, and makes only the calls that are missing. An agent without a user who can be asked
+//! keeps the ledger in its session, where [`record`] is its form.
+
+pub(crate) mod record;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,11 +49,19 @@ pub(crate) struct Ledger {
 }
 
 /// A call of a program that has ended.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct CompletedCall {
     pub(crate) tool: ToolName,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) completion: Completion,
+}
+
+/// A call of a program that waits for a user's decision.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PendingCall {
+    pub(crate) number: u64,
+    pub(crate) tool: ToolName,
+    pub(crate) arguments: Map<String, Value>,
 }
 
 /// Suspended programs of a host.

@@ -37,10 +37,12 @@ mod ledger;
 mod memory;
 mod mode;
 mod run;
+mod seal;
 mod types;
 
 pub use self::approval::{ApprovalRequest, CallApprover, CodeApproval, Decision, ProgramRules};
 pub use self::error::CodeError;
 pub use self::language::{Language, UnknownLanguage};
 pub use self::mode::{CodeMode, CodeOptions, RUN_CODE};
+pub use self::seal::{LedgerError, LedgerSeal};
 pub use self::types::{ObjectType, Property, Type};

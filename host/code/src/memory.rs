@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::CallContext;
 use cofferdam_tool::label::Label;
+use cofferdam_tool::output::parse_json;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cut::size;
@@ -25,7 +27,7 @@ const SESSIONS_MAX: usize = 64;
 const RESULT_PREFIX: &str = "result_";
 
 /// Owner of values: the caller of programs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// Principal of an MCP request; empty for other callers.
     pub(crate) principal: String,
@@ -58,6 +60,18 @@ pub(crate) struct SessionValues {
     stored: BTreeMap<String, StoredValue>,
     results: VecDeque<(String, Arc<Value>)>,
     /// Number of results that were kept.
+    count: u64,
+}
+
+/// Values of a session in a ledger.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ValuesRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<Label>,
+    /// Stored values as JSON text, by key.
+    stored: BTreeMap<String, String>,
+    /// Whole results as JSON text, with their keys.
+    results: Vec<(String, String)>,
     count: u64,
 }
 
@@ -150,6 +164,41 @@ impl SessionValues {
         if let Some(label) = label {
             self.label.get_or_insert_default().add(&label);
         }
+    }
+
+    /// Returns the bytes of all values as JSON.
+    pub(crate) fn bytes(&self) -> usize {
+        let stored = self.stored.values().map(|stored| stored.bytes);
+        let results = self.results.iter().map(|(_, value)| size(&**value));
+        stored.chain(results).fold(0, usize::saturating_add)
+    }
+
+    /// Returns the form in a ledger.
+    pub(crate) fn record(&self) -> ValuesRecord {
+        let stored = self.stored.iter();
+        let results = self.results.iter();
+        ValuesRecord {
+            label: self.label.clone(),
+            stored: stored.map(|(key, stored)| (key.clone(), stored.value.to_string())).collect(),
+            results: results.map(|(key, value)| (key.clone(), value.to_string())).collect(),
+            count: self.count,
+        }
+    }
+
+    /// Returns the values of a ledger, or `None` if they are no JSON.
+    pub(crate) fn of_record(record: ValuesRecord) -> Option<Self> {
+        let stored = record.stored.into_iter().map(|(key, json)| {
+            let value = StoredValue { bytes: json.len(), value: Arc::new(parse_json(&json).ok()?) };
+            Some((key, value))
+        });
+        let results = record.results.into_iter();
+        let results = results.map(|(key, json)| Some((key, Arc::new(parse_json(&json).ok()?))));
+        Some(Self {
+            label: record.label,
+            stored: stored.collect::<Option<_>>()?,
+            results: results.collect::<Option<_>>()?,
+            count: record.count,
+        })
     }
 
     /// Keeps a whole result and returns its key.

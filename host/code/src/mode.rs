@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use cofferdam_files::{Budget, SharedStore, Transaction};
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::invoke::ResumedProgram;
 use cofferdam_tool::label::{StatedBy, StatedLabels};
 use cofferdam_tool::{
     Annotations, CallContext, Completion, DecodeOptions, ErrorType, Outcome, Output, ToolCall,
@@ -14,16 +16,17 @@ use cofferdam_tool::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::approval::{CallApprover, CodeApproval, ProgramRules};
+use crate::approval::{CallApprover, CodeApproval, Decision, ProgramRules};
 use crate::builtins::Builtins;
 use crate::catalog::Catalog;
 use crate::cut::{shortened, size};
 use crate::description;
+use crate::ledger::record::{self, UnusableLedger};
 use crate::ledger::{LedgerKey, SuspendedPrograms};
 use crate::memory::{Memory, Owner};
-use crate::run::{CodeRun, RunEnd};
+use crate::run::{CHANGED_BYTES_MAX, CodeRun, EarlierRun, RunEnd};
 use crate::types::Type;
-use crate::{CodeError, Language};
+use crate::{CodeError, Language, LedgerError, LedgerSeal};
 
 /// Name of the tool.
 pub const RUN_CODE: &str = "run_code";
@@ -51,6 +54,9 @@ pub struct CodeOptions {
     /// Rules about calls of programs, unless the caller of a program has rules, as an agent does.
     /// Without any, a call needs approval if the source of its tool requires it.
     pub rules: Option<Arc<dyn ProgramRules>>,
+    /// Seals ledgers of programs that a caller keeps until a user decides. Without it, no program
+    /// is kept.
+    pub seal: Option<Arc<dyn LedgerSeal>>,
     /// Types of results, by tool, for tools without an output schema: those that were observed
     /// before.
     pub observed: BTreeMap<String, Type>,
@@ -66,9 +72,7 @@ pub struct CodeMode {
     interpreter: Arc<dyn ToolSource>,
     /// Tool of the interpreter that runs a program.
     interpret: Arc<ToolDefinition>,
-    /// Tools that programs can call.
-    callable: Toolset,
-    /// The same, with those functions that every program has.
+    /// Tools that programs can call, with those functions that every program has.
     tools: Toolset,
     state: Arc<ModeState>,
     language: Language,
@@ -78,6 +82,10 @@ pub struct CodeMode {
 /// State that all runs of programs with the same tools share.
 pub(crate) struct ModeState {
     pub(crate) catalog: Catalog,
+    /// Tools that programs can call.
+    callable: Toolset,
+    /// Digests of these tools, once a ledger needs them.
+    digests: OnceLock<Arc<BTreeMap<String, String>>>,
     pub(crate) policy: ApprovalPolicy,
     /// Whether the source of some tool requires approval.
     pub(crate) has_approvals: bool,
@@ -90,6 +98,7 @@ pub(crate) struct ModeState {
 pub(crate) struct ApprovalPolicy {
     pub(crate) approver: Option<Arc<dyn CallApprover>>,
     pub(crate) rules: Option<Arc<dyn ProgramRules>>,
+    pub(crate) seal: Option<Arc<dyn LedgerSeal>>,
 }
 
 /// Remains of earlier runs, which outlive a change of the tools.
@@ -112,6 +121,17 @@ impl ModeState {
     /// Returns whether a source is that of the functions that every program has.
     pub(crate) fn is_builtin(&self, source: &dyn ToolSource) -> bool {
         std::ptr::addr_eq(source, Arc::as_ptr(&self.builtins))
+    }
+
+    /// Returns the digests of the tools that programs can call.
+    pub(crate) fn digests(&self) -> Arc<BTreeMap<String, String>> {
+        Arc::clone(self.digests.get_or_init(|| Arc::new(record::digests(&self.callable))))
+    }
+
+    /// Returns the file stores that programs can change.
+    pub(crate) fn stores(&self) -> Vec<SharedStore> {
+        let stores = self.callable.sources().flat_map(|source| source.file_stores());
+        stores.filter_map(|store| store.downcast_ref::<SharedStore>().cloned()).collect()
     }
 
     /// Adds a result to the observed type of a tool that declares none.
@@ -158,8 +178,8 @@ impl CodeMode {
         tools: &Toolset,
         options: CodeOptions,
     ) -> Result<Self, CodeError> {
-        let CodeOptions { language, approval, approver, rules, observed } = options;
-        let policy = ApprovalPolicy { approver, rules };
+        let CodeOptions { language, approval, approver, rules, seal, observed } = options;
+        let policy = ApprovalPolicy { approver, rules, seal };
         let observed = observed.into_iter().map(|(tool, ty)| (tool, ObservedType { ty, count: 1 }));
         let past = PastRuns { observed: Mutex::new(observed.collect()), ..PastRuns::default() };
         Self::create(interpreter, tools, language, approval, policy, Arc::new(past))
@@ -199,12 +219,12 @@ impl CodeMode {
         let callable = tools.clone();
         let mut tools = tools.clone();
         tools.add(Arc::clone(&builtins))?;
-        let state = ModeState { catalog, policy, has_approvals, builtins, past };
+        let digests = OnceLock::new();
+        let state = ModeState { catalog, callable, digests, policy, has_approvals, builtins, past };
         Ok(Self {
             definitions: Arc::from([Arc::new(definition)]),
             interpreter,
             interpret,
-            callable,
             tools,
             state: Arc::new(state),
             language,
@@ -215,7 +235,7 @@ impl CodeMode {
     /// Returns the tools that programs can call.
     #[must_use]
     pub fn callable(&self) -> &Toolset {
-        &self.callable
+        &self.state.callable
     }
 
     /// Returns the types of results that were observed, for [`CodeOptions::observed`] of another
@@ -236,7 +256,17 @@ impl CodeMode {
                 .unwrap_or_default(),
             tools: Arc::clone(self.state.catalog.json()),
         };
-        let earlier = self.state.past.suspended.take(&key);
+        let resumed = context.inner_calls.as_ref().filter(|_| context.outer.is_none());
+        let earlier = match resumed.and_then(|checks| checks.resumed()) {
+            Some(resumed) => match self.reopen(resumed, &key).await {
+                Ok(earlier) => Some(earlier),
+                Err(error) => return unusable(context, &error),
+            },
+            None => {
+                let ledger = self.state.past.suspended.take(&key);
+                ledger.map(|ledger| EarlierRun { ledger, decided: None })
+            }
+        };
         let owner = key.owner.clone();
         let fresh = (fresh_seed(), milliseconds_now());
         let run = Arc::new(CodeRun::new(Arc::clone(&self.state), context, key, earlier, fresh));
@@ -261,10 +291,15 @@ impl CodeMode {
         let context = CallContext { inner_calls: Some(inner), ..context.clone() };
         let mut completion = tokio::select! {
             completion = self.interpreter.invoke(call, &context) => completion,
-            message = run.diverged() => {
+            message = run.stopped() => {
                 Completion::ended(Outcome::Failure(ToolFailure::new(message)), &context)
             }
         };
+        // A program that does not wait for a call can end although the run was to stop. No call is
+        // running any more, so the answer is final.
+        if let (Outcome::Ok(_), Some(message)) = (&completion.outcome, run.objection()) {
+            completion.outcome = Outcome::Failure(ToolFailure::new(message));
+        }
         let end = run.end();
         let (outcome, values) = outcome(completion.outcome, end);
         completion.outcome = outcome;
@@ -280,6 +315,49 @@ impl CodeMode {
         completion.record.set_outcome(&completion.outcome);
         completion
     }
+}
+
+impl CodeMode {
+    /// Returns the state of a suspended program, if its ledger is valid and belongs to it.
+    async fn reopen(
+        &self,
+        resumed: ResumedProgram,
+        key: &LedgerKey,
+    ) -> Result<EarlierRun, UnusableLedger> {
+        let seal = self.state.policy.seal.as_ref().ok_or(LedgerError::Invalid)?;
+        let json = seal.open(&resumed.ledger)?;
+        let files = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
+        let (tools, stores) = (self.state.digests(), self.state.stores());
+        let (ledger, call) = record::read(&json, key, &tools, files, &stores).await?;
+        let decision = match (resumed.is_approved, resumed.reason) {
+            (true, _) => Decision::Approved,
+            (false, reason) => {
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                Decision::Rejected(format!(
+                    "the user did not approve the call of '{}'{reason}",
+                    call.tool
+                ))
+            }
+        };
+        Ok(EarlierRun { ledger, decided: Some((call, decision)) })
+    }
+}
+
+/// Returns the completion of a suspended program that cannot continue.
+fn unusable(context: &CallContext, error: &UnusableLedger) -> Completion {
+    tracing::warn!("a program that waited for an approval cannot continue: {error}");
+    let failure = ToolFailure {
+        suggestion: Some(
+            "Check what the calls before the approval have changed. Then write a program that \
+             makes only the calls that are missing."
+                .to_owned(),
+        ),
+        ..ToolFailure::new(format!(
+            "The program cannot continue after the approval: {error}. Nothing was called again, \
+             and no file change was kept."
+        ))
+    };
+    Completion::ended(Outcome::Failure(failure), context)
 }
 
 /// Returns the definition that models see.

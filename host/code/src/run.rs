@@ -1,12 +1,12 @@
 //! One run of a program: the calls that it makes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_files::{Budget, Transaction};
 use cofferdam_tool::ask::Asker;
-use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls, OuterCall};
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls, OuterCall, SuspendedProgram};
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolFailure, ToolName,
     ToolSource,
@@ -17,12 +17,12 @@ use tokio::sync::{Notify, RwLock};
 
 use crate::approval::{ApprovalRequest, Decision, ask};
 use crate::builtins;
-use crate::ledger::{CompletedCall, Ledger, LedgerKey};
+use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall, record};
 use crate::memory::SessionValues;
 use crate::mode::ModeState;
 
 /// Maximum bytes of file changes of a run that are held in memory.
-const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
+pub(crate) const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 /// Maximum number of calls that an error lists.
 const LISTED_CALLS_MAX: usize = 32;
 
@@ -39,10 +39,22 @@ pub(crate) struct CodeRun {
     /// Held for reading by running calls, and for writing while a question is asked, so that no
     /// call is interrupted if the run ends with the question.
     running: RwLock<()>,
-    /// Whether results are kept, because the caller may answer a question in a new request.
-    keeps_results: bool,
+    /// True if a ledger stays in memory, because the caller may answer in a new request.
+    may_run_again: bool,
+    /// True if the caller can keep the program until a user decides.
+    may_be_suspended: bool,
+    /// Call of the earlier run that a user has decided about since.
+    decided: Option<(PendingCall, Decision)>,
     state: Mutex<RunState>,
-    diverged: Notify,
+    /// Notified when the run diverges from the earlier one, or is suspended.
+    stopped: Notify,
+}
+
+/// State that a run continues.
+pub(crate) struct EarlierRun {
+    pub(crate) ledger: Ledger,
+    /// Call that a user has decided about, with the decision.
+    pub(crate) decided: Option<(PendingCall, Decision)>,
 }
 
 #[derive(Default)]
@@ -53,10 +65,12 @@ struct RunState {
     made: Vec<MadeCall>,
     /// Calls of the earlier run that this one continues.
     earlier: HashMap<u64, CompletedCall>,
+    /// Numbers of the calls of the earlier run that this one has not repeated yet.
+    unrepeated: BTreeSet<u64>,
     /// All completed calls, if the run may have to be continued.
     completed: HashMap<u64, CompletedCall>,
-    /// Call that differs from that of the earlier run.
-    divergence: Option<String>,
+    /// Message about the reason why the run ends before the program does.
+    stop: Option<String>,
 }
 
 /// A call of a program, for the model.
@@ -81,9 +95,14 @@ impl CodeRun {
         mode: Arc<ModeState>,
         context: &CallContext,
         key: LedgerKey,
-        earlier: Option<Ledger>,
+        earlier: Option<EarlierRun>,
         fresh: (u64, u64),
     ) -> Self {
+        let (earlier, decided) = match earlier {
+            Some(EarlierRun { ledger, decided }) => (Some(ledger), decided),
+            None => (None, None),
+        };
+        let has_outer = context.outer.is_some();
         let outer = context.outer.as_ref();
         let outer = outer.and_then(|outer| outer.files.downcast_ref::<Transaction>());
         let ledger = earlier.unwrap_or_else(|| Ledger {
@@ -95,8 +114,17 @@ impl CodeRun {
         });
         let policy = &mode.policy;
         let may_ask = mode.has_approvals || policy.rules.is_some() || context.inner_calls.is_some();
+        let ledger_bytes_max =
+            context.inner_calls.as_ref().map_or(0, |checks| checks.ledger_bytes_max());
+        let waiting = decided.iter().map(|(call, _)| call.number);
+        let unrepeated = ledger.calls.keys().copied().chain(waiting).collect();
         Self {
-            keeps_results: may_ask && policy.approver.is_none() && context.asker.is_some(),
+            may_run_again: may_ask && policy.approver.is_none() && context.asker.is_some(),
+            may_be_suspended: ledger_bytes_max > 0
+                && policy.seal.is_some()
+                && !has_outer
+                && !context.file_effects.is_dry_run,
+            decided,
             mode,
             checks: context.inner_calls.clone(),
             asker: context.asker.clone(),
@@ -110,21 +138,37 @@ impl CodeRun {
                 values: ledger.values,
                 completed: ledger.calls.clone(),
                 earlier: ledger.calls,
+                unrepeated,
                 ..RunState::default()
             }),
-            diverged: Notify::new(),
+            stopped: Notify::new(),
         }
     }
 
-    /// Waits until a call differs from that of the earlier run, and returns a message about it.
-    pub(crate) async fn diverged(&self) -> String {
+    /// Waits until a call differs from that of the earlier run, or the program is suspended, and
+    /// returns a message about it.
+    pub(crate) async fn stopped(&self) -> String {
         loop {
-            let notified = self.diverged.notified();
-            if let Some(text) = self.state().divergence.clone() {
+            let notified = self.stopped.notified();
+            if let Some(text) = self.state().stop.clone() {
                 return text;
             }
             notified.await;
         }
+    }
+
+    /// Returns a message if the result of the program does not count: the run was to stop, or it
+    /// has not repeated a call of the earlier run.
+    pub(crate) fn objection(&self) -> Option<String> {
+        let state = self.state();
+        if let Some(message) = &state.stop {
+            return Some(message.clone());
+        }
+        let number = state.unrepeated.first()?;
+        Some(format!(
+            "the program was run again after an approval and ended without its call {number}; no \
+             change was kept"
+        ))
     }
 
     /// Returns the file changes of the run.
@@ -190,18 +234,40 @@ impl CodeRun {
         tool: &ToolName,
         arguments: &Map<String, Value>,
     ) -> Option<Completion> {
-        let earlier = self.state().earlier.get(&number).cloned()?;
-        if earlier.tool == *tool && earlier.arguments == *arguments {
-            return Some(earlier.completion);
+        let earlier = self.state().earlier.get(&number).cloned();
+        let waiting = self.decided.as_ref().map(|(call, _)| call);
+        let waiting = waiting.filter(|call| call.number == number);
+        let (earlier_tool, earlier_arguments) = match (&earlier, waiting) {
+            (Some(call), _) => (&call.tool, &call.arguments),
+            (None, Some(call)) => (&call.tool, &call.arguments),
+            (None, None) => return None,
+        };
+        if earlier_tool == tool && earlier_arguments == arguments {
+            self.state().unrepeated.remove(&number);
+            return earlier.map(|call| call.completion);
         }
-        self.state().divergence = Some(format!(
+        self.stop(format!(
             "the program was run again after an approval, and its call {number} differs: '{tool}' \
-             instead of '{}', or other arguments; nothing was called again and no change was kept",
-            earlier.tool
+             instead of '{earlier_tool}', or other arguments; nothing was called again and no \
+             change was kept"
         ));
-        self.diverged.notify_one();
         // The run ends here; the program gets no answer.
         std::future::pending().await
+    }
+
+    /// Ends the run with a message. From then on, no call begins.
+    fn stop(&self, message: String) {
+        self.state().stop = Some(message);
+        self.stopped.notify_one();
+    }
+
+    /// Waits forever if the run was to stop. Calls that have waited for the lock check this,
+    /// because they are dropped one after another.
+    async fn unless_stopped(&self) {
+        let is_stopped = self.state().stop.is_some();
+        if is_stopped {
+            std::future::pending().await
+        }
     }
 
     /// Returns whether a call needs approval: by the rules of the caller, or else of the host,
@@ -218,19 +284,100 @@ impl CodeRun {
     }
 
     /// Asks for the approval of a call. No other call runs meanwhile, and the results of those that
-    /// have ended are kept until there is an answer.
-    async fn approve(&self, number: u64, request: ApprovalRequest<'_>) -> Decision {
+    /// have ended are kept until there is an answer. If no user can be asked, the caller of the
+    /// program may keep it, and the run ends.
+    async fn approve(
+        &self,
+        number: u64,
+        request: ApprovalRequest<'_>,
+        source: &dyn ToolSource,
+    ) -> Decision {
+        let decided = self.decided.as_ref().filter(|(call, _)| call.number == number);
+        if let Some((_, decision)) = decided {
+            return decision.clone();
+        }
         let _no_other_call = self.running.write().await;
+        self.unless_stopped().await;
+        let mut open = OpenQuestion(Some(self));
         let past = &self.mode.past;
-        if self.keeps_results {
+        if self.may_run_again {
             past.suspended.keep(self.key.clone(), self.ledger());
         }
         let decision =
             ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), number, request).await;
-        if self.keeps_results {
+        if self.may_run_again {
             past.suspended.take(&self.key);
         }
-        decision
+        let reason = match decision {
+            Decision::Unavailable(reason) if self.may_be_suspended => reason,
+            decision => {
+                open.close();
+                return decision;
+            }
+        };
+        match self.suspend(number, request, source).await {
+            Ok(()) => {
+                let tool = &request.tool.name;
+                self.stop(format!("the program waits for the approval of a call of '{tool}'"));
+                // The run ends here, while no other call can begin.
+                std::future::pending().await
+            }
+            Err(error) => {
+                open.close();
+                let tool = &request.tool.name;
+                tracing::warn!(%tool, "a program cannot wait for an approval: {error}");
+                Decision::Rejected(format!(
+                    "{reason}; the program cannot wait for one, because {error}"
+                ))
+            }
+        }
+    }
+
+    /// Gives the ledger of the run to the caller of the program, which keeps it.
+    async fn suspend(
+        &self,
+        number: u64,
+        request: ApprovalRequest<'_>,
+        source: &dyn ToolSource,
+    ) -> Result<(), String> {
+        let (Some(checks), Some(seal)) = (&self.checks, &self.mode.policy.seal) else {
+            return Err("nothing keeps it".to_owned());
+        };
+        let (tool, arguments) = (request.tool.name.clone(), request.arguments.clone());
+        let pending = PendingCall { number, tool, arguments };
+        let (tools, stores) = (self.mode.digests(), self.mode.stores());
+        let ledger = record::write(&self.key, &tools, &self.ledger(), &pending, &stores).await;
+        let ledger = ledger.map_err(|error| error.to_string())?;
+        let sealed = seal.seal(&ledger).map_err(|error| error.to_string())?;
+        let bytes_max = checks.ledger_bytes_max();
+        let PendingCall { tool, arguments, .. } = pending;
+        let is_kept = sealed.len() <= bytes_max
+            && checks.suspend(SuspendedProgram {
+                call_id: request.call_id.to_owned(),
+                origin: source.origin(&tool),
+                tool,
+                arguments,
+                ledger: sealed,
+            });
+        is_kept.then_some(()).ok_or_else(|| "other programs that wait take the room".to_owned())
+    }
+
+    /// Adds a call that has ended; with its `arguments` if the run may have to be continued.
+    fn complete(
+        &self,
+        number: u64,
+        tool: ToolName,
+        arguments: Option<Map<String, Value>>,
+        completion: &Completion,
+    ) {
+        let ok = matches!(completion.outcome, Outcome::Ok(_));
+        let mut state = self.state();
+        if let Some(arguments) = arguments {
+            let completion = completion.clone();
+            let call = CompletedCall { tool: tool.clone(), arguments, completion };
+            state.completed.insert(number, call);
+        }
+        state.made.push(MadeCall { tool, ok });
     }
 
     /// Returns what another run needs to continue this one.
@@ -261,6 +408,24 @@ impl CodeRun {
         match &self.checks {
             Some(checks) => checks.invoke(call, source, &context).await,
             None => source.invoke(call, &context).await,
+        }
+    }
+}
+
+/// A question without an answer. If it is dropped, the run has ended with it, and no other call may
+/// begin.
+struct OpenQuestion<'r>(Option<&'r CodeRun>);
+
+impl OpenQuestion<'_> {
+    fn close(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        if let Some(run) = self.0 {
+            run.state().stop.get_or_insert_with(|| "the program was stopped".to_owned());
         }
     }
 }
@@ -302,34 +467,29 @@ impl InnerCalls for CodeRun {
             ApprovalNeed::Needed => {
                 let request =
                     ApprovalRequest { tool: call.tool, arguments, call_id: &context.call_id };
-                self.approve(number, request).await
+                self.approve(number, request, source).await
             }
             ApprovalNeed::Denied => {
                 Decision::Rejected(format!("a rule of the user denies this call of '{tool}'"))
             }
         };
-        if let Decision::Rejected(message) = decision {
-            self.state().made.push(MadeCall { tool: tool.clone(), ok: false });
+        let keeps_results = self.may_run_again || self.may_be_suspended;
+        let arguments = keeps_results.then(|| arguments.clone());
+        if let Decision::Rejected(message) | Decision::Unavailable(message) = decision {
             let mut completion =
                 Completion::ended(Outcome::Failure(ToolFailure::new(message)), context);
-            completion.record.tool = Some(tool);
+            completion.record.tool = Some(tool.clone());
             completion.record.is_denied = true;
+            self.complete(number, tool, arguments, &completion);
             return completion;
         }
         let _running = self.running.read().await;
-        let arguments = self.keeps_results.then(|| call.arguments.value().clone());
+        self.unless_stopped().await;
         let completion = self.run_call(call, source, context).await;
         if let Outcome::Ok(Output::Value(value)) = &completion.outcome {
             self.mode.observe(&tool, value);
         }
-        let ok = matches!(completion.outcome, Outcome::Ok(_));
-        let mut state = self.state();
-        if let Some(arguments) = arguments {
-            let call =
-                CompletedCall { tool: tool.clone(), arguments, completion: completion.clone() };
-            state.completed.insert(number, call);
-        }
-        state.made.push(MadeCall { tool, ok });
+        self.complete(number, tool, arguments, &completion);
         completion
     }
 

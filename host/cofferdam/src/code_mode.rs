@@ -1,5 +1,7 @@
 //! Code mode: `run_code`, a tool that runs programs of the model, which call the other tools.
 
+#[cfg(feature = "mcp")]
+mod ledgers;
 #[cfg(feature = "agent")]
 mod rules;
 
@@ -10,13 +12,17 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use cofferdam_code::{
-    CallApprover, CodeApproval, CodeMode, CodeOptions, Language, ProgramRules, RUN_CODE, Type,
+    CallApprover, CodeApproval, CodeMode, CodeOptions, Language, LedgerSeal, ProgramRules,
+    RUN_CODE, Type,
 };
 use cofferdam_engine::{Engine, Grants, Plugin, PluginOptions};
 use cofferdam_record::{CallFilter, Log, PayloadKind};
 use cofferdam_tool::{Limits, PluginName, ToolSource, Toolset};
 use serde::Deserialize;
 use serde_json::Value;
+
+#[cfg(feature = "mcp")]
+pub use self::ledgers::Ledgers;
 
 use crate::artifacts::{LocatedComponent, Locator};
 use crate::config::ConfigFile;
@@ -74,6 +80,9 @@ pub struct CodeSelection {
     /// Asks about calls of programs that need approval. Without it, the caller of a program is
     /// asked if its client can show a form.
     pub approver: Option<Arc<dyn CallApprover>>,
+    /// Seals ledgers of programs that an agent keeps in its session until a user decides. Without
+    /// it, no program is kept.
+    pub seal: Option<Arc<dyn LedgerSeal>>,
 }
 
 /// Code mode that is to be set up.
@@ -84,6 +93,7 @@ pub(crate) struct CodePlan {
     approval: CodeApproval,
     approver: Option<Arc<dyn CallApprover>>,
     rules: Option<Arc<dyn ProgramRules>>,
+    seal: Option<Arc<dyn LedgerSeal>>,
     limits: Limits,
     observed: BTreeMap<String, Type>,
 }
@@ -117,6 +127,7 @@ impl CodePlan {
             approval: configured.map(|table| table.approval).unwrap_or_default(),
             approver: chosen.approver.clone(),
             rules: rules(file)?,
+            seal: chosen.seal.clone(),
             limits,
             observed: file.map(recorded_types).unwrap_or_default(),
         }))
@@ -143,6 +154,7 @@ impl CodePlan {
             approval: self.approval,
             approver: self.approver,
             rules: self.rules,
+            seal: self.seal,
             observed: self.observed,
         };
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);

@@ -1,9 +1,12 @@
+mod suspended;
+
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, Transaction, WriteMode};
+use cofferdam_files::{FileStore, MemoryStore, Quota, SharedStore, StorePath, WriteMode};
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, OuterCall};
+use cofferdam_tool::label::Label;
 use cofferdam_tool::permission::FileAccess;
 use cofferdam_tool::{Functions, RefusedCall};
 
@@ -199,12 +202,16 @@ struct Guarded {
 
 impl Guarded {
     fn new() -> Arc<Self> {
+        Self::over(Arc::new(MemoryStore::new(Quota::default())), "Writes.")
+    }
+
+    fn over(store: Arc<dyn FileStore>, description: &str) -> Arc<Self> {
         let schema =
             r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
-        let tool = |name| Arc::new(Declaration::new(name, "Writes.", schema).compile().unwrap());
+        let tool = |name| Arc::new(Declaration::new(name, description, schema).compile().unwrap());
         Arc::new(Self {
             definitions: Arc::from([tool("write"), tool("write_free")]),
-            store: Arc::new(MemoryStore::new(Quota::default())),
+            store,
             calls: AtomicUsize::new(0),
         })
     }
@@ -228,6 +235,10 @@ impl ToolSource for Guarded {
         tool.as_str() == "write"
     }
 
+    fn file_stores(&self) -> Vec<Arc<dyn std::any::Any + Send + Sync>> {
+        vec![Arc::new(SharedStore(Arc::clone(&self.store)))]
+    }
+
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let outer = context.outer.as_ref().unwrap().files.downcast_ref::<Transaction>();
@@ -236,7 +247,10 @@ impl ToolSource for Guarded {
         let name = StorePath::file(call.arguments.value()["name"].as_str().unwrap()).unwrap();
         view.write(&name, "x".into(), WriteMode::Replace).await.unwrap();
         transaction.finish(context.file_effects).await.unwrap();
-        Completion::ended(Outcome::Ok(Output::Value(json!("written"))), context)
+        let mut completion =
+            Completion::ended(Outcome::Ok(Output::Value(json!("written"))), context);
+        completion.record.label = Some(Label::untrusted());
+        completion
     }
 }
 
