@@ -2,6 +2,7 @@
 
 mod batch;
 mod path;
+mod program;
 mod rules;
 mod standing;
 
@@ -17,7 +18,9 @@ use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use batch::open_requests;
 pub(crate) use batch::{BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, settle};
+pub(crate) use program::SuspendedCall;
 pub use rules::{ApprovalEffect, ApprovalRule, ArgumentPattern, InvalidApprovalRule};
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
@@ -42,6 +45,7 @@ pub struct Approvals {
     tools: BTreeMap<String, ApprovalMode>,
     rules: Vec<ApprovalRule>,
     runs_others: bool,
+    suspends_programs: bool,
     callback: Option<ApprovalCallback>,
 }
 
@@ -128,6 +132,19 @@ impl Approvals {
     pub fn run_others_at_once(mut self, runs_others: bool) -> Self {
         self.runs_others = runs_others;
         self
+    }
+
+    /// Sets whether a program of the model waits in the session if it makes a call that needs
+    /// approval and no user can be asked (`LOOP-71`). By default such a call fails.
+    #[must_use]
+    pub fn suspend_programs(mut self, suspends_programs: bool) -> Self {
+        self.suspends_programs = suspends_programs;
+        self
+    }
+
+    /// Returns whether programs can wait in the session.
+    pub(crate) fn suspends_programs(&self) -> bool {
+        self.suspends_programs
     }
 
     /// Returns whether calls that need no approval run while the user is asked about others.

@@ -76,7 +76,7 @@ pub use agent_tool::{AgentTool, AgentToolOptions, InvalidAgentTool};
 pub use answer::{InvalidAnswer, InvalidAnswerKind};
 pub use approvals::{
     ApprovalEffect, ApprovalMode, ApprovalRule, Approvals, ArgumentPattern, InvalidApprovalRule,
-    Scope, allow_always, forbid_again, standing_rules,
+    Scope, allow_always, forbid_again, open_requests, standing_rules,
 };
 pub use bounded::{BoundedLoop, LoopCondition, LoopDecision};
 pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};

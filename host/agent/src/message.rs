@@ -7,11 +7,11 @@ mod usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use content::OBJECTIONS;
 pub use content::{
     ApprovalAnswer, ApprovalRequest, Data, FunctionCall, FunctionResult, MessageContent, Reasoning,
     TextContent, UriContent,
 };
+pub(crate) use content::{OBJECTIONS, PROGRAM};
 pub use usage::TokenUsage;
 
 /// Key in [`Message::additional_properties`] of the id of the context provider that added the

@@ -1,12 +1,14 @@
 //! Batches of calls that wait for approval.
 
+use cofferdam_tool::invoke::ResumedProgram;
 use cofferdam_tool::origin::ToolOrigin;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::program::{OpenProgram, SuspendedCall};
 use crate::guard::Objection;
-use crate::message::OBJECTIONS;
+use crate::message::{OBJECTIONS, PROGRAM};
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
 /// Part of a session's state that holds the batch.
@@ -14,7 +16,7 @@ const PART: &str = "open_approvals";
 
 /// Calls of one reply, some of which wait for approval (`LOOP-36`). Exactly the recorded calls run
 /// in the end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenBatch {
     /// All calls of the reply, in order.
     pub(crate) calls: Vec<FunctionCall>,
@@ -34,6 +36,9 @@ struct OpenRequest {
     /// Objections of the guard to the call; approving the call approves them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     objections: Vec<Objection>,
+    /// Program that waits in the call, if the request is about a call of that program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<OpenProgram>,
 }
 
 /// A call that needs approval.
@@ -68,12 +73,14 @@ pub(crate) struct DecidableCall {
     pub(crate) decision: Option<CallDecision>,
     /// Origin of the tool that the user was asked about.
     pub(crate) origin: Option<ToolOrigin>,
+    /// Program that the call continues, with the user's decision about one of its calls.
+    pub(crate) resumed: Option<ResumedProgram>,
 }
 
 impl DecidableCall {
     /// Creates a call that needs no decision.
     pub(crate) fn unasked(call: FunctionCall) -> Self {
-        Self { call, decision: None, origin: None }
+        Self { call, decision: None, origin: None, resumed: None }
     }
 }
 
@@ -96,19 +103,47 @@ impl OpenBatch {
     ) -> Result<Self, getrandom::Error> {
         let open = |gated: &GatedCall| {
             let GatedCall { place, origin, objections } = gated.clone();
-            Ok(OpenRequest { id: fresh_id()?, call: place, decision: None, origin, objections })
+            let (id, decision, program) = (fresh_id()?, None, None);
+            Ok(OpenRequest { id, call: place, decision, origin, objections, program })
         };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
+    }
+
+    /// Adds suspended calls to the batch of a session, and begins one if there is none. Returns the
+    /// requests about them. Fails if there is no randomness for ids.
+    pub(crate) fn suspend(
+        session: &Session,
+        suspended: Vec<SuspendedCall>,
+    ) -> Result<Vec<ApprovalRequest>, getrandom::Error> {
+        let mut batch: Self = serde_json::from_value(session.part(PART)).unwrap_or_default();
+        let first = batch.waiting().len();
+        for SuspendedCall { call, decision, program } in suspended {
+            batch.requests.push(OpenRequest {
+                id: fresh_id()?,
+                call: batch.calls.len(),
+                decision: None,
+                origin: Some(program.origin.clone()),
+                objections: Vec::new(),
+                program: Some(OpenProgram::new(program, decision)),
+            });
+            batch.calls.push(call);
+        }
+        batch.record(session);
+        Ok(batch.waiting().split_off(first))
     }
 
     /// Returns the requests that have not been answered.
     pub(crate) fn waiting(&self) -> Vec<ApprovalRequest> {
         let waiting = self.requests.iter().filter(|request| request.decision.is_none());
         let request = |open: &OpenRequest| {
-            let function_call = self.calls.get(open.call)?.clone();
+            let call = self.calls.get(open.call)?;
             let (id, origin) = (open.id.clone(), open.origin.clone());
+            let function_call = open.asked(call).clone();
             let mut request =
                 ApprovalRequest { id, function_call, origin, ..ApprovalRequest::default() };
+            if open.program.is_some() {
+                request.extra.insert(PROGRAM.to_owned(), call.call_id.as_str().into());
+            }
             if !open.objections.is_empty() {
                 let messages: Vec<_> =
                     open.objections.iter().map(|objection| objection.message.as_str()).collect();
@@ -131,6 +166,7 @@ impl OpenBatch {
             return false;
         };
         let Some(call) = self.calls.get(open.call) else { return false };
+        let call = open.asked(call);
         let differs = |given: &Option<String>, recorded: &str| {
             given.as_ref().is_some_and(|given| given != recorded)
         };
@@ -154,12 +190,32 @@ impl OpenBatch {
     fn into_decided(self) -> Vec<DecidableCall> {
         let mut decided: Vec<_> = self.calls.into_iter().map(DecidableCall::unasked).collect();
         for open in self.requests {
-            if let Some(call) = decided.get_mut(open.call) {
-                (call.decision, call.origin) = (open.decision, open.origin);
+            let Some(call) = decided.get_mut(open.call) else { continue };
+            match open.program {
+                None => (call.decision, call.origin) = (open.decision, open.origin),
+                Some(program) => {
+                    let (decision, resumed) = program.decided(open.decision);
+                    (call.decision, call.resumed) = (Some(decision), Some(resumed));
+                }
             }
         }
         decided
     }
+}
+
+impl OpenRequest {
+    /// Returns the call that the user is asked about, if `call` is the one of the batch.
+    fn asked<'c>(&'c self, call: &'c FunctionCall) -> &'c FunctionCall {
+        self.program.as_ref().map_or(call, |program| &program.call)
+    }
+}
+
+/// Returns the requests of a session that wait for an answer. The next run abandons them unless it
+/// gets one (`LOOP-44`).
+#[must_use]
+pub fn open_requests(session: &Session) -> Vec<ApprovalRequest> {
+    let batch = serde_json::from_value::<OpenBatch>(session.part(PART));
+    batch.map(|batch| batch.waiting()).unwrap_or_default()
 }
 
 /// Applies answers to the batch that waits in the session. Abandons the batch if no answer is

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 /// Field of an approval request that contains the guard's objections to the call.
 pub(crate) const OBJECTIONS: &str = "policy_violations";
+/// Field of an approval request about a call of a program: the id of the call that runs it.
+pub(crate) const PROGRAM: &str = "program_call_id";
 
 /// One part of a message. Every part preserves the unknown fields of its record (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,6 +245,12 @@ impl ApprovalRequest {
     pub fn violations(&self) -> impl Iterator<Item = &str> {
         let violations = self.extra.get(OBJECTIONS).and_then(Value::as_array);
         violations.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Returns whether the call is one that a program of the model makes.
+    #[must_use]
+    pub fn is_of_program(&self) -> bool {
+        self.extra.contains_key(PROGRAM)
     }
 
     fn answer(&self, approved: bool, reason: Option<String>) -> MessageContent {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cycle::Cycle;
 use super::plan::FunctionPlan;
-use crate::approvals::{CallDecision, DecidableCall};
+use crate::approvals::{CallDecision, DecidableCall, SuspendedCall};
 use crate::choice;
 use crate::guard::{BatchGuard, CallGuard};
 use crate::live::RunTools;
@@ -25,7 +25,7 @@ use crate::middleware::{
     CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Innermost,
     Middleware, Next,
 };
-use crate::run::inner_calls::RunInnerCalls;
+use crate::run::inner_calls::{LedgerRoom, RunInnerCalls, Suspension};
 use crate::{CallFailure, Data, FunctionCall, FunctionResult, MessageContent, RunError};
 
 /// Time for tools to end by themselves when a run is canceled, so that what they did is recorded.
@@ -58,6 +58,8 @@ pub(super) struct Batch {
     pub(super) is_out_of_time: bool,
     /// Number of calls that were started.
     pub(super) started: u32,
+    /// Calls whose programs wait for an approval, in call order. They have no results.
+    pub(super) suspended: Vec<SuspendedCall>,
     /// Error that ends the run. The results are then those of the calls that had completed.
     pub(super) error: Option<RunError>,
 }
@@ -68,6 +70,8 @@ struct CallOutcome {
     failure: Option<CallFailure>,
     is_terminated: bool,
     is_deferred: bool,
+    /// The call without a result, if its program waits for an approval.
+    suspended: Option<SuspendedCall>,
 }
 
 impl Cycle<'_> {
@@ -79,15 +83,18 @@ impl Cycle<'_> {
         plan: &FunctionPlan,
     ) -> Batch {
         let guard = &*Arc::clone(&self.guard).begin_batch();
+        let room = self.ledger_room(&calls, tools);
+        let room = room.as_ref();
         let ours = calls.into_iter().filter(|decided| !self.is_for_caller(&decided.call, tools));
         let mut done = Vec::new();
         if self.settings.allow_concurrent_invocation {
-            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, guard))).await;
+            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, guard, room)))
+                .await;
         } else {
             for decided in ours {
                 let one = match self.is_out_of_time() {
                     true => Ok(CallOutcome::deferred(&decided.call)),
-                    false => self.run_call(decided, tools, plan, guard).await,
+                    false => self.run_call(decided, tools, plan, guard, room).await,
                 };
                 let is_over = one.is_err();
                 done.push(one);
@@ -104,6 +111,16 @@ impl Cycle<'_> {
             }
         }
         batch
+    }
+
+    /// Returns the room for programs of a batch that wait for approvals, if the session can keep
+    /// them. A service expects all results at once, and so does the caller who executes a call.
+    fn ledger_room(&self, calls: &[DecidableCall], tools: &RunTools) -> Option<Arc<LedgerRoom>> {
+        let is_possible = self.parts.approvals.suspends_programs()
+            && self.given.session.is_some()
+            && self.response.conversation_id.is_none()
+            && !calls.iter().any(|decided| self.is_for_caller(&decided.call, tools));
+        is_possible.then(LedgerRoom::new)
     }
 
     /// Finds a tool and its toolset. Advertised tools take precedence (`LOOP-11`).
@@ -136,6 +153,7 @@ impl Cycle<'_> {
         tools: &RunTools,
         plan: &FunctionPlan,
         guard: &dyn BatchGuard,
+        room: Option<&Arc<LedgerRoom>>,
     ) -> Result<CallOutcome, RunError> {
         let waived = match &decided.decision {
             Some(CallDecision::ApprovedDespite(objections)) => objections.clone(),
@@ -143,17 +161,20 @@ impl Cycle<'_> {
         };
         let toolset = self.tool(&decided.call.name, tools).map(|(toolset, _)| toolset);
         let guard = guard.begin_call(toolset, waived);
-        let mut done = self.run_decided(decided, tools, plan, &*guard).await?;
-        guard.finish(&mut done.result);
+        let mut done = self.run_decided(decided, tools, plan, &*guard, room).await?;
+        if done.suspended.is_none() {
+            guard.finish(&mut done.result);
+        }
         Ok(done)
     }
 
     async fn run_decided(
         &self,
-        DecidableCall { call, decision, origin }: DecidableCall,
+        DecidableCall { call, decision, origin, resumed }: DecidableCall,
         tools: &RunTools,
         plan: &FunctionPlan,
         guard: &dyn CallGuard,
+        room: Option<&Arc<LedgerRoom>>,
     ) -> Result<CallOutcome, RunError> {
         if let Some(CallDecision::Refused(reason)) = decision {
             return Ok(CallOutcome::refused(&call, reason.as_deref()));
@@ -195,17 +216,26 @@ impl Cycle<'_> {
             record: None,
             result: None,
         };
+        let suspension = room.map(Suspension::new);
         let inner_calls: Arc<dyn InnerCalls> = Arc::new(RunInnerCalls {
             denials: Arc::clone(&self.denials),
             guard: guard.inner_calls(),
             approvals: Arc::clone(&self.parts.approvals),
             session: self.given.session.clone(),
+            suspension: suspension.clone(),
+            resumed,
         });
         let call_context =
             CallContext { inner_calls: Some(inner_calls), ..self.call_context(&call) };
         let tool = CallableTool { toolset, context: call_context };
         let guarded = GuardedInvoker { guard, invoker: self.settings.invoker.as_slice(), tool };
         let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;
+        let is_over =
+            matches!(ended, Err(FunctionSignal::FailClosed(_) | FunctionSignal::Cancelled));
+        let suspended = suspension.and_then(|suspension| suspension.take()).filter(|_| !is_over);
+        if let Some(program) = suspended {
+            return Ok(CallOutcome::suspended(SuspendedCall { call, decision, program }));
+        }
         let result = context.result.take();
         match ended {
             Ok(()) => Ok(CallOutcome::with(&call, result, false)),
@@ -294,6 +324,10 @@ impl Batch {
         self.is_terminated |= done.is_terminated;
         self.is_out_of_time |= done.is_deferred;
         self.started = self.started.saturating_add(u32::from(!done.is_deferred));
+        if let Some(suspended) = done.suspended {
+            self.suspended.push(suspended);
+            return;
+        }
         self.results.push(MessageContent::FunctionResult(done.result));
         self.failures.extend(done.failure);
     }
@@ -312,7 +346,7 @@ impl CallOutcome {
             result: text.into(),
             ..FunctionResult::default()
         };
-        Self { result, failure: None, is_terminated: false, is_deferred: false }
+        Self { result, failure: None, is_terminated: false, is_deferred: false, suspended: None }
     }
 
     fn with(call: &FunctionCall, value: Option<FunctionValue>, is_terminated: bool) -> Self {
@@ -372,6 +406,11 @@ impl CallOutcome {
             Some(reason) => Self::new(call, format!("{text} {reason}")),
             None => Self::new(call, text),
         }
+    }
+
+    /// Creates the outcome of a call whose program waits for an approval.
+    fn suspended(suspended: SuspendedCall) -> Self {
+        Self { suspended: Some(suspended), ..Self::new(&FunctionCall::default(), "") }
     }
 
     fn deferred(call: &FunctionCall) -> Self {

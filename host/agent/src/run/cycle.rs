@@ -13,7 +13,7 @@ use super::model::ModelOutcome;
 use super::plan::FunctionPlan;
 use super::transcript::arranged;
 use crate::agent::AgentParts;
-use crate::approvals::{DecidableCall, GatedCall, OpenBatch};
+use crate::approvals::{DecidableCall, GatedCall, OpenBatch, SuspendedCall};
 use crate::choice::ChoiceOptions;
 use crate::compaction::CompactionSnapshot;
 use crate::context::Denial;
@@ -314,6 +314,23 @@ impl<'r> Cycle<'r> {
         Ok(())
     }
 
+    /// Requests approval of the calls for which programs wait (`LOOP-71`).
+    async fn request_program_approvals(
+        &mut self,
+        suspended: Vec<SuspendedCall>,
+    ) -> Result<(), RunError> {
+        let Some(session) = self.given.session.as_ref().filter(|_| !suspended.is_empty()) else {
+            return Ok(());
+        };
+        let requests = OpenBatch::suspend(session, suspended);
+        let requests = requests.map_err(|error| RunError::Other(error.into()))?;
+        let requests = requests.into_iter().map(MessageContent::ApprovalRequest).collect();
+        let message = Arc::new(Message::new(Role::Assistant, requests));
+        send(self.updates.as_ref(), &message).await;
+        self.append(message);
+        Ok(())
+    }
+
     fn mark_caller_requests(&self, reply: &mut Reply, tools: &RunTools) {
         for content in reply.messages.iter_mut().flat_map(|message| &mut message.contents) {
             if let MessageContent::FunctionCall(call) = content
@@ -372,7 +389,8 @@ impl<'r> Cycle<'r> {
         let has_caller_requests =
             decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
-        let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
+        let Batch { results, failures, is_terminated, is_out_of_time, started, suspended, error } =
+            batch;
         for used in [self.guard.take_usage(), self.live.take_usage()].into_iter().flatten() {
             *self.response.usage.get_or_insert_default() += used;
         }
@@ -385,12 +403,14 @@ impl<'r> Cycle<'r> {
         if let Some(error) = error {
             return Err(error);
         }
+        let is_suspended = !suspended.is_empty();
+        self.request_program_approvals(suspended).await?;
         if !has_results {
             return Ok(NextStep::End);
         }
         let is_stopped = self.completed(reply).await?;
         self.calls = self.calls.saturating_add(started);
-        if is_stopped || is_terminated || has_caller_requests {
+        if is_stopped || is_terminated || has_caller_requests || is_suspended {
             return Ok(NextStep::End);
         }
         self.apply_error_policy(failures)?;

@@ -1,14 +1,20 @@
 //! Calls that tools of the run make of other tools.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls};
+use cofferdam_tool::invoke::{
+    ApprovalNeed, InnerCall, InnerCalls, ResumedProgram, SuspendedProgram,
+};
 use cofferdam_tool::label::Label;
 use cofferdam_tool::{CallRecord, ToolFailure};
 use serde_json::{Map, Value};
 
 use crate::context::Denial;
 use crate::{Approvals, Session};
+
+/// Maximum bytes of the ledgers of all programs that wait in a session.
+const LEDGERS_BYTES_MAX: usize = 12 * 1024 * 1024;
 
 /// Checks inner calls: first against the denials of context providers (`LOOP-60`), then by the
 /// guard. Programs of the model also need the approvals that calls of the model need.
@@ -17,6 +23,43 @@ pub(super) struct RunInnerCalls {
     pub(super) guard: Option<Arc<dyn InnerCalls>>,
     pub(super) approvals: Arc<Approvals>,
     pub(super) session: Option<Session>,
+    /// Receiver of a program that cannot continue without a user, if the session can keep one.
+    pub(super) suspension: Option<Arc<Suspension>>,
+    /// Suspended program that the call continues.
+    pub(super) resumed: Option<ResumedProgram>,
+}
+
+/// Room in the session for the ledgers of one batch of calls.
+pub(super) struct LedgerRoom(AtomicUsize);
+
+/// A suspended program of one call, if there is one.
+pub(super) struct Suspension {
+    room: Arc<LedgerRoom>,
+    program: Mutex<Option<SuspendedProgram>>,
+}
+
+impl LedgerRoom {
+    /// Returns the room of a session without suspended programs.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicUsize::new(LEDGERS_BYTES_MAX)))
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let rest = |left: usize| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
+    }
+}
+
+impl Suspension {
+    /// Returns the suspension of a call that has none.
+    pub(super) fn new(room: &Arc<LedgerRoom>) -> Arc<Self> {
+        Arc::new(Self { room: Arc::clone(room), program: Mutex::default() })
+    }
+
+    /// Removes and returns the suspended program.
+    pub(super) fn take(&self) -> Option<SuspendedProgram> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl InnerCalls for RunInnerCalls {
@@ -43,5 +86,23 @@ impl InnerCalls for RunInnerCalls {
 
     fn label(&self) -> Option<Label> {
         self.guard.as_ref().and_then(|guard| guard.label())
+    }
+
+    fn ledger_bytes_max(&self) -> usize {
+        self.suspension.as_ref().map_or(0, |suspension| suspension.room.0.load(Ordering::Relaxed))
+    }
+
+    fn suspend(&self, program: SuspendedProgram) -> bool {
+        let Some(suspension) = &self.suspension else { return false };
+        let mut kept = suspension.program.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_some() || !suspension.room.take(program.ledger.len()) {
+            return false;
+        }
+        *kept = Some(program);
+        true
+    }
+
+    fn resumed(&self) -> Option<ResumedProgram> {
+        self.resumed.clone()
     }
 }

@@ -8,6 +8,7 @@ mod layers;
 mod requests;
 
 mod streams;
+mod suspended;
 mod tool_search;
 
 use std::sync::{Arc, Mutex};
