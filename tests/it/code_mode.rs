@@ -2,6 +2,7 @@
 
 mod cli;
 mod hostile;
+mod suspended;
 mod tokens;
 
 use std::path::PathBuf;

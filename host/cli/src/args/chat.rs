@@ -73,6 +73,10 @@ pub(crate) struct ChatArgs {
     /// Resume or create the named session
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Answer a program that waits in the session for an approval: ID=yes, ID=no or ID=no:REASON;
+    /// repeatable
+    #[arg(long, value_name = "ID=ANSWER", requires = "session")]
+    pub(crate) answer: Vec<String>,
     /// Directory of sessions [default: in the user's data directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) session_dir: Option<PathBuf>,

@@ -8,11 +8,13 @@ mod screen;
 mod sources;
 mod transcript;
 mod turn;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use cofferdam::code::LedgerSeal;
 use cofferdam_agent::{
     Agent, AgentRun, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings,
     PlanMode, RunError, Session, TokenBudget, ToolMode,
@@ -30,11 +32,13 @@ use self::screen::{Screen, ShowCalls};
 pub(crate) use self::screen::{describe_outcome, short};
 use self::transcript::Transcript;
 use self::turn::{Conversation, TurnEnd};
+use self::waiting::TypedDecisions;
 use super::labels;
 use crate::args::{ApprovalArgs, AskMode, ChatArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::{host, inspector};
 use cofferdam::agent_file::AgentFile;
+use cofferdam::code_mode::Ledgers;
 use cofferdam::config::ConfigFile;
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
@@ -79,9 +83,16 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(name) => Some(Arc::new(SavedSession::open(args.session_dir.as_deref(), name)?)),
         None => None,
     };
+    let typed = TypedDecisions::parse(&args.answer)?;
+    // A ledger contains results as programs get them, which are not redacted. Without a directory
+    // for the key, no program waits in the session.
+    let redacts = file.as_ref().is_some_and(ConfigFile::redacts_results);
+    let is_kept = saved.is_some() && !args.dry_run && !redacts;
+    let ledgers = is_kept.then(Ledgers::of_user).and_then(Result::ok);
     let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
+    let sealed_in = ledgers.iter().map(|ledgers| ledgers.directory().to_owned());
     let named = args.agent.iter().chain(&args.prompt_file).cloned();
-    let protected: Vec<_> = saved_in.chain(named).collect();
+    let protected: Vec<_> = saved_in.chain(sealed_in).chain(named).collect();
     let options = ContextOptions {
         memory: args.memory_files.as_deref().map(StoreLocation::parse),
         todos: args.todos,
@@ -95,8 +106,10 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         all: args.approval.yes,
         tools: args.approval.approve.clone(),
         prompts: prompts.clone(),
+        is_kept: ledgers.is_some(),
         call_log: Arc::clone(&program_log),
     }));
+    selection.code.seal = ledgers.map(|ledgers| Arc::new(ledgers) as Arc<dyn LedgerSeal>);
     check_loop(definition.as_ref(), args)?;
     let context =
         ContextSettings::new(options, file.as_ref(), &selection, &protected).open(defined)?;
@@ -145,6 +158,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         agents,
         session,
         screen,
+        typed,
         approved: StandingApprovals {
             all: args.approval.yes,
             tools: args.approval.approve.clone(),
@@ -162,13 +176,23 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let call_log = tools.call_log().cloned();
     let save = |session: &Session| saved.as_ref().map_or(Ok(()), |saved| saved.save(session));
-    let exit = match prompt {
-        Some(prompt) => {
+    let resumed = talk.resume().await?;
+    if resumed.is_some() {
+        save(&talk.session)?;
+    }
+    let is_over = match &resumed {
+        Some(TurnEnd::Answered) => prompt.is_none() && !args.answer.is_empty(),
+        Some(_) => !cofferdam_terminal::is_interactive(),
+        None => false,
+    };
+    let exit = match (resumed.filter(|_| is_over), prompt) {
+        (Some(end), _) => exit_of(&end),
+        (None, Some(prompt)) => {
             let end = talk.turn(&prompt).await?;
             save(&talk.session)?;
             exit_of(&end)
         }
-        None => conversation::run(&mut talk, &toolset, saved.is_some(), save).await?,
+        (None, None) => conversation::run(&mut talk, &toolset, saved.is_some(), save).await?,
     };
     if let Some(log) = call_log {
         log.finish().await;
@@ -266,7 +290,7 @@ impl AgentFactory {
             .tools(toolset.clone())
             .options(model.options)
             .settings(settings)
-            .approvals(approvals.run_others_at_once(true))
+            .approvals(approvals.run_others_at_once(true).suspend_programs(self.saved.is_some()))
             .compaction(compaction)
             .observer(cofferdam::run_recorder(model.provider.word(), self.call_log.as_ref()))
             .layer(Layer::function(ShowCalls(Arc::clone(screen))));
@@ -394,7 +418,7 @@ fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
 fn exit_of(end: &TurnEnd) -> Exit {
     match end {
         TurnEnd::Answered => Exit::Ok,
-        TurnEnd::Unapproved => Exit::Plugin,
+        TurnEnd::Unapproved | TurnEnd::Waiting => Exit::Plugin,
         TurnEnd::Blocked => Exit::ToolError,
         TurnEnd::Stopped => Exit::Interrupted,
         TurnEnd::Failed(error) => exit_of_error(error),

@@ -50,6 +50,13 @@ impl ConfigFile {
         file.map_or_else(|| Ok(Vec::new()), |file| file.layers(Values::Read))
     }
 
+    /// Returns whether secrets are redacted in results. Calls of programs pass no middleware, so
+    /// their results contain the secrets.
+    #[must_use]
+    pub fn redacts_results(&self) -> bool {
+        !self.config.agent.calls.redact.is_empty()
+    }
+
     /// Checks `[agent.calls]` without reading secrets.
     pub(crate) fn check_call_layers(&self) -> Result<()> {
         self.layers(Values::Leave).map(drop)

@@ -57,6 +57,15 @@ impl ApprovalOutcome {
     }
 }
 
+impl StandingApprovals {
+    /// Returns whether flags approve a request. They do not approve calls that violate the label
+    /// policy: they were given before the user could know which data the model would see.
+    pub(super) fn approve(&self, request: &ApprovalRequest) -> bool {
+        let is_approved = self.all || self.tools.contains(&request.function_call.name);
+        is_approved && request.violations().next().is_none()
+    }
+}
+
 /// Answers an approval request. If the future is dropped, the request stays unanswered.
 pub(super) async fn answer(
     request: &ApprovalRequest,
@@ -66,9 +75,7 @@ pub(super) async fn answer(
 ) -> ApprovalOutcome {
     let call = &request.function_call;
     let against: Vec<_> = request.violations().collect();
-    // Flags do not approve calls that violate the label policy: they were given before the user
-    // could know which data the model would see.
-    if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
+    if approved.approve(request) {
         return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "flag" };
     }
     let is_possible = inspector::is_possible(pages.map(|pages| &pages.prompts));
@@ -147,6 +154,8 @@ pub(super) struct ProgramApprovals {
     pub(super) tools: Vec<String>,
     /// Pages that show approvals besides the terminal.
     pub(super) prompts: Option<PendingPrompts>,
+    /// True if the session keeps a program while no user can be asked.
+    pub(super) is_kept: bool,
     /// Log of the decisions, which is opened after this is created.
     pub(super) call_log: Arc<OnceLock<Arc<CallLog>>>,
 }
@@ -178,11 +187,14 @@ impl code::CallApprover for ProgramApprovals {
             return code::Decision::Approved;
         }
         let prompts = self.prompts.as_ref();
-        let rejected = || {
-            let reason = format!("no one is there to approve the call of '{name}'");
-            code::Decision::Rejected(reason)
+        let rejected = || match self.is_kept {
+            true => code::Decision::Unavailable(no_one(name)),
+            false => code::Decision::Rejected(no_one(name)),
         };
         if !inspector::is_possible(prompts) {
+            if self.is_kept {
+                return rejected();
+            }
             print::note(&format!(
                 "the program may not call `{name}`: it needs approval, and {}; pass --approve \
                  {name} or --yes",
@@ -214,6 +226,10 @@ impl code::CallApprover for ProgramApprovals {
             _ => rejected(),
         }
     }
+}
+
+fn no_one(name: &str) -> String {
+    format!("no one is there to approve the call of '{name}'")
 }
 
 /// Asks at the terminal about a call of a program.
@@ -250,8 +266,9 @@ async fn ask_user_despite(request: &ApprovalRequest, against: &[&str]) -> Messag
 fn show(request: &ApprovalRequest) {
     let call = &request.function_call;
     let arguments = print::arguments(&call.arguments);
+    let caller = if request.is_of_program() { "program" } else { "model" };
     print::note(&print::with_prefix(
-        &format!("the model wants to call `{}` with", call.name),
+        &format!("the {caller} wants to call `{}` with", call.name),
         &arguments,
     ));
 }

@@ -60,6 +60,7 @@ fn line(end: &TurnEnd, usage: Option<&TokenUsage>) -> Value {
     let (outcome, error) = match end {
         TurnEnd::Answered => ("answered", None),
         TurnEnd::Unapproved => ("unapproved", None),
+        TurnEnd::Waiting => ("waiting", None),
         TurnEnd::Blocked => ("blocked", None),
         TurnEnd::Stopped => ("stopped", None),
         TurnEnd::Failed(error) => (word(error), Some(error.to_string())),

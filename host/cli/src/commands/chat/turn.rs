@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cofferdam::record::LogEvent;
 use cofferdam_agent::{
     AgentRequest, AgentRun, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role,
-    RunContext, RunError, Session, TokenUsage,
+    RunContext, RunError, Session, TokenUsage, open_requests,
 };
 use cofferdam_terminal::is_interactive;
 use cofferdam_tool::invoke::FileEffects;
@@ -19,9 +19,10 @@ use super::interrupts::Interrupts;
 use super::screen::Screen;
 use super::sources;
 use super::transcript::{self, Transcript};
+use super::waiting::{self, TypedDecisions};
 use crate::commands::labels::Decisions;
 use crate::exit::Exit;
-use crate::{print, terminal};
+use crate::{inspector, print, terminal};
 
 /// State of a conversation.
 pub(super) struct Conversation {
@@ -32,6 +33,8 @@ pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) screen: Arc<Screen>,
     pub(super) approved: StandingApprovals,
+    /// Answers of the command line to requests that wait in the session.
+    pub(super) typed: TypedDecisions,
     /// Pages that show approvals and questions besides the terminal.
     pub(super) pages: Option<ApprovalPages>,
     pub(super) interrupts: Interrupts,
@@ -58,12 +61,23 @@ pub(super) enum TurnEnd {
     Answered,
     /// The model has answered, but calls were denied because no user could approve them.
     Unapproved,
+    /// A program waits in the session until a user approves one of its calls.
+    Waiting,
     /// The label policy has blocked a call, which ended the turn.
     Blocked,
     /// The user has stopped the turn.
     Stopped,
     /// The turn failed without an answer.
     Failed(RunError),
+}
+
+/// Answers to the requests of a run.
+enum RequestAnswers {
+    Given(Vec<MessageContent>),
+    /// The user has stopped the turn instead.
+    Stopped,
+    /// Some of them are about programs, which can wait until a user is there.
+    Waiting,
 }
 
 /// Result of one run of a turn.
@@ -81,7 +95,33 @@ impl Conversation {
         let mut contents = std::mem::take(&mut self.attached);
         contents.push(MessageContent::text(text));
         messages.push(Message::new(Role::User, contents));
-        let end = self.runs(messages).await;
+        let end = self.runs(messages, TurnEnd::Answered).await;
+        self.end(end, started)
+    }
+
+    /// Continues the programs that wait in the session, if the user answers. Returns `None` if none
+    /// waits.
+    pub(super) async fn resume(&mut self) -> anyhow::Result<Option<TurnEnd>> {
+        let requests = open_requests(&self.session);
+        self.typed.check(&requests)?;
+        if !requests.iter().any(ApprovalRequest::is_of_program) {
+            return Ok(None);
+        }
+        self.interrupts.forget();
+        let started = Instant::now();
+        let mut end = TurnEnd::Answered;
+        let end = match self.answers(&requests, &mut end).await? {
+            RequestAnswers::Given(answers) => {
+                self.runs(vec![Message::new(Role::User, answers)], end).await
+            }
+            RequestAnswers::Stopped => Ok(TurnEnd::Stopped),
+            RequestAnswers::Waiting => Ok(TurnEnd::Waiting),
+        };
+        self.end(end, started).map(Some)
+    }
+
+    /// Shows the outcome of a turn.
+    fn end(&mut self, end: anyhow::Result<TurnEnd>, started: Instant) -> anyhow::Result<TurnEnd> {
         let usage = self.transcript.take_used();
         self.screen.end_turn()?;
         let end = end?;
@@ -93,6 +133,7 @@ impl Conversation {
         }
         match &end {
             TurnEnd::Answered | TurnEnd::Unapproved => {}
+            TurnEnd::Waiting => waiting::note(&open_requests(&self.session), self.session.id()),
             TurnEnd::Blocked => {
                 print::note("the turn ends here: the label policy has blocked a call")
             }
@@ -115,8 +156,12 @@ impl Conversation {
         Ok(())
     }
 
-    async fn runs(&mut self, mut messages: Vec<Message>) -> anyhow::Result<TurnEnd> {
-        let mut end = TurnEnd::Answered;
+    /// Runs the agent until it needs no more answers. `end` is the outcome of the turn so far.
+    async fn runs(
+        &mut self,
+        mut messages: Vec<Message>,
+        mut end: TurnEnd,
+    ) -> anyhow::Result<TurnEnd> {
         loop {
             messages.iter().try_for_each(|message| self.transcript.message(message))?;
             let RunReport { response, requests } = match self.run(messages).await? {
@@ -132,8 +177,10 @@ impl Conversation {
                 note_end(&response);
                 return Ok(end);
             }
-            let Some(answers) = self.answers(&requests, &mut end).await? else {
-                return Ok(TurnEnd::Stopped);
+            let answers = match self.answers(&requests, &mut end).await? {
+                RequestAnswers::Given(answers) => answers,
+                RequestAnswers::Stopped => return Ok(TurnEnd::Stopped),
+                RequestAnswers::Waiting => return Ok(TurnEnd::Waiting),
             };
             messages = vec![Message::new(Role::User, answers)];
         }
@@ -185,26 +232,43 @@ impl Conversation {
         }))
     }
 
-    /// Answers all requests. Returns `None` if the user stops the turn instead.
+    /// Answers all requests, or none.
     async fn answers(
         &mut self,
         requests: &[ApprovalRequest],
         end: &mut TurnEnd,
-    ) -> anyhow::Result<Option<Vec<MessageContent>>> {
+    ) -> anyhow::Result<RequestAnswers> {
+        let prompts = self.pages.as_ref().map(|pages| &pages.prompts);
+        let has_answer = inspector::is_possible(prompts);
+        let waits = |request: &&ApprovalRequest| {
+            request.is_of_program() && !self.typed.has(request) && !self.approved.approve(request)
+        };
+        if !has_answer && requests.iter().any(|request| waits(&request)) {
+            return Ok(RequestAnswers::Waiting);
+        }
         let mut answers = Vec::new();
         for request in requests {
             let started = Instant::now();
+            if let Some(answer) = self.typed.take(request) {
+                let answered = ApprovalOutcome { answer, is_unasked: false, by: "flag" };
+                self.record(request, &answered, started.elapsed());
+                answers.push(answered.answer);
+                continue;
+            }
             let answered = tokio::select! {
                 answered = approve::answer(request, &self.approved, &self.session, self.pages.as_ref()) => answered,
-                () = self.interrupts.next() => return Ok(None),
+                () = self.interrupts.next() => return Ok(RequestAnswers::Stopped),
             };
+            if answered.is_unasked && request.is_of_program() {
+                return Ok(RequestAnswers::Waiting);
+            }
             self.record(request, &answered, started.elapsed());
             if answered.is_unasked {
                 *end = TurnEnd::Unapproved;
             }
             answers.push(answered.answer);
         }
-        Ok(Some(answers))
+        Ok(RequestAnswers::Given(answers))
     }
 }
 
