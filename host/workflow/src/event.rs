@@ -1,12 +1,16 @@
 //! Events of a run (`WF-11`).
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::checkpoint::CheckpointId;
 use super::message::Payload;
 use super::snapshot::UserRequest;
+
+/// Function that is called with each event of a run.
+pub(super) type EventObserver = Arc<dyn Fn(&WorkflowEvent) + Send + Sync>;
 
 /// Event of a run. The string form is `executor_invoked:a`, or `superstep_started#1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,6 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use cofferdam_agent::RunContext;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::builder::Workflow;
 use super::checkpoint::{CheckpointWriter, Checkpoints};
 use super::error::WorkflowError;
-use super::event::{ProducedOutput, WorkflowEvent};
+use super::event::{EventObserver, ProducedOutput, WorkflowEvent};
 use super::message::Payload;
 use super::routing;
 use super::snapshot::{Snapshot, UserRequest};
@@ -32,6 +33,7 @@ pub struct WorkflowRun {
     answers: Vec<(String, Payload)>,
     context: RunContext,
     checkpoints: Option<Checkpoints>,
+    observer: Option<EventObserver>,
 }
 
 enum StartPoint {
@@ -73,6 +75,7 @@ impl WorkflowRun {
             answers: Vec::new(),
             context: RunContext::default(),
             checkpoints: None,
+            observer: None,
         }
     }
 
@@ -102,6 +105,14 @@ impl WorkflowRun {
         self
     }
 
+    /// Calls a function with each event when it happens. Events of executors that run at the same
+    /// time come in the order of time; the stream has them executor by executor. The function must
+    /// not block.
+    pub fn observer(mut self, observer: impl Fn(&WorkflowEvent) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
     /// Returns the events of the run as a stream.
     #[must_use]
     pub fn stream(self) -> WorkflowStream {
@@ -112,7 +123,7 @@ impl WorkflowRun {
 
     /// Checks the input and the answers before anything runs.
     fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
-        let Self { workflow, from, answers, context, checkpoints } = self;
+        let Self { workflow, from, answers, context, checkpoints, observer } = self;
         let mut snapshot = match from {
             StartPoint::Input(input) => beginning(&workflow, input)?,
             StartPoint::Snapshot(snapshot) => *snapshot,
@@ -121,7 +132,7 @@ impl WorkflowRun {
             snapshot.answer(&id, answer)?;
         }
         let keeper = checkpoints.map(CheckpointWriter::new).transpose()?;
-        Ok(RunState { workflow, snapshot, context, keeper, events })
+        Ok(RunState { workflow, snapshot, context, keeper, events, observer })
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{ProducedOutput, WorkflowEvent};
+use super::event::{EventObserver, ProducedOutput, WorkflowEvent};
 use super::limits::WorkflowLimits;
 use super::message::{MessageType, Payload, TypedMessage};
 use super::outputs::YieldUse;
@@ -50,6 +50,7 @@ struct StepState {
     from: Vec<String>,
     /// `None` after the superstep has ended.
     events: Option<mpsc::UnboundedSender<WorkflowEvent>>,
+    observer: Option<EventObserver>,
     effects: Effects,
     bytes: usize,
 }
@@ -84,6 +85,7 @@ pub(super) struct StepStart {
     pub(super) own: Value,
     pub(super) asked: u64,
     pub(super) events: mpsc::UnboundedSender<WorkflowEvent>,
+    pub(super) observer: Option<EventObserver>,
 }
 
 /// Error of an action in a step.
@@ -143,8 +145,13 @@ impl StepError {
 impl Step {
     pub(super) fn new(beginning: StepStart) -> Self {
         let effects = Effects { own: beginning.own, asked: beginning.asked, ..Effects::default() };
-        let work =
-            StepState { from: Vec::new(), events: Some(beginning.events), effects, bytes: 0 };
+        let work = StepState {
+            from: Vec::new(),
+            events: Some(beginning.events),
+            observer: beginning.observer,
+            effects,
+            bytes: 0,
+        };
         Self {
             inner: Arc::new(StepContext {
                 executor: beginning.executor,
@@ -409,6 +416,9 @@ impl Step {
 impl StepState {
     fn emit(&self, event: WorkflowEvent) {
         if let Some(events) = &self.events {
+            if let Some(observer) = &self.observer {
+                observer(&event);
+            }
             // The receiver is gone if the run was dropped.
             let _ = events.send(event);
         }

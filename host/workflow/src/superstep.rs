@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::builder::{Graph, Workflow};
 use super::checkpoint::CheckpointWriter;
 use super::error::WorkflowError;
-use super::event::WorkflowEvent;
+use super::event::{EventObserver, WorkflowEvent};
 use super::executor::Executor;
 use super::routing;
 use super::snapshot::{Delivery, Snapshot};
@@ -28,6 +28,7 @@ pub(super) struct RunState {
     pub(super) context: RunContext,
     pub(super) keeper: Option<CheckpointWriter>,
     pub(super) events: mpsc::Sender<WorkflowEvent>,
+    pub(super) observer: Option<EventObserver>,
 }
 
 /// Messages of one executor in one superstep.
@@ -120,6 +121,7 @@ impl RunState {
                 own: self.snapshot.own.get(&delivery.to).cloned().unwrap_or_default(),
                 asked: self.snapshot.asked.get(&delivery.to).copied().unwrap_or_default(),
                 events,
+                observer: self.observer.clone(),
             });
             turns.push(ExecutorTurn {
                 executor: Arc::clone(executor),
@@ -132,6 +134,9 @@ impl RunState {
     }
 
     async fn tell(&self, event: WorkflowEvent) {
+        if let Some(observer) = &self.observer {
+            observer(&event);
+        }
         // Ignores a dropped receiver: the stream that holds it also holds the run, so both end
         // together.
         let _ = self.events.send(event).await;

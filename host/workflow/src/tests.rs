@@ -6,7 +6,7 @@ mod graphs;
 mod orchestrations;
 
 use std::future::IntoFuture as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cofferdam_agent::BoxError;
 use cofferdam_files::{MemoryStore, Quota};
@@ -161,7 +161,25 @@ async fn executors_of_a_superstep_run_side_by_side_and_are_told_of_in_order() {
         .fan_out("a", ["slow", "fast"])
         .build()
         .unwrap();
-    assert_eq!(texts(&workflow.run("x").await.unwrap()), ["x>a", "slow", "fast"]);
+    let observed = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&observed);
+    let run = workflow.run("x");
+    let run = run.observer(move |event| notes.lock().unwrap().push(event.to_string()));
+    assert_eq!(texts(&run.await.unwrap()), ["x>a", "slow", "fast"]);
+    // The observer has the events of the second superstep in the order of time.
+    let observed = observed.lock().unwrap();
+    let second = observed.iter().position(|event| event == "superstep_started#2").unwrap();
+    let expected = [
+        "superstep_started#2",
+        "executor_invoked:slow",
+        "executor_invoked:fast",
+        "output:fast",
+        "executor_completed:fast",
+        "output:slow",
+        "executor_completed:slow",
+        "superstep_completed#2",
+    ];
+    assert_eq!(observed[second..], expected);
 }
 
 #[tokio::test]
