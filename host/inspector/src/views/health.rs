@@ -40,7 +40,7 @@ pub(super) fn page(state: &InspectorState, log: &Log) -> Result<Markup, PageErro
         &[],
         html! {
             h1 { "Health" }
-            (layout::table("State", &["", "Now"], rows))
+            (layout::table("State", &["Measure", "Now"], rows))
             @if live.is_empty() { p { "No running host writes to this log." } }
             (chart::section(since, &stats))
             @if !damage.torn.is_empty() || !damage.unreadable.is_empty() {

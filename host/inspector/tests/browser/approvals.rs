@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use cofferdam_tool::prompt::{PendingPrompts, PromptAnswer, PromptKind};
 use serde_json::json;
 
+use crate::axe::assert_accessible;
 use crate::chromium::Browser;
 use crate::served::{Served, open_prompt, record_calls};
-use crate::views::{LOW_CONTRAST, UNNAMED, log_in};
+use crate::views::log_in;
 
 fn button(action: &str) -> String {
     format!("document.querySelector('[data-answer={action}]')")
@@ -27,11 +28,7 @@ pub(crate) async fn an_approval_appears_at_once_and_is_answered_with_the_keyboar
     browser.value("document.querySelector('nav a[href=\"/approvals\"]').focus()");
     browser.press("Enter");
     browser.wait_for("document.querySelector('#waiting tbody a')");
-    for scheme in ["light", "dark"] {
-        browser.set_color_scheme(scheme);
-        assert_eq!(browser.value(LOW_CONTRAST), json!([]), "{scheme}");
-    }
-    assert_eq!(browser.value(UNNAMED), json!([]));
+    assert_accessible(browser, "the list of approvals");
     browser.value("document.querySelector('#waiting tbody a').focus()");
     browser.press("Enter");
     browser.wait_for(&button("approve"));
@@ -42,8 +39,7 @@ pub(crate) async fn an_approval_appears_at_once_and_is_answered_with_the_keyboar
     }
     assert_eq!(prompts.waiting().len(), 1);
     browser.wait_for(&format!("!{}.disabled", button("approve")));
-    assert_eq!(browser.value(LOW_CONTRAST), json!([]));
-    assert_eq!(browser.value(UNNAMED), json!([]));
+    assert_accessible(browser, "an approval");
     // Enter in the field presses no button.
     browser.value("document.getElementById('reason').focus()");
     browser.press("Enter");
@@ -71,8 +67,7 @@ pub(crate) async fn a_question_is_answered_and_an_answer_elsewhere_ends_it(brows
     browser.value("document.querySelector('[data-name=city] [data-role=value]').select()");
     browser.type_text("Ulm");
     browser.wait_for(&format!("!{}.disabled", button("send")));
-    assert_eq!(browser.value(LOW_CONTRAST), json!([]));
-    assert_eq!(browser.value(UNNAMED), json!([]));
+    assert_accessible(browser, "a question");
     browser.value(&format!("{}.focus()", button("send")));
     browser.press("Enter");
     assert_eq!(open.answer().await, PromptAnswer::Filled(json!({"city": "Ulm"})));

@@ -148,11 +148,30 @@ impl Browser {
 
     /// Returns the value of an expression in the page.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
-        let parameters =
+        self.value_in(None, expression)
+    }
+
+    /// Returns the value of an expression in an [isolated world](Self::isolated_world), or in that
+    /// of the page.
+    pub(crate) fn value_in(&mut self, world: Option<u64>, expression: &str) -> Value {
+        let mut parameters =
             json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        if let Some(world) = world {
+            parameters["contextId"] = json!(world);
+        }
         let result = self.command("Runtime.evaluate", parameters);
-        assert!(result["exceptionDetails"].is_null(), "{expression}: {result}");
+        let start = expression.get(..200).unwrap_or(expression);
+        assert!(result["exceptionDetails"].is_null(), "{start}: {result}");
         result["result"]["value"].clone()
+    }
+
+    /// Returns the id of a world with variables of its own and the elements of the page. It exists
+    /// until the page is left.
+    pub(crate) fn isolated_world(&mut self) -> u64 {
+        let tree = self.command("Page.getFrameTree", json!({}));
+        let frame = &tree["frameTree"]["frame"]["id"];
+        let world = self.command("Page.createIsolatedWorld", json!({"frameId": frame}));
+        world["executionContextId"].as_u64().unwrap()
     }
 
     pub(crate) fn text(&mut self) -> String {

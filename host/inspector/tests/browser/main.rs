@@ -1,7 +1,7 @@
 //! The pages in Debian's chromium: views, live updates, keyboard, color schemes, attacks.
 //!
 //! Skipped with a note if chromium is not installed; required in CI. `cargo xtask test` installs it
-//! there.
+//! there, and axe-core, which checks the accessibility of the pages.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +13,7 @@
 #![cfg(unix)]
 
 mod approvals;
+mod axe;
 mod chromium;
 mod forms;
 #[path = "../served/mod.rs"]

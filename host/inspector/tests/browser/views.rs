@@ -4,54 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::axe::assert_accessible;
 use crate::chromium::Browser;
 use crate::served::plugin::plugin;
 use crate::served::replays::{self, Notes};
 use crate::served::review::Review;
 use crate::served::{Served, record_calls};
 use crate::{approvals, forms};
-
-/// Contrast of the text with the least contrast, below 4.5 to 1, as WCAG computes it.
-pub(crate) const LOW_CONTRAST: &str = r"(() => {
-  const parse = (color) => color.match(/[\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b]
-    .map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const back = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor);
-      if (color.length === 3 || color[3] > 0) return color;
-    }
-    return [255, 255, 255];
-  };
-  return [...document.querySelectorAll('main *, header *')].filter((element) => {
-    const has = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!has || !element.checkVisibility()) return false;
-    const [a, b] = [light(parse(getComputedStyle(element).color)), light(back(element))];
-    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
-  }).map((element) => element.outerHTML.slice(0, 200));
-})()";
-
-/// Controls without a name, images without one, tables without heads, and ids that occur twice.
-pub(crate) const UNNAMED: &str = r"(() => {
-  const problems = [];
-  for (const control of document.querySelectorAll('input:not([type=hidden]), select, button, a')) {
-    const name = control.textContent.trim() || control.getAttribute('aria-label')
-      || [...(control.labels ?? [])].map((label) => label.textContent.trim()).join('');
-    if (!name) problems.push(control.outerHTML);
-  }
-  for (const table of document.querySelectorAll('table')) {
-    if (!table.querySelector('thead th[scope=col]')) problems.push('a table without heads');
-  }
-  for (const svg of document.querySelectorAll('svg:not([aria-hidden])')) {
-    if (!svg.querySelector('title')) problems.push('a picture without a title');
-  }
-  const ids = [...document.querySelectorAll('[id]')].map((element) => element.id);
-  if (new Set(ids).size < ids.length) problems.push('an id that occurs twice');
-  if (document.querySelectorAll('h1').length !== 1) problems.push('not one h1');
-  if (!document.documentElement.lang || !document.title) problems.push('no language or title');
-  return problems;
-})()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_in_a_browser() {
@@ -91,6 +50,9 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
     .await;
     let recorder = served.recorder();
     record_calls(&recorder).await;
+    browser.open(&format!("http://{}/", served.address));
+    assert_accessible(browser, "the login");
+    browser.leave();
     log_in(browser, &served);
     let call = path_of(browser, &served, "echo");
     let failed = path_of(browser, &served, "fail");
@@ -110,20 +72,22 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
         ("/workflow?name=review&run=0193c0ffee00a1b2c3d4", "Supersteps"),
         ("/health", "Calls by minute: 3 calls"),
     ];
-    for scheme in ["light", "dark"] {
-        browser.set_color_scheme(scheme);
-        for (path, text) in pages {
-            browser.set_width(1280);
-            browser.open(&format!("http://{}{path}", served.address));
-            assert!(browser.text().contains(text), "{path}: {}", browser.text());
-            browser.assert_no_problems(path);
-            assert_eq!(browser.value(LOW_CONTRAST), json!([]), "{path} in {scheme}");
-            assert_eq!(browser.value(UNNAMED), json!([]), "{path}");
-            browser.set_width(640);
-            let overflow = "document.documentElement.scrollWidth > innerWidth";
-            assert_eq!(browser.value(overflow), json!(false), "{path} at 200 % zoom");
-        }
+    for (path, text) in pages {
+        browser.set_width(1280);
+        browser.open(&format!("http://{}{path}", served.address));
+        assert!(browser.text().contains(text), "{path}: {}", browser.text());
+        assert_accessible(browser, path);
+        browser.assert_no_problems(path);
+        browser.set_width(640);
+        let overflow = "document.documentElement.scrollWidth > innerWidth";
+        assert_eq!(browser.value(overflow), json!(false), "{path} at 200 % zoom");
     }
+    browser.set_width(1280);
+    browser.open(&format!("http://{}/nothing", served.address));
+    assert!(browser.text().contains("there is no such page"), "{}", browser.text());
+    assert_accessible(browser, "a missing page");
+    // The console has the status of the response.
+    assert!(browser.take_problems().contains("404"));
     let own = format!("http://{}/", served.address);
     let is_own = |request: &String| request.starts_with(&own) || request.starts_with("about:");
     let requests = browser.take_requests();
@@ -141,11 +105,6 @@ async fn a_recorded_call_runs_again_with_the_keyboard(browser: &mut Browser) {
     log_in(browser, &served);
     let path = path_of(browser, &served, "echo");
     browser.open(&format!("http://{}{path}", served.address));
-    for scheme in ["light", "dark"] {
-        browser.set_color_scheme(scheme);
-        assert_eq!(browser.value(LOW_CONTRAST), json!([]), "{scheme}");
-    }
-    assert_eq!(browser.value(UNNAMED), json!([]));
     let outcome =
         |text: &str| format!("document.getElementById('replay-outcome').textContent === '{text}'");
     browser.value("document.getElementById('replay-component').selectedIndex = 1");
@@ -158,6 +117,7 @@ async fn a_recorded_call_runs_again_with_the_keyboard(browser: &mut Browser) {
     browser.wait_for("document.activeElement.textContent === 'Run again'");
     browser.press(" ");
     browser.wait_for(&outcome("cannot be replayed"));
+    assert_accessible(browser, "replay");
     browser.assert_no_problems("replay");
     browser.leave();
 }
