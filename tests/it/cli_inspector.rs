@@ -97,6 +97,13 @@ impl PageClient {
     }
 
     fn send(&self, start: &str, headers: &str, body: &str) -> String {
+        let mut answer = String::new();
+        self.open(start, headers, body).read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Sends a request, and returns the stream of its answer.
+    fn open(&self, start: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(
@@ -108,9 +115,17 @@ impl PageClient {
             body.len()
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream
+    }
+}
+
+/// Reads events of a page until they have a part.
+fn read_until(events: &mut TcpStream, part: &str) {
+    let (mut text, mut buffer) = (String::new(), vec![0; 65536]);
+    while !text.contains(part) {
+        let read = events.read(&mut buffer).unwrap();
+        assert!(read > 0, "the events ended before {part}: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..read]));
     }
 }
 
@@ -263,6 +278,55 @@ fn a_workflow_that_waits_is_a_graph_with_the_command_that_goes_on() {
     let list = pages.get("/workflows");
     assert_eq!(list.matches("href=\"/workflow?").count(), 2, "{list}");
     assert!(list.contains("<td>done</td>"), "{list}");
+}
+
+#[test]
+fn a_workflow_that_runs_shows_the_executor_that_runs_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let workflow = "name: review\n\
+        agents:\n  writer: {model: 'script:writer.jsonl', tools: [sleep]}\n\
+        people:\n  topic: {prompt: Which topic?}\n  approve: {prompt: Print this?}\nstart: topic\n\
+        edges:\n  - {from: topic, to: writer}\n  - {from: writer, to: approve}\n\
+        output-from: [approve]\n";
+    std::fs::write(folder.join("w.yaml"), workflow).unwrap();
+    let model = [
+        json!({"calls": [{"tool": "sleep", "arguments": {"ms": 3000}}]}),
+        json!({"text": "Tides."}),
+    ];
+    let model = model.map(|line| line.to_string()).join("\n");
+    std::fs::write(folder.join("writer.jsonl"), model).unwrap();
+    let crash = guest("crash").display().to_string();
+    let run = ["workflow", "run", "w.yaml", "x", "--plugin", &crash, "--checkpoints", "runs"];
+    let mut running = command(folder, &[&run[..], &["--inspector=approve"]].concat());
+    let mut running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut printed = errors.by_ref().map_while(Result::ok);
+    let address = printed.find(|line| line.contains("within five minutes: ")).unwrap();
+    let rest = std::thread::spawn(move || errors.map_while(Result::ok).collect::<Vec<_>>());
+    let mut pages = PageClient::new(&address);
+    pages.log_in();
+    let prompt = pages.waiting();
+    let page = pages.get("/workflow?name=review&run=this-process");
+    assert!(page.contains("<title>topic: waits for the user</title>"), "{page}");
+    let mut events = pages.open("GET /live/run?name=review&run=this-process", "", "");
+    read_until(&mut events, r#""words":"waits for the user at ","names":"topic""#);
+    let answer =
+        |text: &str| json!({"action": "send", "content": json!({"answer": text}).to_string()});
+    assert!(pages.answer(&prompt, answer("tides")).starts_with("200 "));
+    read_until(&mut events, r#"{"words":"runs ","names":"writer"}"#);
+    let list = pages.get("/workflows");
+    assert!(list.contains(">in this process</a>"), "{list}");
+    read_until(&mut events, r#""words":"waits for the user at ","names":"approve""#);
+    // The checkpoints of the same run say as much, except for what runs.
+    let page = pages.get("/workflow?name=review&run=this-process");
+    assert!(page.contains("<title>writer: ran 1 time</title>"), "{page}");
+    assert!(page.contains("-000003</bdi></code>"), "{page}");
+    assert!(pages.answer(&pages.waiting(), answer("yes")).starts_with("200 "));
+    let output = running.wait_with_output().unwrap();
+    let rest = rest.join().unwrap().join("\n");
+    assert_eq!(output.status.code(), Some(0), "{rest}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "yes\n", "{rest}");
 }
 
 #[test]

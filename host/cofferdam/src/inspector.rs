@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub use cofferdam_inspector::{
     CallCommand, CallReplayer, GrantAdvice, GrantSource, HostLoad, Inspector, InspectorError,
     InspectorOptions, OutlineEdge, PermissionGrant, PluginGrants, ReplayComponent, ReplayFuture,
-    ReplayedCall, RunCheckpoint, RunQuestion, Workbench, WorkflowOutline, WorkflowRunSummary,
-    WorkflowSource,
+    ReplayedCall, RunCheckpoint, RunProgress, RunQuestion, Workbench, WorkflowOutline,
+    WorkflowRunSummary, WorkflowSource,
 };
 
 use cofferdam_tool::PluginName;
@@ -32,7 +32,7 @@ pub use self::replayer::EngineReplayer;
     feature = "labels",
     any(feature = "anthropic", feature = "openai")
 ))]
-pub use self::workflows::workflows_of_files;
+pub use self::workflows::{report_event, run_question, workflows_of_files};
 use crate::config::ConfigFile;
 use crate::{Result, consent, flags, records};
 

@@ -38,9 +38,11 @@ pub(crate) static APPROVALS: Asset = asset!("approvals.js", SCRIPT);
 pub(crate) static FORM: Asset = asset!("form.js", SCRIPT);
 pub(crate) static SAVED: Asset = asset!("saved.js", SCRIPT);
 pub(crate) static REPLAY: Asset = asset!("replay.js", SCRIPT);
+pub(crate) static RUN: Asset = asset!("run.js", SCRIPT);
 pub(crate) static ICON: Asset = asset!("icon.svg", "image/svg+xml");
 
-static ALL: [&Asset; 9] = [&STYLE, &LOGIN, &PAGE, &LIVE, &APPROVALS, &FORM, &SAVED, &REPLAY, &ICON];
+static ALL: [&Asset; 10] =
+    [&STYLE, &LOGIN, &PAGE, &LIVE, &APPROVALS, &FORM, &SAVED, &REPLAY, &RUN, &ICON];
 
 impl Asset {
     /// Returns the path with the digest.

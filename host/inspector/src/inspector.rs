@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard::RequestGuard;
 use crate::live::LiveCalls;
+use crate::live_run;
 use crate::login::Logins;
 use crate::prompts::PromptFeed;
 use crate::source::LogSource;
@@ -99,6 +100,8 @@ pub(crate) struct InspectorState {
     pub(crate) source: Arc<LogSource>,
     pub(crate) live: LiveCalls,
     pub(crate) prompts: Option<PromptFeed>,
+    /// Permits of pages that follow a run.
+    pub(crate) run_streams: Arc<Semaphore>,
     /// Permits to call a tool.
     pub(crate) trials: Semaphore,
     /// Permits to read the log for a page.
@@ -130,6 +133,7 @@ impl Inspector {
             logins: Logins::new(address.port()),
             live: LiveCalls::new(Arc::clone(&source)),
             source,
+            run_streams: Arc::new(Semaphore::new(live_run::STREAMS_MAX)),
             trials: Semaphore::new(TRIALS_MAX),
             readers: Semaphore::new(READERS_MAX),
         };

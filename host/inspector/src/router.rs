@@ -22,7 +22,7 @@ use crate::prompts::PageAnswer;
 use crate::query::PageQuery;
 use crate::replay::{ReplayAnswer, ReplayOrder};
 use crate::trial::Trial;
-use crate::{assets, views};
+use crate::{assets, live_run, views};
 
 /// Header that only scripts of the own pages can send.
 const OWN_HEADER: HeaderName = HeaderName::from_static("x-cofferdam");
@@ -99,6 +99,9 @@ async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Re
     let query = PageQuery::parse(parts.uri.query().unwrap_or_default());
     if path == "/live/prompts" {
         return live_prompts(state);
+    }
+    if path == "/live/run" {
+        return live_run(state, &query).await;
     }
     if path == "/live" {
         return live(state, parts, &query);
@@ -258,6 +261,18 @@ fn live_prompts(state: &InspectorState) -> Response<PageBody> {
             let message = "too many browsers receive events";
             answer::message(StatusCode::SERVICE_UNAVAILABLE, message)
         }
+    }
+}
+
+/// Starts the events of the page of a run.
+async fn live_run(state: &Arc<InspectorState>, query: &PageQuery) -> Response<PageBody> {
+    match live_run::stream(state, query).await {
+        Ok(Some(body)) => event_stream(body),
+        Ok(None) => {
+            let message = "too many pages of runs are open";
+            answer::message(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+        Err(error) => failed(&error),
     }
 }
 

@@ -1,6 +1,9 @@
-//! Workflows and their runs, as checkpoints show them. The call log has no supersteps.
+//! Workflows and their runs, as checkpoints and the process that runs them show them. The call log
+//! has no supersteps.
 
 use cofferdam_record::UtcTime;
+
+use crate::RunProgress;
 
 /// Workflows and their checkpoints.
 pub trait WorkflowSource: Send + Sync {
@@ -13,6 +16,13 @@ pub trait WorkflowSource: Send + Sync {
     /// # Errors
     /// If the workflow or its checkpoints cannot be read.
     fn checkpoints(&self, workflow: &str, run: &str) -> Result<Vec<RunCheckpoint>, String>;
+
+    /// Returns the id of the newest checkpoint of a run. Open pages of the run call it once a
+    /// second, and read the checkpoints again when it changes. May block.
+    fn newest_checkpoint(&self, workflow: &str, run: &str) -> Option<String>;
+
+    /// Returns the progress of the run in this process, if there is one.
+    fn progress(&self) -> Option<RunProgress>;
 }
 
 /// Graph of a workflow, and its runs.

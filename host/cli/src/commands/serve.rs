@@ -104,7 +104,7 @@ fn inspector_options(
     options.grants = Some(service.grants());
     options.replayer = Some(service.replayer(options.directory.clone()));
     if !args.workflows.is_empty() {
-        options.workflows = Some(workflows_of_files(args.workflows.clone(), None));
+        options.workflows = Some(workflows_of_files(args.workflows.clone(), None, None));
     }
     if let Some(http) = http {
         options.call_command = curl_command(http);

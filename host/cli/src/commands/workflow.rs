@@ -25,7 +25,7 @@ use crate::args::{
 use crate::exit::{Exit, UsageError};
 use crate::{host, inspector, print};
 use cofferdam::config::ConfigFile;
-use cofferdam::inspector::workflows_of_files;
+use cofferdam::inspector::{RunProgress, report_event, run_question, workflows_of_files};
 use cofferdam::workflow_file::{self, AgentParts, WorkflowFile};
 use cofferdam::{ContextOptions, ContextSettings, Purpose};
 
@@ -52,10 +52,12 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
     let flag = args.inspector.inspector.as_ref();
     let prompts = inspector::prompts(flag);
+    let progress = flag.map(|_| RunProgress::new(file.name()));
     if let Some(flag) = flag {
         let mut options = inspector::options(config.as_ref(), prompts.clone())?;
         let files = vec![args.file.clone()];
-        options.workflows = Some(workflows_of_files(files, args.checkpoints.clone()));
+        let directory = args.checkpoints.clone();
+        options.workflows = Some(workflows_of_files(files, directory, progress.clone()));
         inspector::start(flag, options, CancellationToken::new()).await?;
     }
     let call_log = tools.call_log().cloned();
@@ -95,8 +97,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             );
         }
     };
-    let end =
-        ActiveRun { workflow, kept, is_json: args.json }.run_to_end(begun, &mut answers).await?;
+    let run = ActiveRun { workflow, kept, progress, is_json: args.json };
+    let end = run.run_to_end(begun, &mut answers).await?;
     if let Some(log) = tools.call_log() {
         log.finish().await;
     }
@@ -126,12 +128,29 @@ enum RunStart {
 struct ActiveRun {
     workflow: Workflow,
     kept: Option<CheckpointDirectory>,
+    /// Progress that pages show.
+    progress: Option<RunProgress>,
     is_json: bool,
 }
 
 impl ActiveRun {
     /// Runs the workflow until it is done, or until a request gets no answer.
     async fn run_to_end(
+        &self,
+        begun: RunStart,
+        answers: &mut TypedAnswers,
+    ) -> anyhow::Result<RunEnd> {
+        let end = self.run_and_answer(begun, answers).await;
+        if let Some(progress) = &self.progress {
+            progress.ended(match &end {
+                Ok(end) => show::end_words(end),
+                Err(error) => format!("{error:#}"),
+            });
+        }
+        end
+    }
+
+    async fn run_and_answer(
         &self,
         begun: RunStart,
         answers: &mut TypedAnswers,
@@ -143,6 +162,10 @@ impl ActiveRun {
                 Err(error) => return Ok(RunEnd::Failed(error)),
             },
             RunStart::Snapshot(snapshot) => {
+                if let Some(progress) = &self.progress {
+                    let open = snapshot.requests().iter().map(run_question);
+                    open.for_each(|question| progress.asked(question));
+                }
                 let resumed = match self.workflow.resume((*snapshot).clone()) {
                     Ok(run) => run,
                     Err(error) => return Ok(RunEnd::Failed(error)),
@@ -167,6 +190,9 @@ impl ActiveRun {
             }
             let mut run = self.workflow.resume(snapshot)?;
             for (id, answer) in given {
+                if let Some(progress) = &self.progress {
+                    progress.answered(&id);
+                }
                 run = run.answer(id, answer);
             }
             snapshot = match self.read(run, &cancellation).await? {
@@ -185,6 +211,9 @@ impl ActiveRun {
         let mut run = run.cancellation(cancellation.clone());
         if let Some(kept) = &self.kept {
             run = run.checkpoints(&kept.checkpoints);
+        }
+        if let Some(progress) = self.progress.clone() {
+            run = run.observer(move |event| report_event(&progress, event));
         }
         let mut stream = run.stream();
         while let Some(event) = stream.next().await {

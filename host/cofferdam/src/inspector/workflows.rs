@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_inspector::{
-    OutlineEdge, RunCheckpoint, RunQuestion, WorkflowOutline, WorkflowRunSummary, WorkflowSource,
+    OutlineEdge, RunCheckpoint, RunProgress, RunQuestion, WorkflowOutline, WorkflowRunSummary,
+    WorkflowSource,
 };
 use cofferdam_record::UtcTime;
-use cofferdam_workflow::{CheckpointId, Checkpoints, Snapshot, Workflow};
+use cofferdam_workflow::{
+    CheckpointId, Checkpoints, Snapshot, UserRequest, Workflow, WorkflowEvent,
+};
 use tokio::runtime::Handle;
 
 use crate::workflow_file::{WorkflowFile, open_checkpoints_ambient};
@@ -26,10 +29,12 @@ const START_DIGITS: usize = 12;
 struct WorkflowFiles {
     files: Vec<PathBuf>,
     checkpoints: Option<PathBuf>,
+    progress: Option<RunProgress>,
     runtime: Handle,
 }
 
-/// Returns the workflows of files, and the runs whose checkpoints are in a directory.
+/// Returns the workflows of files, the runs whose checkpoints are in a directory, and the run in
+/// this process.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -37,8 +42,36 @@ struct WorkflowFiles {
 pub fn workflows_of_files(
     files: Vec<PathBuf>,
     checkpoints: Option<PathBuf>,
+    progress: Option<RunProgress>,
 ) -> Arc<dyn WorkflowSource> {
-    Arc::new(WorkflowFiles { files, checkpoints, runtime: Handle::current() })
+    Arc::new(WorkflowFiles { files, checkpoints, progress, runtime: Handle::current() })
+}
+
+/// Reports an event of the run in this process.
+pub fn report_event(progress: &RunProgress, event: &WorkflowEvent) {
+    match event {
+        WorkflowEvent::SuperstepStarted { superstep } => progress.superstep_started(*superstep),
+        WorkflowEvent::SuperstepCompleted { checkpoint, .. } => {
+            progress.superstep_completed(checkpoint.as_ref().map(ToString::to_string));
+        }
+        WorkflowEvent::ExecutorInvoked { executor } => progress.executor_started(executor),
+        WorkflowEvent::ExecutorCompleted { executor } => progress.executor_completed(executor),
+        WorkflowEvent::ExecutorFailed { executor, .. } => progress.executor_failed(executor),
+        WorkflowEvent::Request(request) => progress.asked(run_question(request)),
+        _ => {}
+    }
+}
+
+/// Returns a request to the user as pages show it.
+#[must_use]
+pub fn run_question(request: &UserRequest) -> RunQuestion {
+    let prompt = request.prompt.display_text();
+    let end = prompt.floor_char_boundary(PROMPT_BYTES_MAX);
+    RunQuestion {
+        executor: request.executor.clone(),
+        id: request.id.clone(),
+        prompt: prompt.get(..end).unwrap_or_default().to_owned(),
+    }
 }
 
 impl WorkflowSource for WorkflowFiles {
@@ -49,6 +82,18 @@ impl WorkflowSource for WorkflowFiles {
     fn checkpoints(&self, workflow: &str, run: &str) -> Result<Vec<RunCheckpoint>, String> {
         let read = self.runtime.block_on(self.of_run(workflow, run));
         read.map_err(|error| format!("{error:#}"))
+    }
+
+    fn newest_checkpoint(&self, workflow: &str, run: &str) -> Option<String> {
+        self.runtime.block_on(async {
+            let ids = list(&self.open().ok()??, workflow).await.ok()?;
+            let newest = ids.into_iter().rev().find(|id| id.run() == run);
+            newest.map(|id| id.to_string())
+        })
+    }
+
+    fn progress(&self) -> Option<RunProgress> {
+        self.progress.clone()
     }
 }
 
@@ -137,15 +182,7 @@ impl WorkflowFiles {
     }
 
     fn state(&self, file: &Path, id: &CheckpointId, snapshot: &Snapshot) -> RunCheckpoint {
-        let questions = snapshot.requests().iter().map(|request| {
-            let prompt = request.prompt.display_text();
-            let end = prompt.floor_char_boundary(PROMPT_BYTES_MAX);
-            RunQuestion {
-                executor: request.executor.clone(),
-                id: request.id.clone(),
-                prompt: prompt.get(..end).unwrap_or_default().to_owned(),
-            }
-        });
+        let questions = snapshot.requests().iter().map(run_question);
         RunCheckpoint {
             id: id.to_string(),
             superstep: snapshot.superstep(),

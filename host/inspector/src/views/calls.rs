@@ -32,7 +32,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
         html! {
             h1 { "Calls" }
             (form(query))
-            @if is_first { (live_state()) }
+            @if is_first { (layout::live_state()) }
             div #calls data-from=[newest] {
                 (layout::table("Calls", &HEAD, html! {
                     @for call in calls { (row(&CallRow::new(call))) }
@@ -60,16 +60,6 @@ pub(super) fn row(row: &CallRow) -> Markup {
             td.outcome { (row.outcome) }
             td.number { (row.took) }
             td { bdi { (row.notes) } }
-        }
-    }
-}
-
-fn live_state() -> Markup {
-    html! {
-        div.live {
-            button type="button" #live-pause aria-pressed="false" hidden { "Pause" }
-            span #live-state { "Live updates need JavaScript." }
-            span.hidden #live-news role="status" {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Drawing of a graph in layers, made on the server. An executor stands in the layer of the first
 //! superstep in which it can run.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use maud::{Markup, html};
 
@@ -16,6 +16,10 @@ const BOX_WIDTH: u64 = 170;
 const BOX_HEIGHT: u64 = 44;
 const COLUMN: u64 = 200;
 const ROW: u64 = 100;
+/// Distance of the control points of an arrow to an earlier layer.
+const BEND: u64 = 34;
+/// Room for the label of such an arrow.
+const LABEL_WIDTH: u64 = 150;
 
 /// Position of an executor: its layer, and its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +28,11 @@ struct Cell {
     column: u64,
 }
 
-/// Returns the drawing, or `None` for a graph that is too large. `states` has the state of each
-/// executor in words.
+/// Returns the drawing, or `None` for a graph that is too large. `states` has the class and the
+/// state in words of each executor.
 pub(super) fn drawing(
     outline: &WorkflowOutline,
-    states: &BTreeMap<&str, (&str, String)>,
+    states: &[(&'static str, String)],
 ) -> Option<Markup> {
     if outline.executors.is_empty()
         || outline.executors.len() > DRAWN_MAX
@@ -39,7 +43,12 @@ pub(super) fn drawing(
     let cells = cells(outline);
     let columns = cells.values().map(|cell| cell.column).max().unwrap_or(0) + 1;
     let rows = cells.values().map(|cell| cell.row).max().unwrap_or(0) + 1;
-    let (width, height) = (columns * COLUMN + 60, rows * ROW);
+    let has_label_aside = outline.edges.iter().any(|edge| {
+        let ends = (cells.get(edge.from.as_str()), cells.get(edge.to.as_str()));
+        edge.label.is_some() && matches!(ends, (Some(from), Some(to)) if to.row <= from.row)
+    });
+    let aside = if has_label_aside { LABEL_WIDTH } else { 0 };
+    let (width, height) = (columns * COLUMN + BEND + aside, rows * ROW);
     let title = format!(
         "Graph of {}: {} executors, {} edges",
         plain_line(&outline.name),
@@ -56,9 +65,9 @@ pub(super) fn drawing(
                         (arrow(*from, *to, edge.label.as_deref()))
                     }
                 }
-                @for executor in &outline.executors {
+                @for (index, executor) in outline.executors.iter().enumerate() {
                     @if let Some(cell) = cells.get(executor.as_str()) {
-                        (node(executor, *cell, states.get(executor.as_str())))
+                        (node(index, executor, *cell, states.get(index)))
                     }
                 }
             }
@@ -103,12 +112,13 @@ impl Cell {
     }
 }
 
-fn node(id: &str, cell: Cell, state: Option<&(&str, String)>) -> Markup {
+/// Draws an executor. A script keeps its state current.
+fn node(index: usize, id: &str, cell: Cell, state: Option<&(&'static str, String)>) -> Markup {
     let (x, y) = (cell.x(), cell.y());
     let (class, words) = state.map_or(("idle", ""), |(class, words)| (*class, words.as_str()));
     html! {
-        g class=(class) {
-            title { (plain_line(id)) @if !words.is_empty() { ": " (words) } }
+        g class=(class) data-executor=(index) {
+            title { (plain_line(id)) ": " (words) }
             rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="5" {}
             text x=(x + 8) y=(y + 18) { (short(id)) }
             text.state x=(x + 8) y=(y + 36) { (short(words)) }
@@ -129,11 +139,12 @@ fn arrow(from: Cell, to: Cell, label: Option<&str>) -> Markup {
     } else {
         let (x, y) = (from.x() + BOX_WIDTH, from.y() + BOX_HEIGHT / 2);
         let (end_x, end_y) = (to.x() + BOX_WIDTH + 2, to.y() + BOX_HEIGHT / 2 + 8);
-        let bend = x.max(end_x) + 34;
+        let bend = x.max(end_x) + BEND;
         let path = format!("M{x} {y} C{bend} {y} {bend} {end_y} {end_x} {end_y}");
         let head =
             format!("{},{} {},{} {end_x},{end_y}", end_x + 8, end_y - 4, end_x + 8, end_y + 4);
-        (path, head, (bend.saturating_sub(20), y.midpoint(end_y)))
+        // The curve is as far to the right as three quarters of the bend.
+        (path, head, (bend.saturating_sub(BEND / 4), y.midpoint(end_y)))
     };
     html! {
         g.edge {
@@ -188,13 +199,17 @@ mod tests {
     fn names_are_text_and_large_graphs_are_tables() {
         let long = "<script>\u{202e}".repeat(9);
         let small = outline(&[&long], &[(&long, &long)]);
-        let states = BTreeMap::from([(long.as_str(), ("waiting", "waits".to_owned()))]);
+        let states = [("waiting", "waits".to_owned())];
         let drawn = drawing(&small, &states).unwrap().into_string();
         assert!(!drawn.contains("<script>") && !drawn.contains('\u{202e}'), "{drawn}");
-        assert!(drawn.contains("<g class=\"waiting\">") && drawn.contains("…</text>"), "{drawn}");
+        assert!(
+            drawn.contains("<g class=\"waiting\" data-executor=\"0\">")
+                && drawn.contains("…</text>"),
+            "{drawn}"
+        );
         let many: Vec<_> = (0..200).map(|n| n.to_string()).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
-        assert!(drawing(&outline(&many, &[]), &BTreeMap::new()).is_none());
-        assert!(drawing(&outline(&[], &[]), &BTreeMap::new()).is_none());
+        assert!(drawing(&outline(&many, &[]), &[]).is_none());
+        assert!(drawing(&outline(&[], &[]), &[]).is_none());
     }
 }

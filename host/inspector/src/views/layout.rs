@@ -113,6 +113,17 @@ pub(super) fn copyable(id: &str, name: &str, text: &str) -> Markup {
     }
 }
 
+/// Returns the state of live updates, which a script fills in, and the button that pauses them.
+pub(super) fn live_state() -> Markup {
+    html! {
+        div.live {
+            button type="button" #live-pause aria-pressed="false" hidden { "Pause" }
+            span #live-state { "Live updates need JavaScript." }
+            span.hidden #live-news role="status" {}
+        }
+    }
+}
+
 /// Returns a bar that begins and ends at fractions of its width, in thousandths.
 pub(super) fn bar(start: u64, end: u64, class: &str) -> Markup {
     let (start, end) = (start.min(999), end.clamp(start.saturating_add(1), 1000));

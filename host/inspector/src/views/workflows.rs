@@ -1,18 +1,17 @@
-//! Workflows: their graphs and runs, as checkpoints show them.
+//! Workflows: their graphs and runs. A script keeps the page of a run current.
 
-use std::collections::BTreeMap;
-
+use cofferdam_record::UtcTime;
 use maud::{Markup, html};
 
 use super::{graph, layout};
+use crate::assets::{Asset, RUN};
 use crate::error::PageError;
 use crate::inspector::InspectorState;
+use crate::progress::{RunProgress, THIS_PROCESS};
 use crate::query::{self, PageQuery};
-use crate::workflows::{RunCheckpoint, WorkflowOutline, WorkflowRunSummary};
+use crate::run_view::{LISTED_MAX, RunView, StateWords, progress_of, state_of};
+use crate::workflows::{RunQuestion, WorkflowOutline};
 use crate::{format, text};
-
-/// Maximum number of executors, edges and supersteps that are listed.
-const LISTED_MAX: usize = 300;
 
 /// Returns the page of all workflows.
 pub(super) fn page(state: &InspectorState) -> Markup {
@@ -31,12 +30,24 @@ pub(super) fn page(state: &InspectorState) -> Markup {
                 }
                 p { (layout::command("cofferdam inspect --web --workflow FILE --checkpoints DIR")) }
             }
-            @for workflow in &workflows { (section(workflow)) }
+            @for workflow in &workflows {
+                (section(workflow, source.and_then(|source| progress_of(&**source, &workflow.name))))
+            }
         },
     )
 }
 
-fn section(workflow: &WorkflowOutline) -> Markup {
+fn section(workflow: &WorkflowOutline, progress: Option<RunProgress>) -> Markup {
+    let current = progress.map(|progress| {
+        progress.read(|progress| (progress.started, progress.superstep, progress.state()))
+    });
+    let saved = workflow
+        .runs
+        .iter()
+        .map(|run| (run.id.as_str(), run.started, run.latest.superstep, state_of(&run.latest)));
+    let current =
+        current.map(|(started, superstep, state)| (THIS_PROCESS, started, superstep, state));
+    let runs: Vec<_> = current.into_iter().chain(saved).collect();
     html! {
         h2 { (text::line(&workflow.name)) }
         @if let Some(problem) = &workflow.problem { p.problem { (text::line(problem)) } }
@@ -46,11 +57,13 @@ fn section(workflow: &WorkflowOutline) -> Markup {
                 (format::counted(len(&workflow.edges), "edge"))
             }
         }
-        @if workflow.runs.is_empty() {
+        @if runs.is_empty() {
             p { "No run with checkpoints is known. The call log has the calls of its agents, but no supersteps." }
         } @else {
             (layout::table("Runs", &["Run", "Began", "Superstep", "State"], html! {
-                @for run in &workflow.runs { (row(&workflow.name, run)) }
+                @for (id, started, superstep, state) in &runs {
+                    (row(&workflow.name, id, *started, *superstep, state))
+                }
             }))
         }
         @if workflow.runs_left_out > 0 { p { (workflow.runs_left_out) " older runs" } }
@@ -61,34 +74,27 @@ fn len<T>(list: &[T]) -> u64 {
     u64::try_from(list.len()).unwrap_or(u64::MAX)
 }
 
-fn row(workflow: &str, run: &WorkflowRunSummary) -> Markup {
-    let address = query::address("/workflow", [("name", workflow), ("run", run.id.as_str())]);
+fn row(workflow: &str, id: &str, started: UtcTime, superstep: u64, state: &StateWords) -> Markup {
+    let address = query::address("/workflow", [("name", workflow), ("run", id)]);
     html! {
         tr {
             th scope="row" {
-                @if workflow.len() > layout::LINKED_BYTES_MAX { (text::line(&run.id)) }
-                @else { a href=(address) { (text::line(&run.id)) } }
+                @if workflow.len() > layout::LINKED_BYTES_MAX { (run_name(id)) }
+                @else { a href=(address) { (run_name(id)) } }
             }
-            td { (layout::time(run.started)) }
-            td.number { (run.latest.superstep) }
-            td { (state_of(&run.latest)) }
+            td { (layout::time(started)) }
+            td.number { (superstep) }
+            td { (words(state)) }
         }
     }
 }
 
-/// Returns the state of a run in words. A checkpoint does not say whether a process is running.
-fn state_of(checkpoint: &RunCheckpoint) -> Markup {
-    let executors: Vec<_> =
-        checkpoint.questions.iter().map(|question| question.executor.as_str()).collect();
-    html! {
-        @if let Some(problem) = &checkpoint.problem { "cannot be read: " (text::line(problem)) }
-        @else if checkpoint.is_done() { "done" }
-        @else if checkpoint.next.is_empty() {
-            "waits for the user at " (text::line(&executors.join(", ")))
-        } @else {
-            "goes on, or was stopped, before " (text::line(&checkpoint.next.join(", ")))
-        }
-    }
+fn run_name(id: &str) -> Markup {
+    html! { @if id == THIS_PROCESS { "in this process" } @else { (text::line(id)) } }
+}
+
+fn words(state: &StateWords) -> Markup {
+    html! { (state.words) @if !state.names.is_empty() { (text::line(&state.names)) } }
 }
 
 /// Returns the page of one run.
@@ -97,89 +103,50 @@ pub(super) fn run(state: &InspectorState, query: &PageQuery) -> Result<Markup, P
     let (name, id) = (query.value("name"), query.value("run"));
     let mut known = source.workflows().into_iter();
     let workflow = known.find(|workflow| workflow.name == name).ok_or(PageError::NotFound)?;
-    let checkpoints = source.checkpoints(name, id).map_err(PageError::Query)?;
-    let latest = checkpoints.last().ok_or(PageError::NotFound)?;
-    let states = states(&workflow, &checkpoints, latest);
-    let skipped = checkpoints.len().saturating_sub(LISTED_MAX);
+    let view = RunView::read(&**source, &workflow, id)?;
+    let scripts: &[&Asset] = if view.is_over { &[] } else { &[&RUN] };
     Ok(layout::page(
         "Run of a workflow",
         "/workflows",
-        &[],
+        scripts,
         html! {
-            h1 { (text::line(name)) " " span.id { (text::line(id)) } }
-            p { "After superstep " (latest.superstep) ": " strong { (state_of(latest)) } }
-            @for question in latest.questions.iter().take(LISTED_MAX) {
-                h2 { (text::line(&question.executor)) " asks" }
-                (text::block(&question.prompt, "Question"))
-                p { "Its id is " code { (text::line(&question.id)) } "." }
+            h1 { (text::line(name)) " " span.id { (run_name(id)) } }
+            @if !view.is_over { (layout::live_state()) }
+            p {
+                "Superstep " span #run-superstep { (view.superstep) } ": "
+                strong #run-state { (words(&view.state)) }
             }
-            @if let Some(command) = &latest.resume_command { p { "To go on: " (layout::command(command)) } }
+            div #run-questions { @for asked in view.shown_questions() { (question(asked)) } }
+            p #run-command hidden[view.resume_command.is_none()] {
+                "To go on: " (layout::command(view.resume_command.as_deref().unwrap_or_default()))
+            }
             h2 { "Graph" }
-            @if let Some(drawing) = graph::drawing(&workflow, &states) { (drawing) }
-            (executors(&workflow, &states))
+            @if let Some(drawing) = graph::drawing(&workflow, &view.executors) { (drawing) }
+            (executors(&workflow, &view))
             h2 { "Supersteps" }
-            (supersteps(&workflow, &checkpoints))
-            @if skipped > 0 { p { (skipped) " older supersteps" } }
+            (supersteps(&view))
+            @if view.left_out > 0 { p { (view.left_out) " older supersteps" } }
         },
     ))
 }
 
-/// Returns the class and the state in words of each executor.
-fn states<'w>(
-    workflow: &'w WorkflowOutline,
-    checkpoints: &[RunCheckpoint],
-    latest: &RunCheckpoint,
-) -> BTreeMap<&'w str, (&'static str, String)> {
-    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
-    for superstep in 0..checkpoints.len() {
-        for executor in ran(workflow, checkpoints, superstep).unwrap_or_default() {
-            *times.entry(executor).or_default() += 1;
-        }
-    }
-    let state = |id: &'w String| {
-        let times = times.get(id.as_str()).copied().unwrap_or(0);
-        let count = format!("ran {}", format::counted(times, "time"));
-        let state = if latest.questions.iter().any(|question| question.executor == *id) {
-            ("asking", "waits for the user".to_owned())
-        } else if latest.next.contains(id) {
-            ("next", format!("is next, {count}"))
-        } else if times > 0 {
-            ("ran", count)
-        } else {
-            ("idle", "has not run".to_owned())
-        };
-        (id.as_str(), state)
-    };
-    workflow.executors.iter().map(state).collect()
-}
-
-/// Returns the executors that ran in the superstep of a checkpoint: those that messages waited for
-/// before. `None` for the first superstep after a run was resumed.
-fn ran<'c>(
-    workflow: &'c WorkflowOutline,
-    checkpoints: &'c [RunCheckpoint],
-    index: usize,
-) -> Option<Vec<&'c str>> {
-    let checkpoint = checkpoints.get(index)?;
-    let before = index.checked_sub(1).and_then(|before| checkpoints.get(before));
-    match before {
-        Some(before)
-            if before.problem.is_none() && before.superstep + 1 == checkpoint.superstep =>
-        {
-            Some(before.next.iter().map(String::as_str).collect())
-        }
-        None if checkpoint.superstep == 1 => Some(vec![workflow.start.as_str()]),
-        _ => None,
+/// Returns a question. The script makes the same of an event.
+fn question(question: &RunQuestion) -> Markup {
+    html! {
+        h2 { (text::line(&question.executor)) " asks" }
+        (text::block(&question.prompt, "Question"))
+        p { "Its id is " code { (text::line(&question.id)) } "." }
     }
 }
 
-fn executors(workflow: &WorkflowOutline, states: &BTreeMap<&str, (&str, String)>) -> Markup {
+fn executors(workflow: &WorkflowOutline, view: &RunView) -> Markup {
     let more = workflow.executors.len().saturating_sub(LISTED_MAX);
+    let states = workflow.executors.iter().zip(&view.executors);
     let rows = html! {
-        @for executor in workflow.executors.iter().take(LISTED_MAX) {
-            tr {
+        @for (index, (executor, (class, state))) in states.take(LISTED_MAX).enumerate() {
+            tr data-executor=(index) {
                 th scope="row" { (text::line(executor)) }
-                td { @if let Some((_, words)) = states.get(executor.as_str()) { (words) } }
+                td.state data-state=(class) { (state) }
                 td {
                     @for edge in workflow.edges.iter().filter(|edge| edge.from == *executor).take(LISTED_MAX) {
                         div {
@@ -197,22 +164,21 @@ fn executors(workflow: &WorkflowOutline, states: &BTreeMap<&str, (&str, String)>
     }
 }
 
-fn supersteps(workflow: &WorkflowOutline, checkpoints: &[RunCheckpoint]) -> Markup {
-    let skipped = checkpoints.len().saturating_sub(LISTED_MAX);
+/// Returns the table of the supersteps. The script makes the same rows of an event.
+fn supersteps(view: &RunView) -> Markup {
     let rows = html! {
-        @for (index, checkpoint) in checkpoints.iter().enumerate().skip(skipped) {
-            tr {
-                th.number scope="row" { (checkpoint.superstep) }
-                td {
-                    @match ran(workflow, checkpoints, index) {
-                        Some(executors) => (text::line(&executors.join(", "))),
-                        None => span.aside { "not known: the checkpoint before is not of this run" },
-                    }
-                }
-                td { (state_of(checkpoint)) }
-                td { code { (text::line(&checkpoint.id)) } }
+        @for superstep in &view.supersteps {
+            tr data-superstep=(superstep.number) {
+                th.number scope="row" { (superstep.number) }
+                td { (words(&superstep.executors)) }
+                td { (words(&superstep.then)) }
+                td { code { (text::line(&superstep.checkpoint)) } }
             }
         }
     };
-    layout::table("Supersteps", &["Superstep", "Ran", "Then", "Checkpoint"], rows)
+    html! {
+        div #run-supersteps {
+            (layout::table("Supersteps", &["Superstep", "Ran", "Then", "Checkpoint"], rows))
+        }
+    }
 }

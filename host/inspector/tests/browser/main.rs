@@ -16,6 +16,7 @@ mod approvals;
 mod axe;
 mod chromium;
 mod forms;
+mod runs;
 #[path = "../served/mod.rs"]
 #[expect(dead_code, reason = "the tests without a browser use more of it")]
 mod served;

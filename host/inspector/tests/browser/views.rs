@@ -10,7 +10,7 @@ use crate::served::plugin::plugin;
 use crate::served::replays::{self, Notes};
 use crate::served::review::Review;
 use crate::served::{Served, record_calls};
-use crate::{approvals, forms};
+use crate::{approvals, forms, runs};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_in_a_browser() {
@@ -25,6 +25,7 @@ async fn pages_in_a_browser() {
     forms::a_form_calls_its_tool(&mut browser).await;
     approvals::an_approval_appears_at_once_and_is_answered_with_the_keyboard(&mut browser).await;
     approvals::a_question_is_answered_and_an_answer_elsewhere_ends_it(&mut browser).await;
+    runs::a_run_is_shown_as_it_happens(&mut browser).await;
     forms::inputs_are_saved_in_the_browser(&mut browser).await;
     forms::every_schema_has_a_form_whose_value_decodes(&mut browser).await;
 }
@@ -45,7 +46,7 @@ fn path_of(browser: &mut Browser, served: &Served, tool: &str) -> String {
 async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
     let served = Served::with_options(|options| {
         options.grants = Some(Arc::new(|| Ok(vec![plugin()])));
-        options.workflows = Some(Arc::new(Review { suffix: String::new() }));
+        options.workflows = Some(Arc::new(Review::default()));
     })
     .await;
     let recorder = served.recorder();
@@ -192,7 +193,7 @@ async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
         let mut grants = plugin();
         grants.plugin = text.to_owned();
         options.grants = Some(Arc::new(move || Ok(vec![grants.clone()])));
-        options.workflows = Some(Arc::new(Review { suffix: text.to_owned() }));
+        options.workflows = Some(Arc::new(Review { suffix: text.to_owned(), ..Review::default() }));
     })
     .await;
     served.write_lines(&[json!({

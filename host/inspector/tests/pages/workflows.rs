@@ -1,12 +1,17 @@
 //! Pages about workflows and their runs.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
+use cofferdam_inspector::RunProgress;
+
+use crate::live::{connect, read_until};
 use crate::served::Served;
 use crate::served::review::Review;
 
 async fn served(suffix: &str) -> Served {
-    let review = Review { suffix: suffix.to_owned() };
+    let review = Review { suffix: suffix.to_owned(), ..Review::default() };
     Served::with_options(|options| options.workflows = Some(Arc::new(review))).await
 }
 
@@ -22,9 +27,9 @@ async fn a_run_is_a_graph_with_the_state_of_each_executor() {
     for part in [
         "<svg class=\"graph\" role=\"img\" aria-labelledby=\"graph-title\"",
         "<title id=\"graph-title\">Graph of review: 4 executors, 4 edges</title>",
-        "<g class=\"asking\"><title>approve: waits for the user</title>",
-        "<g class=\"ran\"><title>writer: ran 1 time</title>",
-        "<g class=\"idle\"><title>printer: has not run</title>",
+        "<g class=\"asking\" data-executor=\"2\"><title>approve: waits for the user</title>",
+        "<g class=\"ran\" data-executor=\"0\"><title>writer: ran 1 time</title>",
+        "<g class=\"idle\" data-executor=\"3\"><title>printer: has not run</title>",
         "Print this?",
         "data-copy=\"cofferdam workflow run review.yaml --resume\"",
         "if <bdi>contains good</bdi>",
@@ -63,8 +68,62 @@ async fn hostile_names_in_a_graph_stay_text() {
         }
     }
     // Ten megabytes in each name.
-    let long = Review { suffix: "<b>\u{200b}".repeat(1_000_000) };
+    let long = Review { suffix: "<b>\u{200b}".repeat(1_000_000), ..Review::default() };
     let served = Served::with_options(|options| options.workflows = Some(Arc::new(long))).await;
     let page = served.get("/workflows").await.body;
     assert!(page.len() < 1 << 20, "{} bytes", page.len());
+}
+
+#[tokio::test]
+async fn the_run_in_this_process_is_first_and_sends_its_changes() {
+    let progress = RunProgress::new("review\u{202e}");
+    let review = Review {
+        suffix: "\u{202e}".to_owned(),
+        progress: Some(progress.clone()),
+        ..Review::default()
+    };
+    let served = Served::with_options(|options| options.workflows = Some(Arc::new(review))).await;
+    progress.superstep_started(1);
+    progress.executor_started("writer\u{202e}");
+    let list = served.get("/workflows").await.body;
+    let (_, first) = list.split_once("<tbody>").unwrap();
+    let address = "/workflow?name=review%E2%80%AE&amp;run=this-process";
+    assert!(
+        first.starts_with(&format!("<tr><th scope=\"row\"><a href=\"{address}\">in this")),
+        "{list}"
+    );
+    assert!(list.contains("runs <bdi>writer<span class=\"mark\">"), "{list}");
+    let cookie = served.cookie().await;
+    let address = "/live/run?name=review%E2%80%AE&run=this-process";
+    let mut stream = connect(&served, address, &cookie).await;
+    let event = read_until(&mut stream, "\n\n", 1).await;
+    assert!(
+        event.contains(r#""executors":[["running","runs now"],["idle","has not run"]"#),
+        "{event}"
+    );
+    progress.executor_completed("writer\u{202e}");
+    progress.superstep_completed(None);
+    read_until(&mut stream, r#"[["ran","ran 1 time"]"#, 1).await;
+    // The last event says that there are no more.
+    progress.ended("failed: \u{1b}[2J");
+    let event = read_until(&mut stream, "\"is_over\":true", 1).await;
+    assert!(event.contains(r#""state":{"words":"","names":"failed: \\u{1b}[2J"}"#), "{event}");
+    assert!(!event.contains('\u{202e}'), "{event}");
+}
+
+#[tokio::test]
+async fn a_run_of_another_process_is_followed_by_its_checkpoints() {
+    let supersteps = Arc::new(AtomicUsize::new(1));
+    let review = Review { supersteps: Some(Arc::clone(&supersteps)), ..Review::default() };
+    let served = Served::with_options(|options| options.workflows = Some(Arc::new(review))).await;
+    let cookie = served.cookie().await;
+    let address = "/live/run?name=review&run=0193c0ffee00a1b2c3d4";
+    let mut stream = connect(&served, address, &cookie).await;
+    read_until(&mut stream, r#""words":"goes on, or was stopped, before ""#, 1).await;
+    supersteps.store(3, Relaxed);
+    let waits = r#""superstep":3,"state":{"words":"waits for the user at ""#;
+    read_until(&mut stream, waits, 1).await;
+    for address in ["/live/run?name=none&run=x", "/live/run?name=review&run=this-process"] {
+        assert_eq!(served.get(address).await.status, 404, "{address}");
+    }
 }

@@ -1,14 +1,23 @@
 //! A workflow that pages show.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use cofferdam_inspector::{
-    OutlineEdge, RunCheckpoint, RunQuestion, WorkflowOutline, WorkflowRunSummary, WorkflowSource,
+    OutlineEdge, RunCheckpoint, RunProgress, RunQuestion, WorkflowOutline, WorkflowRunSummary,
+    WorkflowSource,
 };
 use cofferdam_record::UtcTime;
 
-/// A workflow with one run, which waits for the user.
+/// A workflow with one run, which waits for the user, and one in this process.
+#[derive(Default)]
 pub(crate) struct Review {
     /// Part of every name.
     pub(crate) suffix: String,
+    pub(crate) progress: Option<RunProgress>,
+    /// Number of checkpoints of the run that can be seen, if not all.
+    pub(crate) supersteps: Option<Arc<AtomicUsize>>,
 }
 
 impl Review {
@@ -71,10 +80,20 @@ impl WorkflowSource for Review {
         if workflow != self.name("review") || run != "0193c0ffee00a1b2c3d4" {
             return Err("there is no such run".to_owned());
         }
-        Ok(vec![
+        let mut checkpoints = vec![
             self.checkpoint(1, &["reviewer"], false),
             self.checkpoint(2, &["approve"], false),
             self.checkpoint(3, &[], true),
-        ])
+        ];
+        checkpoints.truncate(self.supersteps.as_ref().map_or(3, |seen| seen.load(Relaxed)));
+        Ok(checkpoints)
+    }
+
+    fn newest_checkpoint(&self, workflow: &str, run: &str) -> Option<String> {
+        self.checkpoints(workflow, run).ok()?.pop().map(|newest| newest.id)
+    }
+
+    fn progress(&self) -> Option<RunProgress> {
+        self.progress.clone()
     }
 }

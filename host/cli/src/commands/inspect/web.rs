@@ -25,7 +25,7 @@ pub(super) async fn serve(
     options.replayer = Some(Arc::new(replayer));
     if !args.workflows.is_empty() {
         let (files, checkpoints) = (args.workflows.clone(), args.checkpoints.clone());
-        options.workflows = Some(inspector::workflows_of_files(files, checkpoints));
+        options.workflows = Some(inspector::workflows_of_files(files, checkpoints, None));
     }
     let listening = Inspector::listen(options, address).await;
     let (inspector, listener) = listening.map_err(|error| UsageError(error.to_string()))?;

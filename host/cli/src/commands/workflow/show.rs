@@ -87,6 +87,16 @@ pub(super) fn end(end: &RunEnd, is_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the outcome of the run in words.
+pub(super) fn end_words(end: &RunEnd) -> String {
+    match end {
+        RunEnd::Done => "done".to_owned(),
+        RunEnd::Paused(_) => "ended without the answers that it needs".to_owned(),
+        RunEnd::Failed(WorkflowError::Cancelled) => "stopped".to_owned(),
+        RunEnd::Failed(error) => format!("failed: {error}"),
+    }
+}
+
 /// Returns a request as a question for the user.
 pub(super) fn question(request: &UserRequest) -> String {
     match approval(request) {
