@@ -241,7 +241,11 @@ fn a_recorded_call_is_made_again_evaluated_and_replayed() {
         assert!(answer.contains(r#""outcome":"identical""#), "{component}: {answer}");
         assert!(pages.post("/replay", "", &order).starts_with("HTTP/1.1 403"));
     }
-    let grants = pages.get("/grants");
+    let loaded = std::iter::repeat_with(|| pages.get("/grants")).find(|page| {
+        std::thread::sleep(Duration::from_millis(20));
+        !page.contains("data-reload")
+    });
+    let grants = loaded.unwrap();
     assert!(grants.contains("was called 1 time"), "{grants}");
     assert!(grants.contains("cofferdam revoke text random --config 'my tools.toml'"), "{grants}");
 }

@@ -1,4 +1,6 @@
 // Shows times in the time zone of the browser, and copies commands.
+const RELOAD_DELAY = 1000;
+
 function localize(time) {
   const at = new Date(time.dateTime);
   if (Number.isNaN(at.getTime())) return;
@@ -10,6 +12,14 @@ function localize(time) {
 }
 
 document.querySelectorAll('time').forEach(localize);
+
+// Loads a page again that lacks something, as soon as it is complete.
+async function reload() {
+  const page = document.hidden ? '' : await (await fetch(location.href)).text();
+  if (page && !page.includes('data-reload')) location.reload();
+  else setTimeout(reload, RELOAD_DELAY);
+}
+if (document.querySelector('[data-reload]')) setTimeout(reload, RELOAD_DELAY);
 document.addEventListener('added', (event) => {
   event.target.querySelectorAll('time').forEach(localize);
 });

@@ -6,9 +6,9 @@ use cofferdam_record::{CapabilityUse, PluginUses};
 use cofferdam_tool::Permission;
 use cofferdam_tool::permission::{FileAccess, HttpRule};
 
-/// Returns the permissions of all plugins as they are now, or a message for the operator. May
-/// block.
-pub type GrantSource = Arc<dyn Fn() -> Result<Vec<PluginGrants>, String> + Send + Sync>;
+/// Returns the permissions of all plugins as they are now, `None` while they are loaded, or a
+/// message for the operator. May block, but not for the time that loading takes.
+pub type GrantSource = Arc<dyn Fn() -> Result<Option<Vec<PluginGrants>>, String> + Send + Sync>;
 
 /// Permissions of one plugin.
 #[derive(Debug, Clone, Default)]

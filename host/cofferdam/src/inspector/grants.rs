@@ -1,30 +1,96 @@
 //! Permissions of plugins for the pages of an inspector.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use cofferdam_engine::Plugin;
 use cofferdam_inspector::{GrantSource, PermissionGrant, PluginGrants};
 use tokio::runtime::Handle;
 
 use super::grant_command;
+use crate::artifacts::Locator;
 use crate::columns::Row;
 use crate::config::ConfigFile;
 use crate::granting::Values;
+use crate::pins::Pins;
 use crate::{EngineOptions, Operator, Result, columns, compose, flags, loading};
 
-/// Returns the permissions of the plugins of a configuration. Each plugin is loaded for it, without
-/// the values that its grants name, and no question is asked.
+/// Times of change and lengths of files.
+type FileVersions = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
+
+/// Permissions, or `None` while they are loaded.
+type LoadedGrants = Option<Result<Vec<PluginGrants>, String>>;
+
+/// Permissions of the plugins of a configuration, for the files from which they were loaded.
+struct ConfigGrants {
+    options: EngineOptions,
+    config: PathBuf,
+    runtime: Handle,
+    loaded: Mutex<(FileVersions, LoadedGrants)>,
+}
+
+/// Returns the permissions of the plugins of a configuration. Each plugin is loaded for it in the
+/// background, now and after a change of its files, without the values that its grants name, and no
+/// question is asked.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
 #[must_use]
 pub fn grants_of_config(options: EngineOptions, config: &Path) -> GrantSource {
     let (config, runtime) = (config.to_owned(), Handle::current());
-    Arc::new(move || {
-        let loading = of_file(options.clone(), &config);
-        runtime.block_on(loading).map_err(|error| format!("{error:#}"))
-    })
+    let grants = Arc::new(ConfigGrants { options, config, runtime, loaded: Mutex::default() });
+    // The first page has them sooner.
+    let _ = grants.current();
+    Arc::new(move || grants.current().transpose())
+}
+
+impl ConfigGrants {
+    /// Returns the permissions, and starts to load them if files have changed.
+    fn current(self: &Arc<Self>) -> LoadedGrants {
+        let versions = self.versions();
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.0 != versions {
+            *loaded = (versions.clone(), None);
+            self.runtime.spawn(Arc::clone(self).load(versions));
+        }
+        loaded.1.clone()
+    }
+
+    /// Loads the plugins. The result counts if no file has changed meanwhile.
+    async fn load(self: Arc<Self>, versions: FileVersions) {
+        let loader = Arc::clone(&self);
+        let loading = tokio::task::spawn_blocking(move || {
+            loader.runtime.block_on(of_file(loader.options.clone(), &loader.config))
+        });
+        let grants = match loading.await {
+            Ok(grants) => grants.map_err(|error| format!("{error:#}")),
+            Err(_) => Err("loading the plugins ended with a bug".to_owned()),
+        };
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.0 == versions {
+            loaded.1 = Some(grants);
+        }
+    }
+
+    /// Returns the versions of the configuration, its lock file, components and manifests.
+    fn versions(&self) -> FileVersions {
+        let mut paths = vec![self.config.clone(), Pins::path_of(&self.config)];
+        if let Ok(file) = ConfigFile::read_ambient(&self.config)
+            && let Ok(locator) = Locator::new(&file)
+        {
+            for (name, plugin) in &file.config.plugins {
+                let component = locator.locate(name, plugin.component.get_ref()).path;
+                paths.extend([component.with_extension("toml"), component]);
+            }
+        }
+        let version = |path: PathBuf| {
+            let metadata = path.metadata().ok();
+            let version = metadata.and_then(|of| Some((of.modified().ok()?, of.len())));
+            (path, version)
+        };
+        paths.into_iter().map(version).collect()
+    }
 }
 
 async fn of_file(options: EngineOptions, config: &Path) -> Result<Vec<PluginGrants>> {

@@ -156,7 +156,7 @@ impl Service {
     #[must_use]
     pub fn grants(&self) -> crate::inspector::GrantSource {
         let running = Arc::clone(&self.running);
-        Arc::new(move || Ok(running.grants()))
+        Arc::new(move || Ok(Some(running.grants())))
     }
 
     /// Returns a replayer of the calls in a log, for the pages of an inspector.

@@ -29,8 +29,9 @@ pub(super) fn page(state: &InspectorState) -> Result<Markup, PageError> {
     let uses = log.map(|log| log.uses(&filter)).transpose()?.unwrap_or_default();
     let window = Window::of(log, since)?;
     let known = state.options.grants.as_ref().map(|grants| grants());
+    let is_loading = matches!(known, Some(Ok(None)));
     let (known, problem) = match known.transpose() {
-        Ok(known) => (known, None),
+        Ok(known) => (known.flatten(), None),
         Err(problem) => (None, Some(problem)),
     };
     let plugins = plugins(known.as_deref().unwrap_or_default(), &uses);
@@ -49,6 +50,10 @@ pub(super) fn page(state: &InspectorState) -> Result<Markup, PageError> {
             }
             @if let Some(problem) = &problem {
                 p { "Permissions are not known: " (text::line(problem)) }
+            } @else if is_loading {
+                p role="status" data-reload {
+                    "The plugins are loading. Until then, this page shows only what their calls used."
+                }
             } @else if known.is_none() {
                 p {
                     "What plugins ask for and get is shown with " code { "serve --inspector" } " and "

@@ -1,6 +1,8 @@
 //! Views, in one browser: starting one takes longer than most of what is tested.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::json;
 
@@ -16,6 +18,7 @@ use crate::{approvals, forms, runs};
 async fn pages_in_a_browser() {
     let Some(mut browser) = Browser::start() else { return };
     every_view_loads_and_can_be_read(&mut browser).await;
+    a_page_is_complete_as_soon_as_its_plugins_are_loaded(&mut browser).await;
     a_recorded_call_runs_again_with_the_keyboard(&mut browser).await;
     calls_appear_as_they_are_recorded_until_the_list_is_paused(&mut browser).await;
     the_keyboard_reaches_everything(&mut browser).await;
@@ -45,7 +48,7 @@ fn path_of(browser: &mut Browser, served: &Served, tool: &str) -> String {
 
 async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
     let served = Served::with_options(|options| {
-        options.grants = Some(Arc::new(|| Ok(vec![plugin()])));
+        options.grants = Some(Arc::new(|| Ok(Some(vec![plugin()]))));
         options.workflows = Some(Arc::new(Review::default()));
     })
     .await;
@@ -97,6 +100,25 @@ async fn every_view_loads_and_can_be_read(browser: &mut Browser) {
     // The key is in the address that was opened, and in no request.
     let of_keys = requests.iter().filter(|request| request.contains("k="));
     assert_eq!(of_keys.count(), 0, "{requests:?}");
+}
+
+async fn a_page_is_complete_as_soon_as_its_plugins_are_loaded(browser: &mut Browser) {
+    let is_loaded = Arc::new(AtomicBool::new(false));
+    let loaded = Arc::clone(&is_loaded);
+    let served = Served::with_options(|options| {
+        let grants = move || Ok(loaded.load(Relaxed).then(|| vec![plugin()]));
+        options.grants = Some(Arc::new(grants));
+    })
+    .await;
+    log_in(browser, &served);
+    browser.open(&format!("http://{}/grants", served.address));
+    assert!(browser.text().contains("The plugins are loading."), "{}", browser.text());
+    assert_accessible(browser, "grants that are loading");
+    assert_eq!(browser.value("document.querySelectorAll('table').length"), json!(0));
+    is_loaded.store(true, Relaxed);
+    browser.wait_for("document.querySelector('table')");
+    browser.assert_no_problems("grants");
+    browser.leave();
 }
 
 async fn a_recorded_call_runs_again_with_the_keyboard(browser: &mut Browser) {
@@ -192,7 +214,7 @@ async fn hostile_text_runs_nothing_and_loads_nothing(browser: &mut Browser) {
     let served = Served::with_options(|options| {
         let mut grants = plugin();
         grants.plugin = text.to_owned();
-        options.grants = Some(Arc::new(move || Ok(vec![grants.clone()])));
+        options.grants = Some(Arc::new(move || Ok(Some(vec![grants.clone()]))));
         options.workflows = Some(Arc::new(Review { suffix: text.to_owned(), ..Review::default() }));
     })
     .await;

@@ -31,9 +31,10 @@ fn row<'p>(page: &'p str, head: &str) -> &'p str {
 
 #[tokio::test]
 async fn grants_are_compared_with_what_calls_used() {
-    let served =
-        Served::with_options(|options| options.grants = Some(Arc::new(|| Ok(vec![plugin()]))))
-            .await;
+    let served = Served::with_options(|options| {
+        options.grants = Some(Arc::new(|| Ok(Some(vec![plugin()]))))
+    })
+    .await;
     served.write_lines(&[line(1), line(2)]);
     let page = served.get("/grants").await.body;
     let used = row(&page, "http https://api.example.com/");
@@ -79,6 +80,15 @@ async fn without_a_host_the_page_has_what_calls_used() {
 }
 
 #[tokio::test]
+async fn plugins_that_are_loading_are_no_reason_to_wait() {
+    let served = Served::with_options(|options| options.grants = Some(Arc::new(|| Ok(None)))).await;
+    served.write_lines(&[line(1)]);
+    let page = served.get("/grants").await.body;
+    assert!(page.contains("The plugins are loading."), "{page}");
+    assert!(page.contains("was called 1 time"), "{page}");
+}
+
+#[tokio::test]
 async fn hostile_names_of_permissions_stay_text() {
     let hostile = "<script>alert(1)</script>\u{202e}\u{1b}[2J";
     let mut grants = plugin();
@@ -90,7 +100,7 @@ async fn hostile_names_of_permissions_stay_text() {
         permission.grant_command = Some(format!("cofferdam {hostile}"));
     }
     let served = Served::with_options(|options| {
-        options.grants = Some(Arc::new(move || Ok(vec![grants.clone()])))
+        options.grants = Some(Arc::new(move || Ok(Some(vec![grants.clone()]))))
     })
     .await;
     let mut call = line(1);
