@@ -17,7 +17,7 @@ use crate::served::{Served, toolset};
 use crate::views::log_in;
 
 /// The sample tools.
-struct Bench(Toolset);
+pub(crate) struct Bench(pub(crate) Toolset);
 
 impl Workbench for Bench {
     fn tools(&self) -> Toolset {

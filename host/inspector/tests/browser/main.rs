@@ -16,8 +16,10 @@ mod approvals;
 mod axe;
 mod chromium;
 mod forms;
+mod png;
 mod runs;
 #[path = "../served/mod.rs"]
 #[expect(dead_code, reason = "the tests without a browser use more of it")]
 mod served;
+mod tour;
 mod views;

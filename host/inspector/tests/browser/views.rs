@@ -12,7 +12,7 @@ use crate::served::plugin::plugin;
 use crate::served::replays::{self, Notes};
 use crate::served::review::Review;
 use crate::served::{Served, record_calls};
-use crate::{approvals, forms, runs};
+use crate::{approvals, forms, runs, tour};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_in_a_browser() {
@@ -30,6 +30,7 @@ async fn pages_in_a_browser() {
     approvals::a_question_is_answered_and_an_answer_elsewhere_ends_it(&mut browser).await;
     runs::a_run_is_shown_as_it_happens(&mut browser).await;
     forms::inputs_are_saved_in_the_browser(&mut browser).await;
+    tour::pictures_show_the_pages(&mut browser).await;
     forms::every_schema_has_a_form_whose_value_decodes(&mut browser).await;
 }
 
