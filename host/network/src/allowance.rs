@@ -19,9 +19,9 @@ impl Allowance {
     /// of that many bytes in each direction. The bytes cover heads and bodies, counted inside TLS.
     #[must_use]
     pub fn new(requests_max: u32, sent_bytes_max: u64, received_bytes_max: u64) -> Self {
-        let places = usize::try_from(requests_max).unwrap_or(Semaphore::MAX_PERMITS);
+        let permits = usize::try_from(requests_max).unwrap_or(Semaphore::MAX_PERMITS);
         Self {
-            requests: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            requests: Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS))),
             meter: Arc::new(Meter::new(sent_bytes_max, received_bytes_max)),
         }
     }

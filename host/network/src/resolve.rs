@@ -25,24 +25,24 @@ pub trait Resolver: fmt::Debug + Send + Sync {
 /// Resolver of the system, with its search list, hosts file and cache.
 #[derive(Debug)]
 pub struct SystemResolver {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Default for SystemResolver {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+        Self { permits: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
     }
 }
 
 #[async_trait]
 impl Resolver for SystemResolver {
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
         let name = name.to_owned();
         let lookup = tokio::task::spawn_blocking(move || {
             // The system's function cannot be interrupted, so the thread holds the permit until it
             // ends.
-            let _place = place;
+            let _permit = permit;
             let found = (name.as_str(), 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())
         });

@@ -112,7 +112,7 @@ pub enum AdvisoryError {
 /// Documents of an array, not parsed yet.
 struct RawDocuments<'a>(Vec<&'a RawValue>);
 
-/// Advisory as it is written. Unknown fields are ignored.
+/// Advisory in its file. Unknown fields are ignored.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct OsvDocument {

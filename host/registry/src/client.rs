@@ -129,8 +129,8 @@ impl RegistryClient {
         })
     }
 
-    /// Returns `reference` at its mirrors and then at its registry.
-    fn places<'a>(&'a self, reference: &'a Reference) -> impl Iterator<Item = Reference> + 'a {
+    /// Returns `reference` at its mirrors and finally at its registry.
+    fn sources<'a>(&'a self, reference: &'a Reference) -> impl Iterator<Item = Reference> + 'a {
         let mirrored = self.mirrors.iter().filter_map(|it| it.of.at_mirror(reference, &it.at));
         mirrored.chain([reference.clone()])
     }

@@ -12,7 +12,7 @@ const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 /// Credentials for one registry.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// User name and password, or a token in place of the password.
+    /// User name and password, or a token instead of the password.
     Password {
         /// User name.
         username: String,

@@ -275,8 +275,8 @@ fn is_range(tag: &str) -> bool {
     let (version, suffix) = tag.split_once('-').unwrap_or((tag, "0"));
     let parts: Vec<_> = version.split('.').collect();
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_part = |(place, part): (usize, &&str)| {
-        let number = part.strip_prefix('v').filter(|_| place == 0).unwrap_or(part);
+    let is_part = |(index, part): (usize, &&str)| {
+        let number = part.strip_prefix('v').filter(|_| index == 0).unwrap_or(part);
         is_number(number) || part.eq_ignore_ascii_case("x")
     };
     let is_version = (2..=3).contains(&parts.len()) && parts.iter().enumerate().all(is_part);

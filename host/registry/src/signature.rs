@@ -30,7 +30,7 @@ pub(crate) const BUNDLE_BYTES_MAX: u64 = 1024 * 1024;
 /// Maximum number of signatures of an envelope.
 const SIGNATURES_MAX: usize = 16;
 
-/// Signature of an artifact, as it is stored beside it. A third party wrote it.
+/// Signature of an artifact, stored beside it. A third party wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureBundle(Vec<u8>);
 
@@ -44,7 +44,7 @@ pub enum SignatureError {
     /// None of the keys has made it.
     #[error("no expected key has made it{}", named(.0.as_deref()))]
     Key(Option<String>),
-    /// It was made by someone who logged in, and the rule expects a key.
+    /// It was made by an identity that logged in, and the rule expects a key.
     #[error("it was made with the identity of a login, not with a key")]
     Keyless,
     /// The identity, the log or the time cannot be verified.
@@ -243,7 +243,7 @@ impl SignatureBundle {
         material.is_ok_and(|it| it.certificate.is_some() || it.x509_certificate_chain.is_some())
     }
 
-    /// Checks that someone with an identity that `root` certifies has signed a statement about the
+    /// Checks that an identity that `root` certifies has signed a statement about the
     /// artifact with the manifest `manifest`. Returns that identity, which the caller authorizes,
     /// and the statement.
     ///
@@ -358,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_changed_byte_is_never_a_signature(place in any::<usize>(), to in any::<u8>()) {
+        fn a_changed_byte_is_never_a_signature(offset in any::<usize>(), to in any::<u8>()) {
             let (key, public) = key();
             let manifest = Digest::of(b"manifest");
             let bundle = SignatureBundle::sign(manifest, &key).unwrap();
@@ -369,12 +369,12 @@ mod tests {
             // What is signed, and the signature.
             for part in [&envelope.payload, signature, &envelope.payload_type] {
                 let text = std::str::from_utf8(&bytes).unwrap();
-                let place = text.find(part.as_str()).unwrap() + place % part.len();
-                let before = std::mem::replace(&mut bytes[place], to);
+                let at = text.find(part.as_str()).unwrap() + offset % part.len();
+                let before = std::mem::replace(&mut bytes[at], to);
                 let changed = SignatureBundle::from_bytes(bytes.clone());
                 let is_signed = changed.verify(manifest, std::slice::from_ref(&public)).is_ok();
                 prop_assert_eq!(is_signed, before == to);
-                bytes[place] = before;
+                bytes[at] = before;
             }
         }
 

@@ -1,5 +1,5 @@
 //! Registry for tests: keeps artifacts in memory, speaks plain HTTP on this machine, and can be
-//! told to misbehave.
+//! made to misbehave.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -86,7 +86,7 @@ pub struct TrustedSignatures {
     /// Statements about the artifact that this signer has signed. That it is signed is not one of
     /// them.
     pub statements: Vec<ArtifactStatement>,
-    /// Signatures by anyone whom the rule trusts.
+    /// Signatures by signers whom the rule trusts.
     pub accepted: Vec<SignatureBundle>,
 }
 
@@ -181,7 +181,7 @@ impl TrustRule {
         }
     }
 
-    /// Checks that someone whom this rule trusts has signed the artifact with the manifest
+    /// Checks that a signer whom this rule trusts has signed the artifact with the manifest
     /// `manifest`. Identities are verified with `root`. Verifies each signature once.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl TrustRule {
         Ok(TrustedSignatures { signer, statements, accepted })
     }
 
-    /// Returns whether someone whom this rule trusts has made `signature` about the artifact with
+    /// Returns whether a signer whom this rule trusts has made `signature` about the artifact with
     /// the manifest `manifest`.
     #[must_use]
     pub fn accepts(

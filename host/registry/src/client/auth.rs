@@ -15,7 +15,7 @@ use crate::error::RegistryErrorKind;
 pub(super) const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 /// Lifetime of a token whose response states none, by the specification.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
-/// Maximum time for which a token is kept.
+/// Maximum time for which a token is cached.
 const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(3_600);
 /// Token servers of registries that are on another host than the registry.
 const KNOWN_REALMS: [(&str, &str); 1] = [("registry-1.docker.io", "auth.docker.io")];

@@ -52,7 +52,7 @@ impl RegistryClient {
     }
 }
 
-/// Returns the address of a page of a search. An invalid base is returned as it is.
+/// Returns the address of a page of a search. An invalid base is returned unchanged.
 fn page_address(base: &str, term: &str, cursor: Option<&str>) -> String {
     let Ok(mut url) = Url::parse(base) else { return base.to_owned() };
     if let Ok(mut path) = url.path_segments_mut() {

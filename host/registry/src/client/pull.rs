@@ -53,9 +53,9 @@ impl RegistryClient {
             return self.manifest_at(reference).await;
         }
         let mut result = Err(RegistryErrorKind::NotFound);
-        // The last place is the registry itself, whose error is the one to show.
-        for place in self.places(reference) {
-            result = self.manifest_at(&place).await;
+        // The last source is the registry itself, whose error is the one to show.
+        for source in self.sources(reference) {
+            result = self.manifest_at(&source).await;
             if result.is_ok() {
                 break;
             }
@@ -159,9 +159,9 @@ impl RegistryClient {
     ) -> Result<(), RegistryError> {
         let step = format!("downloading {} of {}", blob.digest, reference.repository());
         let mut result = Ok(());
-        // The last place is the registry itself, whose error is the one to show.
-        for place in self.places(reference) {
-            result = self.download(&place, blob, store, progress).await;
+        // The last source is the registry itself, whose error is the one to show.
+        for source in self.sources(reference) {
+            result = self.download(&source, blob, store, progress).await;
             if result.is_ok() {
                 break;
             }

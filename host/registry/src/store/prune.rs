@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_blobs_that_nobody_uses_are_removed() {
+    fn only_old_unused_blobs_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let store = ArtifactStore::open_ambient(directory.path().join("store")).unwrap();
         let artifact = WasmArtifact::new(b"used".to_vec().into(), &[], &[], &BTreeMap::new());
