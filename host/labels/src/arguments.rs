@@ -2,7 +2,7 @@
 //!
 //! An argument refers to a variable if it is the reference object that the model was shown (with
 //! `"type": "variable_reference"`) or a string that is exactly the variable's id; the tool then
-//! gets the value as a string instead. An id inside a longer string stays as it is, but the label
+//! gets the value as a string instead. An id inside a longer string is not replaced, but the label
 //! of its variable still counts.
 
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ impl VariableUse<'_> {
     fn resolve(&mut self, value: &mut Value) -> Result<(), UnresolvedVariables> {
         match value {
             Value::String(text) if is_id(text) => {
-                // A string that only looks like an id is left as it is.
+                // A string that only looks like an id is not changed.
                 if let Some(known) = self.value(text)? {
                     *text = known;
                 }

@@ -78,11 +78,11 @@ impl CallFlow {
                 self.decide(label.clone(), Some(id));
                 Ok(reference)
             }
-            Err(not_kept) => {
+            Err(not_stored) => {
                 self.flow.tell(AuditDecision::Discarded, tool, call_id, label, None, &[]);
                 // The host itself wrote the message that is shown instead.
                 self.decide(Label::default(), None);
-                Err(not_kept.to_string())
+                Err(not_stored.to_string())
             }
         }
     }

@@ -244,7 +244,7 @@ async fn confidential_data_does_not_get_out_through_a_variable() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_not_told_with_its_value() {
+async fn the_error_about_a_value_that_does_not_fit_does_not_contain_it() {
     let scene = Scene::new(LabelPolicy::new().allow_untrusted_tool("send"));
     let id = id_in(&scene.results(&[&[fetch()]]).await[0]);
     let results = scene.results(&[&[("send", json!({"count": id}))]]).await;
@@ -418,8 +418,8 @@ async fn an_invoker_is_inside_of_the_policy() {
 
 #[tokio::test]
 async fn an_approval_is_for_what_was_seen() {
-    let told: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let to = Arc::clone(&told);
+    let decisions: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let to = Arc::clone(&decisions);
     let audit = move |decision: &LabelDecision<'_>| to.lock().unwrap().push(decision.to_json());
     let public = StatedLabels {
         max_allowed_confidentiality: Some(Confidentiality::Public),
@@ -438,8 +438,8 @@ async fn an_approval_is_for_what_was_seen() {
     // A repeated call needs another approval.
     assert_eq!(response.approval_requests().count(), 1);
     assert_eq!(scene.sent(), [r#"{"text":"a"}"#]);
-    let told = told.lock().unwrap();
-    let words: Vec<_> = told.iter().map(|line| line["decision"].as_str().unwrap()).collect();
+    let decisions = decisions.lock().unwrap();
+    let words: Vec<_> = decisions.iter().map(|line| line["decision"].as_str().unwrap()).collect();
     let expected = [
         "labelled",
         "labelled",
@@ -449,7 +449,7 @@ async fn an_approval_is_for_what_was_seen() {
         "approval_requested",
     ];
     assert_eq!(words, expected);
-    assert!(!json!(*told).to_string().contains(SECRET));
+    assert!(!json!(*decisions).to_string().contains(SECRET));
 }
 
 #[tokio::test]
@@ -495,8 +495,8 @@ async fn labels_of_shown_results_last_without_the_state() {
 async fn a_session_is_read_back_with_its_variables() {
     let scene = Scene::new(LabelPolicy::new());
     let id = id_in(&scene.results(&[&[fetch()]]).await[0]);
-    let kept = serde_json::to_string(&scene.session).unwrap();
-    let again = Scene { session: serde_json::from_str(&kept).unwrap(), ..scene };
+    let saved = serde_json::to_string(&scene.session).unwrap();
+    let again = Scene { session: serde_json::from_str(&saved).unwrap(), ..scene };
     let results = again.results(&[&[("inspect_variable", json!({"variable_id": id}))]]).await;
     assert_eq!(results[0].result, SECRET);
     assert_eq!(context_of(&again.session), Label::untrusted());

@@ -115,9 +115,9 @@ impl EventReader {
     fn extend_line(&mut self, part: &[u8]) -> Result<(), TooLarge> {
         let event = &self.event;
         let id_bytes = event.id.as_ref().map_or(0, String::len);
-        let kept = [self.line.len(), event.data.len(), event.kind.len(), id_bytes];
-        let kept = kept.into_iter().fold(0, usize::saturating_add);
-        if kept.saturating_add(part.len()) > self.bytes_max {
+        let buffered = [self.line.len(), event.data.len(), event.kind.len(), id_bytes];
+        let buffered = buffered.into_iter().fold(0, usize::saturating_add);
+        if buffered.saturating_add(part.len()) > self.bytes_max {
             return Err(TooLarge);
         }
         self.line.extend_from_slice(part);

@@ -209,7 +209,7 @@ fn wait(ended: Option<&PipeReader>, most: Option<Duration>) -> Event {
         Ok(_) => {}
         Err(_) => return Event::HungUp,
     }
-    let is_ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
+    let is_ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
     if is_ready(1) {
         return Event::End;
     }

@@ -85,10 +85,10 @@ impl Editor {
         }
     }
 
-    fn show_history(&mut self, place: Option<usize>) {
-        let Some(place) = place.filter(|place| *place <= self.history.len()) else { return };
-        self.history_at = place;
-        self.text = self.history.get(place).cloned().unwrap_or_default();
+    fn show_history(&mut self, index: Option<usize>) {
+        let Some(index) = index.filter(|index| *index <= self.history.len()) else { return };
+        self.history_at = index;
+        self.text = self.history.get(index).cloned().unwrap_or_default();
         self.at = self.text.len();
     }
 
@@ -256,8 +256,8 @@ impl Pen {
     }
 }
 
-/// Returns a character as it is shown: one that controls a terminal or is invisible becomes an
-/// escape.
+/// Returns the printable form of a character: one that controls a terminal or is invisible becomes
+/// an escape.
 fn shown(c: char) -> String {
     if c == '\t' { "    ".to_owned() } else { printable(c.encode_utf8(&mut [0; 4])).into_owned() }
 }

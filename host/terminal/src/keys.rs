@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_apart() {
+    fn keys_are_distinguished() {
         let (found, left) =
             keys("aé\u{1b}[A\u{1b}[200~\r\u{1b}[201~\u{1b}b\u{3}\u{1b}[99;9x".as_bytes());
         let expected = [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_key_waits_for_its_rest_and_no_bytes_are_kept_for_ever() {
+    fn half_a_key_waits_for_its_rest_and_no_bytes_are_buffered_for_ever() {
         for half in [b"\x1b".as_slice(), b"\x1b[", b"\x1b[200", b"\xe2\x82"] {
             assert_eq!(keys(half), (vec![], half.len()), "{half:?}");
         }

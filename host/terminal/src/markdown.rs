@@ -1,6 +1,6 @@
 //! Styles Markdown for a terminal while it arrives.
 //!
-//! The text stays as it is, marks included, so that it can be copied; headings and strong text are
+//! The text is not changed, marks included, so that it can be copied; headings and strong text are
 //! bold, and code has a color.
 
 const RESET: &str = "\u{1b}[0m";

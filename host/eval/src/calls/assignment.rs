@@ -80,15 +80,15 @@ impl Assignment {
         let mut steps: Vec<Option<AugmentingStep>> = vec![None; self.assigned.len()];
         let mut waiting = VecDeque::new();
         self.reach(AugmentingStep { from: None, call }, &mut steps, &mut waiting);
-        while let Some(place) = waiting.pop_front() {
-            let assigned = self.assigned.get(place).map_or(&[][..], Vec::as_slice);
-            if capacities.get(place).is_some_and(|capacity| assigned.len() < *capacity) {
-                self.shift(place, &steps);
+        while let Some(index) = waiting.pop_front() {
+            let assigned = self.assigned.get(index).map_or(&[][..], Vec::as_slice);
+            if capacities.get(index).is_some_and(|capacity| assigned.len() < *capacity) {
+                self.shift(index, &steps);
                 return true;
             }
             for call in assigned {
                 self.reach(
-                    AugmentingStep { from: Some(place), call: *call },
+                    AugmentingStep { from: Some(index), call: *call },
                     &mut steps,
                     &mut waiting,
                 );
@@ -104,25 +104,25 @@ impl Assignment {
         steps: &mut [Option<AugmentingStep>],
         waiting: &mut VecDeque<usize>,
     ) {
-        for place in self.matches.get(step.call).into_iter().flatten() {
-            if let Some(known @ None) = steps.get_mut(*place) {
+        for index in self.matches.get(step.call).into_iter().flatten() {
+            if let Some(known @ None) = steps.get_mut(*index) {
                 *known = Some(step);
-                waiting.push_back(*place);
+                waiting.push_back(*index);
             }
         }
     }
 
-    /// Moves the calls along the steps that lead to a place with room.
-    fn shift(&mut self, mut place: usize, steps: &[Option<AugmentingStep>]) {
-        while let Some(Some(AugmentingStep { from, call })) = steps.get(place).copied() {
-            if let Some(calls) = self.assigned.get_mut(place) {
+    /// Moves the calls along the steps that lead to an expected call with room.
+    fn shift(&mut self, mut index: usize, steps: &[Option<AugmentingStep>]) {
+        while let Some(Some(AugmentingStep { from, call })) = steps.get(index).copied() {
+            if let Some(calls) = self.assigned.get_mut(index) {
                 calls.push(call);
             }
             let Some(from) = from else { return };
             if let Some(calls) = self.assigned.get_mut(from) {
                 calls.retain(|one| *one != call);
             }
-            place = from;
+            index = from;
         }
     }
 }

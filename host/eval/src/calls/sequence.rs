@@ -3,7 +3,7 @@
 use super::{ObservedCall, is_match, to_usize};
 use crate::case::ExpectedCall;
 
-/// Place in the expected sequence that calls can fill.
+/// Slot of the expected sequence that calls can fill.
 #[derive(Clone, Copy)]
 struct Slot<'e> {
     expected: &'e ExpectedCall,

@@ -60,10 +60,10 @@ pub fn read_cases(name: &str, reader: impl Read) -> Result<Vec<EvalCase>, CasesE
 
 fn parse(line: &str) -> Result<EvalCase, InvalidCase> {
     let Unique(case) = serde_json::from_str(line).map_err(|error| {
-        // A case is a line of its own, so only the column tells the reader anything.
+        // A case is a line of its own, so only the column is useful.
         let message = error.to_string();
-        let place = format!(" at line 1 column {}", error.column());
-        let message = message.strip_suffix(&place).unwrap_or(&message);
+        let position = format!(" at line 1 column {}", error.column());
+        let message = message.strip_suffix(&position).unwrap_or(&message);
         InvalidCase {
             field: String::new(),
             expected: "a JSON object".to_owned(),

@@ -86,7 +86,7 @@ struct WrittenCase<'r> {
     runs: &'r [RunReport],
 }
 
-/// A report as it is read. Numbers and outcomes are computed again from the runs.
+/// A report in its file. Numbers and outcomes are computed again from the runs.
 #[derive(Deserialize)]
 struct ReadReport {
     #[serde(default)]
