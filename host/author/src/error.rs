@@ -77,7 +77,7 @@ impl BuildError {
 pub struct MissingTool {
     /// The missing tool in words, such as `the Go compiler, 1.24 or newer`.
     pub tool: String,
-    /// Places that were searched, such as `go on the PATH`.
+    /// Where the tool was looked for, such as `go on the PATH`.
     pub looked_for: String,
     /// Alternative commands that install the tool, the usual one first.
     pub install: Vec<String>,

@@ -96,7 +96,7 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<ProgramOutpu
 /// Reads a pipe to its end. Shows the bytes on standard error, because standard output belongs to
 /// the result of the build.
 fn text(mut pipe: impl Read, is_shown: bool) -> String {
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     let mut piece = [0; 4096];
     loop {
         let read = match pipe.read(&mut piece) {
@@ -108,9 +108,9 @@ fn text(mut pipe: impl Read, is_shown: bool) -> String {
         if is_shown {
             let _ = std::io::stderr().write_all(read);
         }
-        if kept.len() < OUTPUT_BYTES_MAX {
-            kept.extend_from_slice(read);
+        if output.len() < OUTPUT_BYTES_MAX {
+            output.extend_from_slice(read);
         }
     }
-    String::from_utf8_lossy(&kept).into_owned()
+    String::from_utf8_lossy(&output).into_owned()
 }

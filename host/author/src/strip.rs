@@ -68,15 +68,15 @@ mod tests {
 
     #[test]
     fn names_and_debugging_sections_go_at_every_depth_and_the_rest_stays() {
-        let kept = [
+        let retained = [
             custom("cofferdam:manifest", b"x"),
             [custom("producers", b"y"), custom(".dep-v0", b"z")].concat(),
         ];
         let gone = [custom("name", b"n"), custom(".debug_info", b"d"), custom("linking", b"l")];
         let with = |more: &[Vec<u8>]| {
-            let inner = module(&[&kept[..], more].concat());
-            let middle = component(&[nested(1, &inner), kept[0].clone()]);
-            component(&[nested(4, &middle), more.concat(), kept[1].clone()])
+            let inner = module(&[&retained[..], more].concat());
+            let middle = component(&[nested(1, &inner), retained[0].clone()]);
+            component(&[nested(4, &middle), more.concat(), retained[1].clone()])
         };
         assert_eq!(strip(&with(&gone), false).unwrap(), with(&[]));
         assert_eq!(strip(&with(&gone), true).unwrap(), with(&[custom("name", b"n")]));
@@ -100,7 +100,7 @@ mod tests {
         }
         // A section that is longer than the rest of the bytes.
         assert_eq!(strip(&component(&[vec![0, 9, 1]]), false), None);
-        // A component nested beyond the limit stays as it is.
+        // A component nested beyond the limit stays unchanged.
         let mut deep = component(&[]);
         for _ in 0..17 {
             deep = component(&[nested(4, &deep)]);

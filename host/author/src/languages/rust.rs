@@ -44,7 +44,7 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
 /// Returns the names and versions of the packages that `package` is built of, for its component.
 fn dependency_data(project: &Project, package: &str) -> Result<Vec<u8>, DependencyError> {
     let mut cargo = Command::new("cargo");
-    // The build has written the lock file, which must stay as it is.
+    // The build has written the lock file, which must not change.
     cargo
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET])
         .current_dir(project.directory())

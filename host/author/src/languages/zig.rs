@@ -142,6 +142,6 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_has_no_version() {
-        assert_eq!(version(&["zig-of-nobody"]), None);
+        assert_eq!(version(&["no-such-zig"]), None);
     }
 }

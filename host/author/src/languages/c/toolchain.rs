@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_toolchain_is_told_with_the_packages_that_bring_it() {
+    fn the_error_of_a_missing_toolchain_names_the_packages_that_bring_it() {
         assert_eq!(
             missing(true).to_string(),
             "a compiler of C++ for WebAssembly, with its libraries is missing (looked for $WASI_SDK_PATH, /opt/wasi-sdk, clang-19 and \
@@ -150,6 +150,6 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_no_toolchain() {
-        assert_eq!(clang("clang-of-nobody", false), None);
+        assert_eq!(clang("no-such-clang", false), None);
     }
 }

@@ -44,7 +44,7 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Records data at an address.
-    fn place(&mut self, address: u32, data: &'a [u8]) {
+    fn add_segment(&mut self, address: u32, data: &'a [u8]) {
         self.data.push((address, data));
         let marks = data.windows(MARK.len()).zip(0..).filter(|(bytes, _)| *bytes == MARK);
         self.marks.extend(marks.map(|(_, at): (_, u32)| address.wrapping_add(at)));
@@ -136,7 +136,7 @@ fn look_at<'a>(
                     && let Operator::I32Const { value } =
                         offset_expr.get_operators_reader().read()?
                 {
-                    facts.place(value.cast_unsigned(), segment.data);
+                    facts.add_segment(value.cast_unsigned(), segment.data);
                 }
             }
         }

@@ -35,8 +35,8 @@ fn the_main_file_is_the_one_that_was_named() {
         project(&[("plugin.toml", &settings("a/b.js")), ("a/b.js", ""), ("main.js", "")]);
     assert_eq!(entry(&there).unwrap(), PathBuf::from("a/b.js"));
     let (_directory, gone) = project(&[("plugin.toml", &settings("c.js")), ("main.js", "")]);
-    let told = entry(&gone).unwrap_err().to_string();
-    assert_eq!(told, "`[build] entry` in plugin.toml is `c.js`, and there is no such file");
+    let error = entry(&gone).unwrap_err().to_string();
+    assert_eq!(error, "`[build] entry` in plugin.toml is `c.js`, and there is no such file");
 }
 
 #[test]
@@ -123,11 +123,11 @@ fn a_missing_program_is_named_with_what_installs_it() {
     let (_directory, project) =
         project(&[("package.json", "{}"), ("plugin.toml", "[build]\nname = \"x\"\n")]);
     let mut command = Command::new(program(project.directory(), "no-such-program"));
-    let told =
+    let error =
         run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
     let name = if cfg!(windows) { "no-such-program.cmd" } else { "no-such-program" };
     assert_eq!(
-        told,
+        error,
         format!(
             "{name}, a package of npm, is missing (looked for in node_modules of the project and of the folders above it, and on the \
              PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 \

@@ -24,7 +24,7 @@ mod tests {
     use super::greet;
 
     #[test]
-    fn somebody_is_greeted() {
+    fn a_greeting_has_the_name() {
         let greeting = testing::call::<greet>(json!({"name": "Ada"}));
         assert_eq!(greeting.unwrap(), "Hello, Ada!");
     }
