@@ -27,7 +27,7 @@ pub trait Bus: Send + Sync + 'static {
     /// returns, the bus knows the subscription.
     ///
     /// # Errors
-    /// If the bus cannot be told.
+    /// If the subscription cannot be sent to the bus.
     async fn subscribe(
         &self,
         subject: &str,

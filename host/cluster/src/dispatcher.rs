@@ -1,8 +1,8 @@
 //! Gateway side: finds the tools of workers and calls them.
 //!
 //! A gateway keeps no state but its running calls. Its inbox is one subscription; each call has a
-//! number, and each message that expects a reply too, so that replies to earlier messages are told
-//! apart.
+//! number, and each message that expects a reply too, so that replies to earlier messages can be
+//! distinguished.
 
 mod call;
 mod inbox;

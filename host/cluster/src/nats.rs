@@ -300,7 +300,7 @@ impl Bus for NatsBus {
             None => self.client.subscribe(subject).await,
         };
         let subscriber = subscriber.map_err(disconnected)?;
-        // The server must know the subscription before others are told about it.
+        // The server must know the subscription before others receive its subject.
         self.flush().await?;
         Ok(Box::new(NatsSubscription { subscriber }))
     }

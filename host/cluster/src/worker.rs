@@ -142,8 +142,8 @@ impl Worker {
         self.state.calls.active()
     }
 
-    /// Takes no more calls, waits at most `wait_max` for those that run, and ends. Gateways place
-    /// calls that arrive meanwhile with other workers.
+    /// Takes no more calls, waits at most `wait_max` for those that run, and ends. Gateways send
+    /// calls that arrive meanwhile to other workers.
     pub async fn drain(self, wait_max: Duration) {
         self.state.is_draining.store(true, Ordering::Relaxed);
         self.stop_offering.cancel();

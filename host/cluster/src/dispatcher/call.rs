@@ -115,7 +115,7 @@ impl PendingCall {
         let mut restarts = 0;
         let mut give_up = Instant::now() + self.dispatcher.options.timing.placement_wait_max;
         loop {
-            let offer = match self.place(call, give_up).await {
+            let offer = match self.find_worker(call, give_up).await {
                 // The lost worker may have run the call before.
                 Err(_) if restarts > 0 => return Err(DispatchError::OutcomeUnknown),
                 placed => placed?,
@@ -140,7 +140,7 @@ impl PendingCall {
 
     /// Asks workers until one offers to run the call. Nothing runs before the offer is confirmed,
     /// so that asking again is always safe.
-    async fn place(
+    async fn find_worker(
         &mut self,
         call: &RemoteCall<'_>,
         give_up: Instant,
@@ -285,7 +285,7 @@ impl PendingCall {
         self.publish(&subject, message, b"").await
     }
 
-    /// Gives back a second offer, which would otherwise occupy a place until it expires.
+    /// Gives back a second offer, which would otherwise occupy a permit until it expires.
     async fn decline_other(&self, offer: &WorkerOffer, number: u64, worker: String) {
         let Ok(worker) = NodeName::new(worker) else { return };
         if (number, &worker) == (offer.number, &offer.worker) {

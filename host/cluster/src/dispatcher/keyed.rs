@@ -28,7 +28,7 @@ enum ClaimOutcome {
 enum FoundEntry {
     /// The call may run. The revision to replace, if there is an entry.
     Free(Option<u64>),
-    /// The claim of this gateway, of whose writing it was not told.
+    /// The claim of this gateway, which received no confirmation of the write.
     Own(u64),
     Result(Bytes),
 }
@@ -220,7 +220,7 @@ impl Claim {
                 }
                 Ok(FoundEntry::Own(revision)) => expected = Some(revision),
                 Ok(FoundEntry::Free(revision)) => expected = revision,
-                // Its own, of whose writing it was not told, or that of another gateway.
+                // Its own, whose write was not confirmed, or that of another gateway.
                 Err(DispatchError::ResultNotStored) if state == EntryState::TooLarge => {
                     self.is_held = false;
                     return Ok(result);

@@ -14,7 +14,8 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::question::{self, ANSWER_BYTES_MAX, QUESTIONS_MAX};
 
-/// Maximum total size of the answers to one start of a call, in bytes: they are kept until it ends.
+/// Maximum total size of the answers to one start of a call, in bytes: they are stored until it
+/// ends.
 const ANSWERS_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// Questions of one start of a call.

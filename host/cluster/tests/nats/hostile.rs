@@ -61,7 +61,7 @@ async fn replayed_and_malformed_messages_start_nothing() {
     for number in 0..8 {
         assert_eq!(Starts::at(&path).of(&format!("w{number}")), 1);
     }
-    // The replayed requests occupy places only until their offers expire.
+    // The replayed requests occupy permits only until their offers expire.
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(worker.calls(), 0);
     let ended = call(&gateway.toolset, "write", json!({}), "after").await;

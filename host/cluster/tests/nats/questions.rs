@@ -68,18 +68,18 @@ async fn a_client_is_asked_once_and_its_answer_reaches_the_tool() {
 
     // Longer than three signs of life, with each of which the worker asks again.
     let client = Client { answer_time: Duration::from_millis(700), ..Client::default() };
-    let (client, nobody) = (Arc::new(client), CallContext::new("nobody"));
+    let (client, without_client) = (Arc::new(client), CallContext::new("without-client"));
     let (first, second) = (context("1", &client), context("2", &client));
-    let (first, second, nobody) = tokio::join!(
+    let (first, second, without_client) = tokio::join!(
         ask(&toolset, "a", &first),
         ask(&toolset, "fail", &second),
-        ask(&toolset, "a", &nobody)
+        ask(&toolset, "a", &without_client)
     );
     let answer = json!({"action": "accept", "content": {"text": ""}});
     assert_eq!(first, Outcome::Ok(Output::Value(json!([[true, false, false], [answer]]))));
     let failure = "the client did not answer: gone";
     assert_eq!(second, Outcome::Failure(ToolFailure::new(failure)));
-    assert_eq!(nobody, Outcome::Ok(Output::Value(json!("nobody"))));
+    assert_eq!(without_client, Outcome::Ok(Output::Value(json!("no client"))));
     assert_eq!(client.asked.load(Ordering::Relaxed), 2);
 
     let large = Arc::new(Client { answer_bytes: 600_000, ..Client::default() });

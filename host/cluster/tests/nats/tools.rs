@@ -112,7 +112,7 @@ pub(crate) fn toolset(starts: &Path) -> Toolset {
             let path = ask_path.clone();
             async move {
                 let _canceled = Canceled(path, context.call_id);
-                let Some(asker) = &context.asker else { return Ok(json!("nobody")) };
+                let Some(asker) = &context.asker else { return Ok(json!("no client")) };
                 let kinds = QuestionKind::ALL.map(|kind| asker.can_ask(kind));
                 let answers = asker.ask(vec![Question::approval("q", text)]).await;
                 let answers = answers.map_err(|error| FunctionEnd::failure(error.to_string()))?;

@@ -43,7 +43,7 @@ impl Call {
 pub(crate) enum End {
     /// Result of a run.
     Ok { run: Option<u64> },
-    /// The caller was told that nothing was called.
+    /// The caller received the error that nothing was called.
     NotCalled,
     /// The outcome is unknown.
     Unknown,
@@ -249,7 +249,7 @@ impl History {
                 }
                 End::Conflict if !is_misused => "a conflict without another call",
                 End::NotCalled | End::Conflict if !starts.is_empty() => {
-                    "started, and the caller was told that nothing was called"
+                    "started, and the error says that nothing was called"
                 }
                 End::Cancelled if call.deadline_ms.is_none_or(|deadline| *at_ms < deadline) => {
                     "canceled before its deadline"

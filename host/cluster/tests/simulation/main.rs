@@ -111,7 +111,7 @@ fn the_checker_finds_what_is_broken() {
         [
             "0-1: started 2 times, at most 1 is allowed",
             "0-2: the result is that of another run",
-            "0-3: started, and the caller was told that nothing was called",
+            "0-3: started, and the error says that nothing was called",
             "0-4: 0 ends, 1 is expected",
             "0-8: a conflict without another call",
             "key 9: the results of runs {4, 5}",

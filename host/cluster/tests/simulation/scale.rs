@@ -74,7 +74,7 @@ impl fmt::Display for Placement {
 }
 
 #[test]
-fn calls_find_a_place_among_many_workers() {
+fn calls_find_a_free_worker_among_many() {
     let typed = std::env::var(WORKERS).unwrap_or_else(|_| WORKERS_BY_DEFAULT.to_owned());
     for workers in typed.split(',').map(|number| number.parse().unwrap()) {
         for load in [50, 80, 95] {
@@ -100,10 +100,10 @@ fn run(workers: u64, load: u64) -> Placement {
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(place(workers, load))
+    runtime.block_on(placement(workers, load))
 }
 
-async fn place(workers: u64, load: u64) -> Placement {
+async fn placement(workers: u64, load: u64) -> Placement {
     let network = Network::new(load, Faults::of(0));
     for number in 0..workers {
         let options = WorkerOptions {
