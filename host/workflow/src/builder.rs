@@ -27,7 +27,7 @@ pub(super) struct Graph {
     /// Executors in the order in which they were added.
     pub(super) executors: Vec<Arc<dyn Executor>>,
     /// Index of each id in `executors`.
-    pub(super) places: HashMap<String, usize>,
+    pub(super) indices: HashMap<String, usize>,
     pub(super) edges: Vec<EdgeGroup>,
     pub(super) designated: OutputExecutors,
     pub(super) limits: WorkflowLimits,
@@ -115,7 +115,7 @@ impl Workflow {
 
 impl Graph {
     pub(super) fn executor(&self, id: &str) -> Option<&Arc<dyn Executor>> {
-        self.places.get(id).and_then(|place| self.executors.get(*place))
+        self.indices.get(id).and_then(|index| self.executors.get(*index))
     }
 }
 
@@ -254,12 +254,12 @@ impl WorkflowBuilder {
     pub fn build(self) -> Result<Workflow, InvalidWorkflow> {
         let ids: Vec<String> =
             self.executors.iter().map(|executor| executor.id().to_owned()).collect();
-        let mut places = HashMap::new();
-        for (place, id) in ids.iter().enumerate() {
+        let mut indices = HashMap::new();
+        for (index, id) in ids.iter().enumerate() {
             if id.is_empty() {
                 return Err(InvalidWorkflow::EmptyId);
             }
-            if places.insert(id.clone(), place).is_some() {
+            if indices.insert(id.clone(), index).is_some() {
                 return Err(InvalidWorkflow::DuplicateExecutor { id: id.clone() });
             }
         }
@@ -270,14 +270,14 @@ impl WorkflowBuilder {
             return Err(InvalidWorkflow::NoIterations);
         }
         let start = self.start.ok_or(InvalidWorkflow::NoStart)?;
-        check::graph(&start, &self.executors, &places, &self.edges)?;
+        check::graph(&start, &self.executors, &indices, &self.edges)?;
         let designated = OutputExecutors::resolve(self.output, self.intermediate, &ids)?;
         let structure = structure::digest(&start, &self.executors, &self.edges, &designated);
         let graph = Graph {
             name: self.name,
             start,
             executors: self.executors,
-            places,
+            indices,
             edges: self.edges,
             designated,
             limits: self.limits,

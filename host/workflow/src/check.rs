@@ -13,10 +13,10 @@ use super::message::MessageType;
 pub(super) fn graph(
     start: &str,
     executors: &[Arc<dyn Executor>],
-    places: &HashMap<String, usize>,
+    indices: &HashMap<String, usize>,
     edges: &[EdgeGroup],
 ) -> Result<(), InvalidWorkflow> {
-    let known = |what: String, id: &str| match places.contains_key(id) {
+    let known = |what: String, id: &str| match indices.contains_key(id) {
         true => Ok(()),
         false => Err(InvalidWorkflow::UnknownExecutor { what, id: id.to_owned() }),
     };
@@ -30,7 +30,7 @@ pub(super) fn graph(
     if let Some((from, to)) = all().find(|edge| !seen.insert(*edge)) {
         return Err(InvalidWorkflow::DuplicateEdge { from: from.to_owned(), to: to.to_owned() });
     }
-    let executor = |id: &str| places.get(id).and_then(|place| executors.get(*place));
+    let executor = |id: &str| indices.get(id).and_then(|index| executors.get(*index));
     for group in edges {
         for (from, to) in group.edges() {
             if let (Some(from), Some(to)) = (executor(from), executor(to)) {

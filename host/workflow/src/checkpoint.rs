@@ -56,10 +56,10 @@ enum CheckpointRecordType {
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The store returned an error.
-    #[error("checkpoints cannot be kept: {0}")]
+    #[error("checkpoints cannot be stored: {0}")]
     Store(#[from] FileError),
     /// An id cannot be part of a path.
-    #[error("checkpoints cannot be kept: {0}")]
+    #[error("checkpoints cannot be stored: {0}")]
     Path(#[from] PathError),
     /// The checkpoint does not exist.
     #[error("there is no checkpoint `{id}` of the workflow `{workflow}`")]

@@ -25,7 +25,7 @@ pub enum InvalidWorkflow {
     /// `start` or an edge names an executor that is not in the workflow.
     #[error("[GRAPH_CONNECTIVITY] {what} names the executor '{id}', which is not in the workflow.")]
     UnknownExecutor {
-        /// Place of the name: `start` or an edge.
+        /// Origin of the name: `start` or an edge.
         what: String,
         /// The unknown id.
         id: String,

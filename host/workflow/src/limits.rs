@@ -14,7 +14,7 @@ pub struct WorkflowLimits {
     /// open requests. The default allows an executor to send one message for each line of a file
     /// with a thousand lines.
     pub messages_max: usize,
-    /// Maximum bytes of the state of a run between two supersteps, which is kept in memory and in
+    /// Maximum bytes of the state of a run between two supersteps, which is held in memory and in
     /// each checkpoint.
     pub bytes_max: usize,
 }

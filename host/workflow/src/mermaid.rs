@@ -9,11 +9,11 @@ use super::edges::EdgeGroup;
 /// of Mermaid or contain any character.
 pub(super) fn flowchart(graph: &Graph) -> String {
     let mut chart = Chart { graph, text: "flowchart TD\n".to_owned(), joins: 0 };
-    for (place, executor) in graph.executors.iter().enumerate() {
+    for (index, executor) in graph.executors.iter().enumerate() {
         let id = label(executor.id());
         let drawn = match executor.id() == graph.start {
-            true => format!("n{place}([\"{id}\"])"),
-            false => format!("n{place}[\"{id}\"]"),
+            true => format!("n{index}([\"{id}\"])"),
+            false => format!("n{index}[\"{id}\"]"),
         };
         chart.line(&drawn);
     }
@@ -76,7 +76,7 @@ impl Chart<'_> {
     }
 
     fn node(&self, id: &str) -> String {
-        self.graph.places.get(id).map_or_else(String::new, |place| format!("n{place}"))
+        self.graph.indices.get(id).map_or_else(String::new, |index| format!("n{index}"))
     }
 }
 

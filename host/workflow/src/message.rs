@@ -193,7 +193,7 @@ impl Payload {
         self.message_type.fits(wanted) && wanted.admits(&self.value)
     }
 
-    /// Returns the value as the user reads it: a string as it is, messages as their text,
+    /// Returns the value as the user reads it: a string unchanged, messages as their text,
     /// everything else as JSON.
     #[must_use]
     pub fn display_text(&self) -> String {

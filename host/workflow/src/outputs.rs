@@ -12,7 +12,7 @@ pub enum OutputFrom {
     All,
     /// These executors.
     List(Vec<String>),
-    /// A word as it is written; only `all` is valid.
+    /// An unparsed word; only `all` is valid.
     Word(String),
 }
 
@@ -24,7 +24,7 @@ pub enum IntermediateFrom {
     AllOther,
     /// These executors.
     List(Vec<String>),
-    /// A word as it is written; only `all_other` is valid.
+    /// An unparsed word; only `all_other` is valid.
     Word(String),
 }
 

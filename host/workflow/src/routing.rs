@@ -17,12 +17,12 @@ pub(super) fn send(
     message: &Payload,
     target: Option<&str>,
 ) -> Result<(), WorkflowError> {
-    for (place, group) in
+    for (index, group) in
         graph.edges.iter().enumerate().filter(|(_, group)| group.begins_at(source))
     {
         if let EdgeGroup::FanIn { from, to } = group {
             if target.is_none_or(|target| target == to) {
-                join(graph, snapshot, (place, from, to), source, message);
+                join(graph, snapshot, (index, from, to), source, message);
             }
             continue;
         }
@@ -70,19 +70,19 @@ fn chosen<'g>(group: &'g EdgeGroup, value: &Value) -> Result<Vec<&'g str>, Workf
 fn join(
     graph: &Graph,
     snapshot: &mut Snapshot,
-    (place, from, to): (usize, &[String], &str),
+    (index, from, to): (usize, &[String], &str),
     source: &str,
     message: &Payload,
 ) {
     if !takes(graph, to, &list([message])) {
         return;
     }
-    let held = snapshot.joins.entry(place).or_default();
+    let held = snapshot.joins.entry(index).or_default();
     held.entry(source.to_owned()).or_default().push(message.clone());
     if !from.iter().all(|source| held.get(source).is_some_and(|held| !held.is_empty())) {
         return;
     }
-    let held = snapshot.joins.remove(&place).unwrap_or_default();
+    let held = snapshot.joins.remove(&index).unwrap_or_default();
     let message = list(from.iter().filter_map(|source| held.get(source)).flatten());
     snapshot.queue.push(Delivery {
         to: to.to_owned(),

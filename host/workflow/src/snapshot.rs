@@ -132,8 +132,8 @@ impl Snapshot {
         }
         let waiting = self.queue.iter().map(|delivery| &delivery.message.value);
         let asked = self.requests.iter().map(|request| &request.prompt.value);
-        let kept = self.state.values().chain(self.own.values());
-        let all = waiting.chain(asked).chain(kept).chain(joined().map(|payload| &payload.value));
+        let states = self.state.values().chain(self.own.values());
+        let all = waiting.chain(asked).chain(states).chain(joined().map(|payload| &payload.value));
         if all.map(size::bytes).fold(0, usize::saturating_add) > graph.limits.bytes_max {
             return Err(WorkflowError::TooMuch { what: "bytes", max: graph.limits.bytes_max });
         }
@@ -190,17 +190,17 @@ impl Snapshot {
 
     /// Accepts an answer; it arrives in the next superstep.
     pub(super) fn answer(&mut self, id: &str, answer: Payload) -> Result<(), WorkflowError> {
-        let Some(place) = self.requests.iter().position(|request| request.id == id) else {
+        let Some(index) = self.requests.iter().position(|request| request.id == id) else {
             let open = self.requests.iter().map(|request| request.id.clone()).collect();
             return Err(WorkflowError::UnknownRequest { id: id.to_owned(), open });
         };
-        if let Some(request) = self.requests.get(place)
+        if let Some(request) = self.requests.get(index)
             && !answer.fits_type(&request.answer)
         {
             let (expected, given) = (request.answer.clone(), answer.message_type);
             return Err(WorkflowError::Answer { id: id.to_owned(), expected, given });
         }
-        let request = self.requests.remove(place);
+        let request = self.requests.remove(index);
         let (to, from) = (request.executor.clone(), Vec::new());
         self.queue.push(Delivery { to, from, message: answer, request: Some(request) });
         self.counted_from = self.superstep;

@@ -135,7 +135,7 @@ async fn several_messages_are_handled_in_the_order_in_which_they_were_sent() {
 }
 
 #[tokio::test]
-async fn executors_of_a_superstep_run_side_by_side_and_are_told_of_in_order() {
+async fn executors_of_a_superstep_run_side_by_side_and_are_reported_in_order() {
     let gate = Arc::new(tokio::sync::Notify::new());
     let opened = Arc::clone(&gate);
     // Ends only after `fast` has run, so the test hangs unless the two run concurrently.
@@ -322,11 +322,11 @@ async fn a_run_goes_on_from_each_of_its_checkpoints() {
     let whole = workflow.run("x").checkpoints(&checkpoints).await.unwrap();
     let ids = checkpoints.list("chain").await.unwrap();
     assert_eq!(ids.iter().map(CheckpointId::superstep).collect::<Vec<_>>(), [1, 2, 3]);
-    for (place, id) in ids.iter().enumerate() {
+    for (index, id) in ids.iter().enumerate() {
         assert_eq!(&id.to_string().parse::<CheckpointId>().unwrap(), id);
         let snapshot = checkpoints.load("chain", id).await.unwrap();
         let rest = workflow.resume(snapshot).unwrap().checkpoints(&checkpoints).await.unwrap();
-        assert_eq!(texts(&rest), texts(&whole)[place + 1..]);
+        assert_eq!(texts(&rest), texts(&whole)[index + 1..]);
     }
     // A resumed run has its own id, so it overwrites no checkpoint.
     assert_eq!(checkpoints.list("chain").await.unwrap().len(), 3 + 2 + 1);
@@ -360,7 +360,7 @@ async fn a_snapshot_is_taken_up_by_the_same_structure_alone() {
     assert_eq!(error, "the checkpoint has the format 2, and this program reads 1");
     // A file that names an unknown executor is rejected even if its digest is right.
     written["version"] = json!(1);
-    written["queue"] = json!([{"to": "nobody", "message": {"type": "text", "value": "x"}}]);
+    written["queue"] = json!([{"to": "missing", "message": {"type": "text", "value": "x"}}]);
     let forged: Snapshot = serde_json::from_value(written).unwrap();
     assert!(matches!(chain().build().unwrap().resume(forged), Err(WorkflowError::Structure)));
 }

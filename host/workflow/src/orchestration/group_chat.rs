@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_names_a_participant_or_nobody() {
+    fn an_answer_names_a_participant_or_none() {
         let participants = ["ann".to_owned(), "bob".to_owned()];
         let read = |answer| read(answer, &participants);
         assert_eq!(read(r#"{"next": "bob"}"#), Ok(Some("bob".to_owned())));

@@ -148,14 +148,14 @@ fn tool(
     // The tool changes nothing itself, so approval rules for calls that change something can skip
     // it.
     declaration.annotations = Annotations { read_only: Some(true), ..Annotations::default() };
-    let told = json!(format!("Handed off to {target}."));
+    let answer = json!(format!("Handed off to {target}."));
     let added = tools.with(declaration, move |_, context| {
-        let told = told.clone();
+        let answer = answer.clone();
         async move {
             if let Some(run) = &context.run {
                 run.terminate();
             }
-            Ok(told)
+            Ok(answer)
         }
     });
     let added = added.map_err(|source| InvalidOrchestration::HandoffName {

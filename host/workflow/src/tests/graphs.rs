@@ -86,8 +86,8 @@ fn node(node: usize, asks: bool) -> FunctionExecutor<Value> {
 
 fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
     let mut builder = Workflow::builder("random").start("n0").max_iterations(60);
-    for place in 0..plan.nodes {
-        builder = builder.executor(node(place, plan.asking[place]));
+    for index in 0..plan.nodes {
+        builder = builder.executor(node(index, plan.asking[index]));
     }
     for edge in &plan.edges {
         builder = match edge {
@@ -111,10 +111,10 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
             }
             Edge::Switch(from, to) => {
                 let mut switch = Switch::new();
-                for (place, to) in to.iter().enumerate() {
-                    let place = u64::try_from(place).unwrap();
-                    let condition = Condition::new(format!("= {place}"), move |value| {
-                        value.as_u64() == Some(place)
+                for (index, to) in to.iter().enumerate() {
+                    let index = u64::try_from(index).unwrap();
+                    let condition = Condition::new(format!("= {index}"), move |value| {
+                        value.as_u64() == Some(index)
                     });
                     switch = switch.case(condition, id(*to));
                 }

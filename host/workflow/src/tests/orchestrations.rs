@@ -93,7 +93,7 @@ async fn agents_at_once_see_the_input_alone() {
 }
 
 #[tokio::test]
-async fn a_selector_gives_the_word_until_there_is_nobody_or_enough() {
+async fn a_selector_names_speakers_until_it_names_none_or_the_limit_is_reached() {
     let ((a, model), (b, _)) = (says("a", &["A1", "A2"]), says("b", &["B1"]));
     let turns = ["a", "b", "a"];
     let selector = selector_fn(move |chat: &[Message], _: &[String]| {
