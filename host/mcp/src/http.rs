@@ -183,15 +183,15 @@ impl Server {
             // A response takes several writes; joining them (Nagle's algorithm) costs 40 ms each.
             let _ = stream.set_nodelay(true);
             let (endpoint, stop) = (Arc::clone(&endpoint), stop.clone());
-            let place = connections.place(address.ip());
+            let permit = connections.admit(address.ip());
             // A connection opened while the server is stopping gets a 503 response, so it stays
             // open until its first request.
             let is_late = stop.is_cancelled();
             open.spawn(async move {
-                let closed = place.closed.clone();
+                let closed = permit.closed.clone();
                 let answer = service_fn(move |request| {
-                    let (endpoint, place) = (Arc::clone(&endpoint), Arc::clone(&place));
-                    async move { Ok::<_, Infallible>(endpoint.answer(&place, request).await) }
+                    let (endpoint, permit) = (Arc::clone(&endpoint), Arc::clone(&permit));
+                    async move { Ok::<_, Infallible>(endpoint.answer(&permit, request).await) }
                 });
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new())
@@ -246,12 +246,12 @@ fn config(
 impl HttpService {
     async fn answer(
         &self,
-        place: &Arc<ConnectionPermit>,
+        permit: &Arc<ConnectionPermit>,
         request: Request<Incoming>,
     ) -> Response<Body> {
         let origin = self.origins.allowed(request.headers());
         let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let mut response = self.route(place, request, origin.is_some()).await;
+        let mut response = self.route(permit, request, origin.is_some()).await;
         if let Some(origin) = origin {
             origins::expose(origin, &mut response);
         }
@@ -266,7 +266,7 @@ impl HttpService {
 
     async fn route(
         &self,
-        place: &Arc<ConnectionPermit>,
+        permit: &Arc<ConnectionPermit>,
         request: Request<Incoming>,
         is_allowed_origin: bool,
     ) -> Response<Body> {
@@ -301,7 +301,7 @@ impl HttpService {
             Err(denied) => return denied_response(&denied),
         };
         let name = principal.name().to_owned();
-        let Some(in_flight) = place.begin(&name) else {
+        let Some(in_flight) = permit.begin(&name) else {
             return refusal(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many connections of this client; close some",

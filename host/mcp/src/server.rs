@@ -149,7 +149,7 @@ pub(crate) struct ServerShared {
     detached: Arc<DetachedPrompts>,
     calls: AtomicU64,
     started: Instant,
-    /// True if a client was told that there are prompts. It may then list them even if there are
+    /// True if a client received the prompts capability. It may then list them even if there are
     /// none.
     announced_prompts: AtomicBool,
     stopped: CancellationToken,

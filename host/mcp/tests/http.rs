@@ -28,7 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::issuer::Issuer;
 
-const TOKEN: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-that-is-hard-to-guess";
 const NARROW: &str = "a-token-for-one-source-alone";
 
 /// Source with one tool that answers with the source's name.
@@ -307,7 +307,7 @@ async fn too_many_requests_are_refused_for_a_while() {
     assert_eq!(
         server.list(Some(NARROW)).await.status(),
         StatusCode::OK,
-        "somebody else is not held up"
+        "another principal is not held up"
     );
 }
 

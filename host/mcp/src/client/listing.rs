@@ -177,11 +177,11 @@ pub(super) async fn pages(
     room: &mut usize,
     left_out: &mut Vec<String>,
 ) -> Result<Vec<Value>, ListingError> {
-    let nobody = CallContext::default();
+    let no_caller = CallContext::default();
     let (mut entries, mut cursor) = (Vec::new(), None);
     for _ in 0..PAGES_MAX {
         let parameters = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
-        let request = remote.request(method, parameters, &nobody);
+        let request = remote.request(method, parameters, &no_caller);
         let mut page = tokio::time::timeout(LISTING_WAIT, request)
             .await
             .map_err(|_| ListingError::TooLate(method))??;

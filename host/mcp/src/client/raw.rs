@@ -64,7 +64,7 @@ fn prepare(message: &mut Value, bytes: usize) {
         && let Some(members) = message.as_object_mut()
         && members.contains_key("method")
     {
-        // The id is kept so that a request can be answered.
+        // The id is retained so that a request can be answered.
         members.remove("params");
         members.insert("method".to_owned(), TOO_LARGE.into());
         return;

@@ -71,7 +71,7 @@ pub enum RequestError {
 pub struct ReconnectFailed(pub String);
 
 /// Message by which a server reports an unknown session. There is no error code for it, so this is
-/// the only place that compares a message (`MCP-19`).
+/// the only code that compares a message (`MCP-19`).
 const SESSION_ENDED: &str = "session terminated";
 
 impl RequestError {

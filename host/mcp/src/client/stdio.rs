@@ -124,7 +124,7 @@ impl StdioTransport {
 
     /// Returns the next line, or `None` at the end of the output or if a line is too long.
     async fn next_line(&mut self) -> Option<&[u8]> {
-        // A partially read line is kept when the future is dropped.
+        // A partially read line is retained when the future is dropped.
         if self.line.last() == Some(&b'\n') {
             self.line.clear();
         }

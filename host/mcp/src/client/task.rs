@@ -242,8 +242,8 @@ impl AwaitedTask<'_> {
 async fn cancel(remote: &dyn Remote, task: &str) {
     let parameters = Map::from_iter([("taskId".to_owned(), Value::from(task))]);
     // The caller may be gone, so the request belongs to no call.
-    let nobody = CallContext::default();
-    match tokio::time::timeout(CANCEL_WAIT, remote.request("tasks/cancel", parameters, &nobody))
+    let no_caller = CallContext::default();
+    match tokio::time::timeout(CANCEL_WAIT, remote.request("tasks/cancel", parameters, &no_caller))
         .await
     {
         Ok(Ok(_)) => {}

@@ -79,7 +79,7 @@ impl Connections {
     }
 
     /// Assigns a slot to an accepted connection, and closes older connections if necessary.
-    pub(super) fn place(self: &Arc<Self>, address: IpAddr) -> Arc<ConnectionPermit> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Arc<ConnectionPermit> {
         let mut open = self.open();
         let is_silent = |connection: &HttpConnection| connection.principal.is_none();
         let here =
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn the_oldest_silent_connection_makes_room() {
         let connections = Connections::new(8);
-        let silent: Vec<_> = (0..20).map(|_| connections.place(HERE)).collect();
-        let closed = silent.iter().filter(|place| place.closed.is_cancelled()).count();
+        let silent: Vec<_> = (0..20).map(|_| connections.admit(HERE)).collect();
+        let closed = silent.iter().filter(|permit| permit.closed.is_cancelled()).count();
         assert_eq!(closed, 18, "2 of 8 for one address");
         assert!(!silent[19].closed.is_cancelled() && silent[0].closed.is_cancelled());
-        let other = connections.place("192.0.2.1".parse().unwrap());
+        let other = connections.admit("192.0.2.1".parse().unwrap());
         assert!(!other.closed.is_cancelled() && !silent[18].closed.is_cancelled());
     }
 
@@ -208,32 +208,32 @@ mod tests {
         let connections = Connections::new(8);
         let busy: Vec<_> = (0..4)
             .map(|_| {
-                let place = connections.place(HERE);
-                let in_flight = place.begin("a").unwrap();
-                (place, in_flight)
+                let permit = connections.admit(HERE);
+                let in_flight = permit.begin("a").unwrap();
+                (permit, in_flight)
             })
             .collect();
-        let fifth = connections.place(HERE);
+        let fifth = connections.admit(HERE);
         assert!(fifth.begin("a").is_none());
         assert!(fifth.begin("b").is_some());
         let mut busy = busy.into_iter();
         let (idle, in_flight) = busy.next().unwrap();
         drop(in_flight);
-        assert!(connections.place(HERE).begin("a").is_some(), "an idle one makes room");
+        assert!(connections.admit(HERE).begin("a").is_some(), "an idle one makes room");
         assert!(idle.closed.is_cancelled() && busy.len() == 3);
     }
 
     #[tokio::test]
     async fn requests_in_flight_are_not_closed_for_a_new_connection() {
         let connections = Connections::new(2);
-        let first = connections.place(HERE);
+        let first = connections.admit(HERE);
         let first_busy = first.begin("a").unwrap();
-        let second = connections.place(HERE);
+        let second = connections.admit(HERE);
         let second_busy = second.begin("b").unwrap();
         assert!(!connections.open().has_room(2));
         drop(first_busy);
         connections.has_room().await;
-        let third = connections.place(HERE);
+        let third = connections.admit(HERE);
         assert!(
             first.closed.is_cancelled()
                 && !second.closed.is_cancelled()

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_endpoint_is_local_and_a_closed_one_has_somebody_to_let_in() {
+    fn an_open_endpoint_is_local_and_a_closed_one_has_a_principal_to_admit() {
         let open = Access { is_open: true, ..Access::default() };
         let anywhere: SocketAddr = "0.0.0.0:1".parse().unwrap();
         assert!(Guard::new(open.clone(), Rate::default(), local()).is_ok());

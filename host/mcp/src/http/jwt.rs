@@ -199,13 +199,13 @@ impl Tokens {
     async fn discover(&self) -> Option<Url> {
         let issuer = &self.oauth.issuer;
         let path = issuer.path().trim_end_matches('/');
-        let places = [
+        let paths = [
             format!("/.well-known/oauth-authorization-server{path}"),
             format!("{path}/.well-known/openid-configuration"),
         ];
-        for place in places {
+        for path in paths {
             let mut url = issuer.clone();
-            url.set_path(&place);
+            url.set_path(&path);
             let Some(document) = self.get(url).await else { continue };
             let Ok(document) = serde_json::from_slice::<Value>(&document) else { continue };
             let named = document.get("issuer").and_then(Value::as_str).unwrap_or_default();

@@ -89,7 +89,7 @@ mod tests {
             [admitted("a", 0), admitted("a", 0), admitted("a", 0), admitted("a", 0)],
             [true, true, true, false]
         );
-        assert!(admitted("b", 0), "somebody else is not held up");
+        assert!(admitted("b", 0), "another principal is not held up");
         assert!(!admitted("a", 400));
         assert!(admitted("a", 900));
         assert!(!admitted("a", 910));

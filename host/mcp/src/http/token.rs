@@ -110,7 +110,7 @@ fn create(path: &Path) -> Result<String, TokenFileError> {
     Ok(token)
 }
 
-/// Returns the digest of a token as it is written in a configuration: `sha256:` and 64 hexadecimal
+/// Returns the digest of a token in the form of a configuration: `sha256:` and 64 hexadecimal
 /// digits.
 #[must_use]
 pub fn digest(token: &str) -> String {

@@ -123,8 +123,8 @@ pub(super) fn principal(context: &RequestContext<RoleServer>) -> Principal {
     match context.extensions.get::<http::request::Parts>() {
         None => Principal::local(),
         Some(parts) => {
-            let nobody = || Principal::new("nobody", Some(BTreeSet::new()));
-            parts.extensions.get::<Principal>().cloned().unwrap_or_else(nobody)
+            let no_principal = || Principal::new("nobody", Some(BTreeSet::new()));
+            parts.extensions.get::<Principal>().cloned().unwrap_or_else(no_principal)
         }
     }
 }

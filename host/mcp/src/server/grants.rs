@@ -31,7 +31,7 @@ pub trait Grantor: Send + Sync {
 /// Permission that a source asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingGrant {
-    /// Permission as it is written in a configuration.
+    /// Permission in the form of a configuration.
     pub permission: String,
     /// Description of what the permission lets the source do, as a verb phrase.
     pub in_plain_words: String,

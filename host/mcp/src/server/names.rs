@@ -14,8 +14,8 @@ const SUFFIX_CHARS: usize = 8;
 /// Returns the wire names of tools, in the order of `names`: at most 64 characters from `A-Z a-z
 /// 0-9 _ -`.
 ///
-/// A name that fits is kept. In other names, invalid characters are replaced and the rest is cut
-/// off; where two names become the same, each changed name gets a suffix derived from its full
+/// A name that fits is not changed. In other names, invalid characters are replaced and the rest is
+/// cut off; where two names become the same, each changed name gets a suffix derived from its full
 /// name. So a wire name only depends on the set of names, not on their order or on time.
 pub(super) fn wire_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut takers: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(names.size_hint().0);
@@ -55,12 +55,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_fit_are_kept_and_others_are_made_to_fit() {
+    fn names_that_fit_are_unchanged_and_others_are_made_to_fit() {
         assert_eq!(wire_names(["word_count", "a.b"].into_iter()), ["word_count", "a_b"]);
     }
 
     #[test]
-    fn two_names_that_become_one_are_told_apart_whatever_their_order() {
+    fn two_names_that_become_one_get_suffixes_whatever_their_order() {
         let forward = wire_names(["a.b", "a_b"].into_iter());
         assert_eq!(forward[1], "a_b", "a name that fits is never changed");
         assert_ne!(forward[0], "a_b");

@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum total size of all kept results, in bytes. The oldest are evicted first.
+/// Maximum total size of all stored results, in bytes. The oldest are evicted first.
 const BYTES_MAX: usize = 64 << 20;
-/// Lifetime of a kept result.
+/// Lifetime of a stored result.
 const AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Prefix of the addresses of kept results.
+/// Prefix of the addresses of stored results.
 pub(super) const SCHEME: &str = "cofferdam://results/";
 
 /// Long results by address.
 #[derive(Default)]
 pub(super) struct ResultStore {
-    kept: Mutex<VecDeque<StoredResult>>,
+    results: Mutex<VecDeque<StoredResult>>,
 }
 
 struct StoredResult {
@@ -36,15 +36,15 @@ impl ResultStore {
         let mut id = [0; 16];
         getrandom::fill(&mut id).ok()?;
         let uri = format!("{SCHEME}{}", HEXLOWER.encode(&id));
-        let kept = StoredResult {
+        let stored = StoredResult {
             uri: uri.clone(),
             owner: owner.to_owned(),
             since: Instant::now(),
             text: text.into(),
         };
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push_back(kept);
-        let mut bytes: usize = all.iter().map(|kept| kept.text.len()).sum();
+        let mut all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(stored);
+        let mut bytes: usize = all.iter().map(|stored| stored.text.len()).sum();
         while bytes > BYTES_MAX
             || all.front().is_some_and(|oldest| oldest.since.elapsed() > AGE_MAX)
         {
@@ -55,9 +55,9 @@ impl ResultStore {
 
     /// Returns the result at an address if it exists and belongs to the principal.
     pub(super) fn get(&self, owner: &str, uri: &str) -> Option<Arc<str>> {
-        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = all.iter().find(|kept| kept.uri == uri && kept.owner == owner)?;
-        (kept.since.elapsed() <= AGE_MAX).then(|| Arc::clone(&kept.text))
+        let all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = all.iter().find(|stored| stored.uri == uri && stored.owner == owner)?;
+        (stored.since.elapsed() <= AGE_MAX).then(|| Arc::clone(&stored.text))
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_kept_for_its_owner_alone() {
+    fn only_the_owner_of_a_result_can_read_it() {
         let keep = ResultStore::default();
         let uri = keep.put("a", "text").unwrap();
         assert_eq!(keep.get("a", &uri).as_deref(), Some("text"));

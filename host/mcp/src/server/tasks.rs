@@ -12,7 +12,7 @@ use super::principal::Principal;
 /// Maximum number of tasks that run at the same time. Further calls run as ordinary calls.
 const RUNNING_MAX: usize = 64;
 /// Maximum number of tasks that are tracked, including finished ones that have not expired.
-const KEPT_MAX: usize = 1024;
+const TRACKED_MAX: usize = 1024;
 
 /// Tasks of all clients. A task belongs to the principal whose request created it; to other
 /// principals it does not exist.
@@ -26,10 +26,10 @@ impl Tasks {
     /// Returns true if another call may become a task.
     pub(super) fn has_room(&self) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if owners.len() >= KEPT_MAX {
+        if owners.len() >= TRACKED_MAX {
             owners.retain(|id, _| self.tasks.get_task(id).is_ok());
         }
-        owners.len() < KEPT_MAX && self.tasks.running_task_count() < RUNNING_MAX
+        owners.len() < TRACKED_MAX && self.tasks.running_task_count() < RUNNING_MAX
     }
 
     pub(super) fn spawn(

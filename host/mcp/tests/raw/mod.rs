@@ -112,7 +112,7 @@ async fn a_page_that_may_call_can() {
 }
 
 #[tokio::test]
-async fn other_pages_are_not_told_anything() {
+async fn other_pages_receive_nothing() {
     let server = Running::start(with_page()).await;
     for origin in ["https://evil.example", "http://app.example", "https://app.example:444", "null"]
     {
@@ -200,7 +200,7 @@ async fn one_principal_cannot_take_all_sessions() {
         assert!(ids.len() <= 250);
     };
     assert_eq!((refused, ids.len()), (503, 250));
-    assert!(server.session(NARROW, "2025-11-25").await.is_ok(), "somebody else has a share");
+    assert!(server.session(NARROW, "2025-11-25").await.is_ok(), "another principal has a share");
     assert_eq!(server.list(Some(TOKEN)).await.status(), StatusCode::OK, "no session is needed");
     // A session belongs to the principal that opened it.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -226,9 +226,9 @@ async fn a_batch_of_the_revision_that_has_them_is_answered() {
         answer.body
     );
     assert!(answer.body.contains("red"), "{}", answer.body);
-    let told =
+    let notified =
         server.post(&head, r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#).await;
-    assert_eq!((told.status, told.body.as_str()), (202, ""));
+    assert_eq!((notified.status, notified.body.as_str()), (202, ""));
     let newer = server.post(&format!("{head}MCP-Protocol-Version: 2025-11-25\r\n"), batch).await;
     assert_eq!(newer.status, 400);
     assert!(newer.body.contains("2025-03-26"), "{}", newer.body);

@@ -162,7 +162,7 @@ impl Remote for Scripted {
         let mut steps = lock(&self.steps);
         if matches!(steps.front(), Some(Step::NoReconnect)) {
             steps.pop_front();
-            return Err(ReconnectFailed("nobody there".to_owned()));
+            return Err(ReconnectFailed("no server".to_owned()));
         }
         Ok(())
     }

@@ -160,7 +160,7 @@ async fn a_result_that_breaks_the_declared_schema_is_an_error() {
 }
 
 #[tokio::test]
-async fn no_header_follows_a_redirect_to_somebody_else() {
+async fn no_header_follows_a_redirect_to_another_server() {
     let (elsewhere, other, _running) = serve(Manner::Json, None).await;
     let (url, served, _also) = serve(Manner::Json, Some(elsewhere)).await;
     assert!(connect(&url, Some("Bearer t")).await.is_err());

@@ -73,7 +73,7 @@ async fn each_round_takes_its_own_answers_and_the_state_as_it_came() {
 }
 
 #[tokio::test]
-async fn without_anybody_to_ask_a_question_is_declined_and_sampling_ends_the_call() {
+async fn without_a_client_to_ask_a_question_is_declined_and_sampling_ends_the_call() {
     let asks =
         |request: Value| json!({"resultType": "input_required", "inputRequests": {"q": request}});
     let server = Arc::new(Scripted::answering(vec![asks(question("a")), done()]));

@@ -12,7 +12,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 /// Maximum buffer capacity that is retained for further messages, in bytes. The memory of a larger
 /// buffer is freed.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+const RETAINED_BYTES_MAX: usize = 64 * 1024;
 
 /// Output of one connection.
 pub(super) struct LineOutput<W> {
@@ -79,7 +79,7 @@ impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
             let bytes = writer.writing.len();
             writer.needs_flush = true;
             writer.stream.write_all_buf(&mut writer.writing).await?;
-            if bytes > KEPT_BYTES_MAX {
+            if bytes > RETAINED_BYTES_MAX {
                 writer.writing = BytesMut::new();
             }
         }
@@ -106,7 +106,7 @@ impl<W> LineWriter<W> {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.writing.extend_from_slice(&waiting);
         waiting.clear();
-        waiting.shrink_to(KEPT_BYTES_MAX);
+        waiting.shrink_to(RETAINED_BYTES_MAX);
         !self.writing.is_empty()
     }
 }

@@ -102,7 +102,7 @@ async fn answers_that_are_ready_together_are_written_together_and_a_single_one_a
     }
     assert_eq!(written(&mut out).await.len(), 2);
     let last = lines.send(answer(3));
-    assert_eq!(written(&mut out).await[0]["id"], 3, "without anybody having waited for it");
+    assert_eq!(written(&mut out).await[0]["id"], 3, "without a future being polled");
     last.await.unwrap();
 }
 
