@@ -320,7 +320,7 @@ fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
         "http" if is_loopback || settings.allow_plain_http => {}
         "http" => {
             return Err(refused(
-                "the base URL is `http:` on another machine, and everybody on the network path can \
+                "the base URL is `http:` on another machine, and every machine on the network path can \
                  read the key and the conversation: use `https:`, or allow plain HTTP for this \
                  provider",
             ));

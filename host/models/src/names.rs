@@ -46,9 +46,9 @@ impl NameMap {
         let mut number = 2_usize;
         while self.to_ours.contains_key(&wire) {
             let suffix = format!("_{number}");
-            let kept: String =
+            let start: String =
                 fitting.chars().take(self.chars_max.saturating_sub(suffix.len())).collect();
-            wire = kept + &suffix;
+            wire = start + &suffix;
             number = number.saturating_add(1);
         }
         self.to_ours.insert(wire.clone(), name.to_owned());

@@ -199,7 +199,7 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     let mut renamed: HashMap<Position, String> = HashMap::new();
     let pairing = Pairing::of(messages);
     for (index, message) in messages.iter().enumerate() {
-        for (place, content) in message.contents.iter().enumerate() {
+        for (content_index, content) in message.contents.iter().enumerate() {
             let Some(call) = content.as_call().filter(|call| !seen.insert(call.call_id.as_str()))
             else {
                 continue;
@@ -207,17 +207,17 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
             let number = |number: u32| format!("{}_{number}", call.call_id);
             let Some(id) = (2..).map(number).find(|id| !taken.contains(id)) else { continue };
             taken.insert(id.clone());
-            if let Some(result_at) = pairing.result_at((index, place)) {
+            if let Some(result_at) = pairing.result_at((index, content_index)) {
                 renamed.insert(result_at, id.clone());
             }
-            renamed.insert((index, place), id);
+            renamed.insert((index, content_index), id);
         }
     }
     let mut messages = messages.to_vec();
-    for ((index, place), id) in renamed {
+    for ((index, content_index), id) in renamed {
         let content = messages
             .get_mut(index)
-            .and_then(|message| Arc::make_mut(message).contents.get_mut(place));
+            .and_then(|message| Arc::make_mut(message).contents.get_mut(content_index));
         match content {
             Some(MessageContent::FunctionCall(call)) => call.call_id = id,
             Some(MessageContent::FunctionResult(result)) => result.call_id = id,

@@ -80,7 +80,7 @@ impl ToolCache {
                 && list.deferred == deferred
         };
         let written = match lists.iter().position(is_same) {
-            Some(place) => lists.remove(place),
+            Some(index) => lists.remove(index),
             None => Arc::new(WrittenTools::write(
                 write,
                 dialect,
@@ -151,8 +151,8 @@ impl WrittenTools {
     fn schema_of(&self, definition: &Arc<ToolDefinition>) -> Option<Arc<WrittenSchema>> {
         // Pointer identity is safe: both lists are alive, so equal pointers mean the same
         // definition.
-        let place = self.definitions.iter().position(|known| Arc::ptr_eq(known, definition))?;
-        self.schemas.get(place).map(Arc::clone)
+        let index = self.definitions.iter().position(|known| Arc::ptr_eq(known, definition))?;
+        self.schemas.get(index).map(Arc::clone)
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use crate::Provider;
 
     #[test]
-    fn what_was_written_is_kept_for_lists_and_for_single_tools() {
+    fn written_tools_are_cached_for_lists_and_for_single_tools() {
         let cache = ToolCache::new(None);
         let write = |list: &Definitions, is_strict| {
             let dialect = Provider::OpenAiChat.dialect(is_strict);

@@ -291,8 +291,8 @@ async fn reasoning_comes_and_goes_back() {
         let first = reply.messages[0].contents.first();
         let Some(MessageContent::Reasoning(reasoning)) = first else { panic!("{name}: {reply:?}") };
         assert_eq!(reasoning.text, "Hm. Let me see.", "{name}");
-        let is_kept = reasoning.opaque.is_some();
-        assert_eq!(is_kept, provider != Provider::OpenAiChat, "{name}: {reasoning:?}");
+        let is_preserved = reasoning.opaque.is_some();
+        assert_eq!(is_preserved, provider != Provider::OpenAiChat, "{name}: {reasoning:?}");
         messages.extend(reply.messages);
         messages.push(Message::user("think again"));
         assert_eq!(
@@ -304,7 +304,7 @@ async fn reasoning_comes_and_goes_back() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_come_as_they_are() {
+async fn arguments_that_are_no_json_arrive_unchanged() {
     let Some(server) = Server::aimock() else { return };
     for (provider, streams, name) in ways() {
         let client = server.client(provider, &name);

@@ -22,7 +22,7 @@ const OF_CALL: [&str; 4] = [TYPE, "id", "name", INPUT];
 pub(super) enum Block {
     Text(CitedText),
     Call(CallBlock),
-    Kept(KeptBlock),
+    Opaque(OpaqueBlock),
 }
 
 /// A text, with the sources that it cites.
@@ -45,7 +45,7 @@ pub(super) struct CallBlock {
 /// A block that goes back to the provider as it arrived: thinking, or a type that this crate does
 /// not know.
 #[derive(Default)]
-pub(super) struct KeptBlock {
+pub(super) struct OpaqueBlock {
     fields: Map<String, Value>,
     /// JSON of the field `input` so far, if it arrives in pieces.
     input: String,
@@ -77,7 +77,7 @@ impl Block {
                 if kind == "thinking" {
                     pieces.thought(text("thinking"))?;
                 }
-                Self::Kept(KeptBlock { fields: object(json), input: String::new() })
+                Self::Opaque(OpaqueBlock { fields: object(json), input: String::new() })
             }
         })
     }
@@ -103,18 +103,18 @@ impl Block {
                 Ok(())
             }
             (Self::Call(call), "input_json_delta") => call.add(text("partial_json"), pieces),
-            (Self::Kept(block), "thinking_delta") => {
+            (Self::Opaque(block), "thinking_delta") => {
                 let thought = text("thinking");
                 append(&mut block.fields, "thinking", &thought);
                 pieces.thought(thought)
             }
-            (Self::Kept(block), "input_json_delta") => {
+            (Self::Opaque(block), "input_json_delta") => {
                 let more = text("partial_json");
                 pieces.count(&more)?;
                 block.input.push_str(&more);
                 Ok(())
             }
-            (Self::Kept(block), _) => {
+            (Self::Opaque(block), _) => {
                 pieces.count(json)?;
                 block.merge(object(json));
                 Ok(())
@@ -128,7 +128,7 @@ impl Block {
         match self {
             Self::Text(cited) => cited.end(pieces),
             Self::Call(call) => call.end(pieces),
-            Self::Kept(block) => block.end(pieces),
+            Self::Opaque(block) => block.end(pieces),
         }
     }
 }
@@ -165,7 +165,7 @@ impl CallBlock {
     }
 }
 
-impl KeptBlock {
+impl OpaqueBlock {
     fn merge(&mut self, delta: Map<String, Value>) {
         for (key, value) in delta.into_iter().filter(|(key, _)| key != TYPE) {
             match value {

@@ -55,7 +55,7 @@ impl Decode for AnthropicDecoder {
             return Ok(());
         }
         let event = checked(&event.data)?;
-        let place = event.count("index").unwrap_or(0);
+        let index = event.count("index").unwrap_or(0);
         match event.text("type").unwrap_or_default().as_str() {
             "message_start" => {
                 let message = event.object("message").unwrap_or_default();
@@ -65,14 +65,14 @@ impl Decode for AnthropicDecoder {
             "content_block_start" => {
                 let json = event.raw("content_block").unwrap_or(NO_INPUT);
                 let block = self.begin(json, pieces)?;
-                self.open.insert(place, block);
+                self.open.insert(index, block);
             }
             "content_block_delta" => {
-                if let Some(block) = self.open.get_mut(&place) {
+                if let Some(block) = self.open.get_mut(&index) {
                     block.add(event.raw("delta").unwrap_or(NO_INPUT), pieces)?;
                 }
             }
-            "content_block_stop" => self.end(place, pieces)?,
+            "content_block_stop" => self.end(index, pieces)?,
             "message_delta" => {
                 let delta = event.object("delta").unwrap_or_default();
                 self.run_in(&delta);
@@ -82,7 +82,7 @@ impl Decode for AnthropicDecoder {
             "message_stop" => {
                 let mut open: Vec<_> = self.open.keys().copied().collect();
                 open.sort_unstable();
-                open.into_iter().try_for_each(|place| self.end(place, pieces))?;
+                open.into_iter().try_for_each(|index| self.end(index, pieces))?;
                 self.is_over = true;
                 self.name_container(pieces)?;
             }
@@ -120,8 +120,8 @@ impl AnthropicDecoder {
         self.program_calls.drain(..).try_for_each(|call| pieces.wire_fields(call, field.clone()))
     }
 
-    fn end(&mut self, place: u64, pieces: &mut Pieces) -> Result<(), ReplyError> {
-        self.open.remove(&place).map_or(Ok(()), |block| block.end(pieces))
+    fn end(&mut self, index: u64, pieces: &mut Pieces) -> Result<(), ReplyError> {
+        self.open.remove(&index).map_or(Ok(()), |block| block.end(pieces))
     }
 
     fn stop(&mut self, fields: &Fields<'_>, pieces: &mut Pieces) {

@@ -2,7 +2,7 @@
 //!
 //! Newer models check that nothing before a replayed thinking block has changed. So what was sent
 //! before an assistant turn is sent in the same way in every later request: system messages that
-//! come after the first assistant turn stay in their place, and blocks of the assistant go back as
+//! come after the first assistant turn are not moved, and blocks of the assistant go back as
 //! they arrived.
 
 use std::collections::HashSet;
@@ -177,7 +177,9 @@ fn blocks(
         {
             Attachment::of(content).map(block).into_iter().collect()
         }
-        MessageContent::Reasoning(reasoning) if message.role == Role::Assistant => kept(reasoning),
+        MessageContent::Reasoning(reasoning) if message.role == Role::Assistant => {
+            own_blocks(reasoning)
+        }
         MessageContent::FunctionCall(call) => vec![call_block(asked, programs, call)],
         MessageContent::FunctionResult(result) => vec![result_block(asked, result)],
         _ => vec![],
@@ -195,7 +197,7 @@ fn text_block(message: &Message, text: &TextContent) -> Value {
 
 /// Returns blocks that go back as they arrived: thinking, and types that this crate does not know.
 /// Blocks of another API are dropped.
-fn kept(reasoning: &Reasoning) -> Vec<Value> {
+fn own_blocks(reasoning: &Reasoning) -> Vec<Value> {
     let is_ours = reasoning.extra.get(API).and_then(Value::as_str) == Some(OF_API);
     let blocks = reasoning.opaque.as_ref().and_then(Value::as_array);
     blocks.into_iter().flatten().filter(|block| is_ours || is(block, &THINKING)).cloned().collect()

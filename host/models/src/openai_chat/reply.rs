@@ -107,9 +107,9 @@ impl ChatDecoder {
         pieces.text(refusal)?;
         let calls = message.list("tool_calls").unwrap_or_default();
         let count = calls.len();
-        for (place, json) in calls.into_iter().enumerate() {
+        for (index, json) in calls.into_iter().enumerate() {
             let Some(call) = Fields::read(json) else { continue };
-            let number = self.call(&call, is_whole, Place { place, count }, pieces)?;
+            let number = self.call(&call, is_whole, PiecePosition { index, count }, pieces)?;
             pieces.wire_fields(number, unknown_fields(json))?;
         }
         Ok(())
@@ -120,7 +120,7 @@ impl ChatDecoder {
         &mut self,
         call: &Fields<'_>,
         is_whole: bool,
-        place: Place,
+        position: PiecePosition,
         pieces: &mut Pieces,
     ) -> Result<usize, ReplyError> {
         let function = call.object("function").unwrap_or_default();
@@ -130,8 +130,8 @@ impl ChatDecoder {
             name: function.text("name").unwrap_or_default(),
         };
         let arguments = function.raw("arguments").map(text_or_json).unwrap_or_default();
-        let known = if is_whole { None } else { self.known(&piece, place) };
-        match known.and_then(|place| self.calls.get_mut(place)) {
+        let known = if is_whole { None } else { self.known(&piece, position) };
+        match known.and_then(|index| self.calls.get_mut(index)) {
             Some(known) => {
                 pieces.label(known.number, &piece.id, &piece.name)?;
                 known.take(piece, &arguments);
@@ -150,10 +150,10 @@ impl ChatDecoder {
     }
 
     /// Returns the position of the call that a piece belongs to, if there is one already.
-    fn known(&self, piece: &Piece, place: Place) -> Option<usize> {
+    fn known(&self, piece: &Piece, position: PiecePosition) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         if piece.index.is_some() {
-            // Servers that give every call the same index can still be told apart by ids.
+            // Servers that give every call the same index can still be distinguished by ids.
             return self.calls.iter().rposition(|call| {
                 call.index == piece.index
                     && (piece.id.is_empty() || call.id.is_empty() || call.id == piece.id)
@@ -164,20 +164,20 @@ impl ChatDecoder {
         }
         if piece.name.is_empty() {
             // Several pieces at once are in the order of their calls.
-            return if place.count > 1 { Some(place.place).min(last) } else { last };
+            return if position.count > 1 { Some(position.index).min(last) } else { last };
         }
         // With only a name, the piece continues the last call if the name is the same and the
         // arguments so far are incomplete.
         let goes_on =
-            |call: &&CallKey| place.place == 0 && call.name == piece.name && !call.is_whole();
+            |call: &&CallKey| position.index == 0 && call.name == piece.name && !call.is_whole();
         self.calls.last().filter(goes_on).and(last)
     }
 }
 
 /// Position of a piece among those that arrived together.
 #[derive(Clone, Copy)]
-struct Place {
-    place: usize,
+struct PiecePosition {
+    index: usize,
     count: usize,
 }
 

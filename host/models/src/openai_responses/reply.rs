@@ -55,34 +55,34 @@ impl Decode for ResponsesDecoder {
             return Ok(());
         }
         let event = checked(&event.data)?;
-        let place = event.count("output_index").unwrap_or(0);
+        let index = event.count("output_index").unwrap_or(0);
         let delta = || event.text("delta").unwrap_or_default();
         match event.text("type").unwrap_or_default().as_str() {
             "response.output_item.added" => {
                 let item = event.object("item").unwrap_or_default();
                 if item.text("type").as_deref() == Some("function_call") {
-                    self.call(place, &item, pieces)?;
+                    self.call(index, &item, pieces)?;
                 }
                 Ok(())
             }
             "response.output_item.done" => {
-                self.item(place, event.raw("item").unwrap_or("{}"), pieces)
+                self.item(index, event.raw("item").unwrap_or("{}"), pieces)
             }
             kind @ ("response.output_text.delta" | "response.refusal.delta") => {
                 self.has_refused |= kind == "response.refusal.delta";
-                self.items.entry(place).or_default().has_text = true;
+                self.items.entry(index).or_default().has_text = true;
                 pieces.text(delta())
             }
-            "response.function_call_arguments.delta" => match self.known_call(place) {
+            "response.function_call_arguments.delta" => match self.known_call(index) {
                 Some(call) => pieces.arguments(call, delta()),
                 None => Ok(()),
             },
-            "response.function_call_arguments.done" => match self.known_call(place) {
+            "response.function_call_arguments.done" => match self.known_call(index) {
                 Some(call) => missing_arguments(call, &event, pieces),
                 None => Ok(()),
             },
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.items.entry(place).or_default().has_text = true;
+                self.items.entry(index).or_default().has_text = true;
                 pieces.thought(delta())
             }
             "response.reasoning_summary_part.added" if event.count("summary_index") > Some(0) => {
@@ -109,20 +109,20 @@ impl ResponsesDecoder {
         Self { keeps_conversation, items: HashMap::new(), has_refused: false, is_complete: false }
     }
 
-    fn known_call(&self, place: u64) -> Option<usize> {
-        self.items.get(&place).and_then(|item| item.call)
+    fn known_call(&self, index: u64) -> Option<usize> {
+        self.items.get(&index).and_then(|item| item.call)
     }
 
     /// Returns the number of the call in an item, adding the call if it is new.
     fn call(
         &mut self,
-        place: u64,
+        index: u64,
         item: &Fields<'_>,
         pieces: &mut Pieces,
     ) -> Result<usize, ReplyError> {
         let text = |key| item.text(key).unwrap_or_default();
         let (id, name) = (text("call_id"), text("name"));
-        if let Some(call) = self.known_call(place) {
+        if let Some(call) = self.known_call(index) {
             pieces.label(call, &id, &name)?;
             return Ok(call);
         }
@@ -130,14 +130,14 @@ impl ResponsesDecoder {
         if let Some(caller) = item.raw(CALLER).and_then(fields::value) {
             pieces.wire_fields(call, Map::from_iter([(CALLER.to_owned(), caller)]))?;
         }
-        self.items.entry(place).or_default().call = Some(call);
+        self.items.entry(index).or_default().call = Some(call);
         Ok(call)
     }
 
     /// Handles a complete item.
-    fn item(&mut self, place: u64, json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
+    fn item(&mut self, index: u64, json: &str, pieces: &mut Pieces) -> Result<(), ReplyError> {
         let Some(item) = Fields::read(json) else { return Ok(()) };
-        let known = self.items.entry(place).or_default();
+        let known = self.items.entry(index).or_default();
         if std::mem::replace(&mut known.is_done, true) {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl ResponsesDecoder {
                 pieces.cited(annotations(&item))
             }
             "function_call" => {
-                let call = self.call(place, &item, pieces)?;
+                let call = self.call(index, &item, pieces)?;
                 missing_arguments(call, &item, pieces)
             }
             "reasoning" => {
@@ -190,8 +190,8 @@ impl ResponsesDecoder {
             return Err(ReplyError::Said(ProviderMessage { text, ..ProviderMessage::default() }));
         }
         if self.items.is_empty() {
-            for (place, item) in (0_u64..).zip(response.list("output").unwrap_or_default()) {
-                self.item(place, item, pieces)?;
+            for (index, item) in (0_u64..).zip(response.list("output").unwrap_or_default()) {
+                self.item(index, item, pieces)?;
             }
         }
         if let Some(usage) = response.object("usage") {

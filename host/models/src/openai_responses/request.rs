@@ -148,7 +148,7 @@ fn add(
             {
                 parts.extend(Attachment::of(content).map(part))
             }
-            MessageContent::Reasoning(reasoning) => items.extend(kept_items(asked, reasoning)),
+            MessageContent::Reasoning(reasoning) => items.extend(own_items(asked, reasoning)),
             MessageContent::FunctionCall(call) => {
                 items.push(with_caller(call_item(asked, call), callers.get(&*call.call_id)));
             }
@@ -170,7 +170,7 @@ fn add(
 
 /// Returns reasoning and programs as they arrived. Reasoning of another provider has a different
 /// form.
-fn kept_items(asked: &PreparedRequest<'_>, reasoning: &Reasoning) -> impl Iterator<Item = Value> {
+fn own_items(asked: &PreparedRequest<'_>, reasoning: &Reasoning) -> impl Iterator<Item = Value> {
     let kinds: &[&str] = match asked.settings.hosted_programs {
         true => &[REASONING, PROGRAM, "program_output"],
         false => &[REASONING],

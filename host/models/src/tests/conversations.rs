@@ -93,14 +93,14 @@ fn chat_events() -> String {
 }
 
 fn response_events() -> String {
-    let item = |kind: &str, place: usize, item: Value| json!({"type": kind, "output_index": place, "item": item});
-    let added = |place, value| item("response.output_item.added", place, value);
-    let done = |place: usize| {
-        item("response.output_item.done", place, response()["output"][place].clone())
+    let item = |kind: &str, index: usize, item: Value| json!({"type": kind, "output_index": index, "item": item});
+    let added = |index, value| item("response.output_item.added", index, value);
+    let done = |index: usize| {
+        item("response.output_item.done", index, response()["output"][index].clone())
     };
     let call = |id: &str, name: &str| json!({"type": "function_call", "call_id": id, "name": name, "arguments": ""});
-    let piece = |place: usize, delta: &str| json!({"type": "response.function_call_arguments.delta", "output_index": place, "delta": delta});
-    let text = |kind: &str, place: usize, delta: &str| json!({"type": kind, "output_index": place, "delta": delta});
+    let piece = |index: usize, delta: &str| json!({"type": "response.function_call_arguments.delta", "output_index": index, "delta": delta});
+    let text = |kind: &str, index: usize, delta: &str| json!({"type": kind, "output_index": index, "delta": delta});
     named(&[
         json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "output": []}}),
         added(0, json!({"type": "reasoning", "id": "rs_1", "summary": []})),
@@ -128,9 +128,9 @@ fn response_events() -> String {
 }
 
 fn message_events() -> String {
-    let start = |place: u64, block: Value| json!({"type": "content_block_start", "index": place, "content_block": block});
-    let delta = |place: u64, delta: Value| json!({"type": "content_block_delta", "index": place, "delta": delta});
-    let stop = |place: u64| json!({"type": "content_block_stop", "index": place});
+    let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let stop = |index: u64| json!({"type": "content_block_stop", "index": index});
     let call =
         |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
     named(&[

@@ -291,11 +291,11 @@ async fn cancelling_ends_everything_at_once() {
     asked.cancellation.cancel();
     let server = Server::start(vec![vec![Step::Hang]]).await;
     assert_eq!(server.client(Provider::Anthropic).reply(asked).await.unwrap_err().kind, Cancelled);
-    assert!(server.seen().is_empty(), "nothing is sent for nobody");
+    assert!(server.seen().is_empty(), "nothing is sent for a canceled call");
 }
 
 #[tokio::test]
-async fn what_is_larger_than_a_limit_is_not_kept() {
+async fn a_reply_over_a_limit_is_dropped() {
     let announced = vec![
         Step::Send(head(200, "application/json", "content-length: 99999999999\r\n")),
         Step::Hang,

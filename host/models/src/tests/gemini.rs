@@ -39,9 +39,10 @@ async fn sent_back(answer: Answer) -> Value {
     let client = server.client(API);
     let reply = streamed(&client, user("hi")).await.unwrap();
     let record = serde_json::to_string(&reply.messages).unwrap();
-    let kept: Vec<Message> = serde_json::from_str(&record).unwrap();
-    let results = kept[0].calls().map(|call| MessageContent::result(&call.call_id, "1")).collect();
-    let messages = [kept, vec![Message::new(Role::Tool, results)]].concat();
+    let restored: Vec<Message> = serde_json::from_str(&record).unwrap();
+    let results =
+        restored[0].calls().map(|call| MessageContent::result(&call.call_id, "1")).collect();
+    let messages = [restored, vec![Message::new(Role::Tool, results)]].concat();
     client.reply(request(messages)).await.unwrap();
     server.last_body()["messages"][0]["tool_calls"].clone()
 }

@@ -47,16 +47,16 @@ fn response(output: &Value) -> Answer {
 
 fn in_events(output: &Value) -> Answer {
     let mut list = Vec::new();
-    for (place, item) in output.as_array().unwrap().iter().enumerate() {
+    for (index, item) in output.as_array().unwrap().iter().enumerate() {
         let mut begun = item.clone();
         if item["type"] == "function_call" {
             begun["arguments"] = json!("");
         }
         list.push(
-            json!({"type": "response.output_item.added", "output_index": place, "item": begun}),
+            json!({"type": "response.output_item.added", "output_index": index, "item": begun}),
         );
         list.push(
-            json!({"type": "response.output_item.done", "output_index": place, "item": item}),
+            json!({"type": "response.output_item.done", "output_index": index, "item": item}),
         );
     }
     list.push(json!({"type": "response.completed", "response": {"status": "completed", "output": output}}));
@@ -128,9 +128,9 @@ fn message(blocks: &Value) -> Answer {
 
 fn message_in_events(blocks: &Value) -> Answer {
     let mut list = vec![json!({"type": "message_start", "message": {"content": []}})];
-    for (place, block) in blocks.as_array().unwrap().iter().enumerate() {
-        list.push(json!({"type": "content_block_start", "index": place, "content_block": block}));
-        list.push(json!({"type": "content_block_stop", "index": place}));
+    for (index, block) in blocks.as_array().unwrap().iter().enumerate() {
+        list.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        list.push(json!({"type": "content_block_stop", "index": index}));
     }
     list.push(json!({"type": "message_delta",
         "delta": {"stop_reason": "tool_use", "container": {"id": "box"}}}));

@@ -34,9 +34,9 @@ fn whole(blocks: &Value) -> Answer {
 /// Returns the blocks as events, each in the pieces that the API sends.
 fn in_events(blocks: &Value) -> Answer {
     let mut list = vec![json!({"type": "message_start", "message": {"content": []}})];
-    for (place, block) in blocks.as_array().unwrap().iter().enumerate() {
+    for (index, block) in blocks.as_array().unwrap().iter().enumerate() {
         let delta =
-            |delta: Value| json!({"type": "content_block_delta", "index": place, "delta": delta});
+            |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
         let mut start = block.clone();
         let mut deltas = Vec::new();
         match block["type"].as_str().unwrap() {
@@ -68,9 +68,9 @@ fn in_events(blocks: &Value) -> Answer {
             }
             _ => {}
         }
-        list.push(json!({"type": "content_block_start", "index": place, "content_block": start}));
+        list.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
         list.extend(deltas);
-        list.push(json!({"type": "content_block_stop", "index": place}));
+        list.push(json!({"type": "content_block_stop", "index": index}));
     }
     list.push(json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}));
     list.push(json!({"type": "message_stop"}));
@@ -91,8 +91,8 @@ async fn a_reply_goes_back_as_it_arrived() {
         assert_eq!(reply.messages[0].text(), "Let me see.Done.");
         // Through its record, in which a session keeps it.
         let record = serde_json::to_string(&reply.messages).unwrap();
-        let kept: Vec<Message> = serde_json::from_str(&record).unwrap();
-        let messages = [vec![Message::user("hi")], kept, vec![results()]].concat();
+        let restored: Vec<Message> = serde_json::from_str(&record).unwrap();
+        let messages = [vec![Message::user("hi")], restored, vec![results()]].concat();
         client.reply(request(messages)).await.unwrap();
         let sent = server.last_body()["messages"][1]["content"].to_string();
         // Compared as strings, because the order of fields is a part of what is checked.

@@ -61,7 +61,7 @@ fn tool_deltas(deltas: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn calls_of_sloppy_servers_are_told_apart() {
+async fn calls_of_sloppy_servers_are_distinguished() {
     let chat = Provider::OpenAiChat;
     // No index, each call whole in its own piece.
     let text = tool_deltas(&[
@@ -163,7 +163,7 @@ async fn a_text_in_parts_is_a_text() {
 }
 
 #[tokio::test]
-async fn numbers_of_an_input_are_kept_as_they_were_written() {
+async fn numbers_of_an_input_are_preserved_as_written() {
     let body = r#"{"content":[{"type":"tool_use","id":"a","name":"f","input":{"n":12345678901234567890123, "e":1e999}}]}"#;
     let server = Server::start(vec![json_answer(200, "", body)]).await;
     let reply = server.client(Provider::Anthropic).reply(user("hi")).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_response_that_comes_in_one_event_is_read() {
 }
 
 #[tokio::test]
-async fn sources_that_a_response_cites_are_kept_with_the_text() {
+async fn sources_that_a_response_cites_are_stored_with_the_text() {
     let cite = |start: u64| json!({"type": "url_citation", "url": "https://a.example", "start_index": start, "end_index": start + 1});
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": [cite(0)]});
     let item = json!({"type": "message", "content": [part("h\u{e9}!"), part("b")]});

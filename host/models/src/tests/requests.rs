@@ -322,13 +322,13 @@ async fn strict_schemas_give_the_same_arguments() {
         let asked =
             ChatRequest { tools: Arc::clone(&tools), options: options.clone(), ..user("hi") };
         let body = sent(provider, asked).await;
-        let part = |place: usize| match provider {
-            Provider::OpenAiChat => body["tools"][place]["function"].clone(),
-            _ => body["tools"][place].clone(),
+        let part = |index: usize| match provider {
+            Provider::OpenAiChat => body["tools"][index]["function"].clone(),
+            _ => body["tools"][index].clone(),
         };
-        let schema = |place: usize| match provider {
-            Provider::Anthropic => part(place)["input_schema"].clone(),
-            _ => part(place)["parameters"].clone(),
+        let schema = |index: usize| match provider {
+            Provider::Anthropic => part(index)["input_schema"].clone(),
+            _ => part(index)["parameters"].clone(),
         };
         assert_eq!(part(0)["strict"], json!(true), "{provider}");
         assert_eq!(schema(0)["additionalProperties"], json!(false), "{provider}");
@@ -487,7 +487,7 @@ async fn a_header_that_is_none_is_refused_without_its_value() {
 }
 
 #[tokio::test]
-async fn a_request_has_no_reasoning_of_nobody() {
+async fn a_request_has_no_reasoning_of_unknown_origin() {
     let thought = Reasoning { text: "Hm.".to_owned(), ..Reasoning::default() };
     for provider in Provider::ALL {
         let reply = Message::new(
