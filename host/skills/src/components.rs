@@ -33,7 +33,7 @@ const ARGS: &str = "args";
 /// Maximum bytes of a script, which is the engine's default for components.
 const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of cached scripts. Each holds its compiled code in memory.
-const KEPT_MAX: usize = 16;
+const CACHED_MAX: usize = 16;
 
 /// Loads a component as a plugin, for one script of one skill.
 #[async_trait]
@@ -58,7 +58,7 @@ pub const SCRIPT_FOLDER: &str = "skill";
 pub struct ComponentScripts {
     loader: Arc<dyn LoadComponent>,
     /// Cached scripts, the most recently used one last.
-    kept: Mutex<Vec<Arc<LoadedScript>>>,
+    cached: Mutex<Vec<Arc<LoadedScript>>>,
 }
 
 /// Loaded script.
@@ -141,7 +141,7 @@ fn argument_mode(schema: &Value) -> ArgumentMode {
 impl ComponentScripts {
     /// Creates a runner of the scripts that `loader` loads.
     pub fn new(loader: Arc<dyn LoadComponent>) -> Self {
-        Self { loader, kept: Mutex::default() }
+        Self { loader, cached: Mutex::default() }
     }
 
     /// Loads a script and returns its interface.
@@ -155,8 +155,8 @@ impl ComponentScripts {
     async fn loaded(&self, script: &ScriptFile) -> Result<Arc<LoadedScript>, BoxError> {
         let bytes = script.folder.read(&script.path, SCRIPT_BYTES_MAX).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        if let Some(kept) = self.cached_script(script, &digest) {
-            return Ok(kept);
+        if let Some(cached) = self.cached_script(script, &digest) {
+            return Ok(cached);
         }
         let source = self.loader.load(script, bytes.into()).await?;
         let interface = ScriptInterface::of(&source.definitions())
@@ -176,20 +176,20 @@ impl ComponentScripts {
     }
 
     fn cached_script(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<LoadedScript>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place =
-            kept.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
-        let loaded = kept.remove(place);
-        kept.push(Arc::clone(&loaded));
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let index =
+            cached.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
+        let loaded = cached.remove(index);
+        cached.push(Arc::clone(&loaded));
         Some(loaded)
     }
 
     fn cache_script(&self, loaded: &Arc<LoadedScript>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX {
-            kept.remove(0);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.len() >= CACHED_MAX {
+            cached.remove(0);
         }
-        kept.push(Arc::clone(loaded));
+        cached.push(Arc::clone(loaded));
     }
 }
 

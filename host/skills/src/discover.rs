@@ -53,12 +53,12 @@ pub enum SkipReason {
     #[error(transparent)]
     Invalid(#[from] InvalidSkill),
     /// An earlier skill has the same name.
-    #[error("there is a skill `{name}` before it, in `{kept}`")]
+    #[error("there is a skill `{name}` before it, in `{earlier}`")]
     Duplicate {
         /// Name of both skills.
         name: String,
         /// Directory of the earlier skill.
-        kept: String,
+        earlier: String,
     },
     /// The store cannot read the file or directory. The message contains no paths of the host.
     #[error("it cannot be read: {0}")]
@@ -196,8 +196,8 @@ impl Search<'_> {
             Err(Read::Failed(error)) => return Err(SkipReason::Unreadable(Arc::new(error))),
         };
         let key = front.name.to_lowercase();
-        if let Some(kept) = self.known.get(&key) {
-            return Err(SkipReason::Duplicate { name: front.name, kept: kept.clone() });
+        if let Some(earlier) = self.known.get(&key) {
+            return Err(SkipReason::Duplicate { name: front.name, earlier: earlier.clone() });
         }
         let (skill, partly) =
             FileSkill::find(number, folder, front, self.extensions, self.limits).await;

@@ -119,8 +119,8 @@ impl Files {
     }
 
     fn too_many(&mut self, what: &'static str, count_max: usize) {
-        let is_told = |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
-        if !self.partly.iter().any(is_told) {
+        let is_reported = |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: known, .. } if *known == what);
+        if !self.partly.iter().any(is_reported) {
             self.partly.push(SkipReason::TooMany { what, count_max });
         }
     }

@@ -331,7 +331,7 @@ mod tests {
         let skill = ProgramSkill::new("s", "d", "").unwrap();
         assert!(
             skill.resource("a", "x").unwrap().resource("A", "y").is_err(),
-            "they cannot be told apart"
+            "they are too similar"
         );
         let names = ["Guide.md", "guide.md"];
         assert_eq!(super::super::skill::named("guide.md", names.into_iter()), Some("guide.md"));

@@ -72,7 +72,7 @@ const TEXT: &str =
 const OWN: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
 
 #[tokio::test]
-async fn a_tool_that_takes_args_alone_gets_them_as_they_are() {
+async fn a_tool_that_takes_args_alone_gets_them_unchanged() {
     let scene = Scene::new(&format!("anything {ANY}")).await;
     for args in [json!(null), json!(["x", "y"]), json!({"a": {"b": [1, 2.5, null]}})] {
         assert_eq!(scene.run(args.clone()).await, json!({"args": args}));
@@ -124,18 +124,18 @@ async fn the_content_is_looked_at_each_time_and_loaded_once() {
     let elsewhere = ScriptFile { folder, ..scene.script.clone() };
     scene.scripts.interface(&elsewhere).await.unwrap();
     assert_eq!(scene.loader.loads.load(Ordering::Relaxed), 3);
-    for number in 0..KEPT_MAX {
+    for number in 0..CACHED_MAX {
         scene
             .scripts
             .interface(&ScriptFile { name: number.to_string(), ..scene.script.clone() })
             .await
             .unwrap();
     }
-    assert_eq!(scene.scripts.kept.lock().unwrap().len(), KEPT_MAX);
+    assert_eq!(scene.scripts.cached.lock().unwrap().len(), CACHED_MAX);
 }
 
 #[tokio::test]
-async fn who_gives_up_is_not_kept_waiting() {
+async fn a_call_that_is_given_up_does_not_wait() {
     let scene = Scene::new(&format!("run {ANY}")).await;
     let context = CallContext::new("1");
     context.cancellation.cancel();

@@ -60,13 +60,13 @@ async fn a_root_is_a_skill_where_its_name_is_known() {
 }
 
 #[tokio::test]
-async fn the_first_of_a_name_is_kept_in_the_order_of_roots_and_of_bytes() {
+async fn the_first_of_a_name_wins_in_the_order_of_roots_and_of_bytes() {
     let first = store(&["z/s/SKILL.md", "z-1/s/SKILL.md"]).await;
     let second = store(&["a/s/SKILL.md", "t/SKILL.md"]).await;
     let found = search(&[SkillRoot::new(first), SkillRoot::new(second)]).await;
-    let kept: Vec<_> =
+    let loaded: Vec<_> =
         found.skills.iter().map(|skill| (skill.root(), skill.directory().as_str())).collect();
-    assert_eq!(kept, [(0, "z-1/s"), (1, "t")]);
+    assert_eq!(loaded, [(0, "z-1/s"), (1, "t")]);
     let skipped: Vec<_> =
         found.skipped.iter().map(|skipped| (skipped.root, skipped.directory.as_str())).collect();
     assert_eq!(skipped, [(0, "z/s"), (1, "a/s")]);
@@ -103,17 +103,17 @@ async fn resources_and_scripts_are_in_the_skill_and_one_level_below() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_left_out_and_told() {
+async fn what_is_too_much_is_left_out_and_reported() {
     let store =
         store(&["a/SKILL.md", "a/1.md", "a/2.md", "a/3.md", "b/SKILL.md", "c/SKILL.md"]).await;
     let limits = SkillLimits { skills_max: 2, resources_max: 2, ..SkillLimits::default() };
     let found = discover(&[SkillRoot::new(Arc::clone(&store))], &[], &limits).await;
     assert_eq!(names(&found), ["a", "b"]);
     assert_eq!(found.skills[0].resources().len(), 2);
-    let told: Vec<_> = found.skipped.iter().map(|skipped| skipped.reason.to_string()).collect();
+    let reasons: Vec<_> = found.skipped.iter().map(|skipped| skipped.reason.to_string()).collect();
     let rest = "the rest is left out";
     assert_eq!(
-        told,
+        reasons,
         [
             format!("there are more than 2 resources; {rest}"),
             format!("there are more than 2 skills; {rest}")
