@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_tools_own_is_shown_as_it_is() {
+    fn a_value_of_the_tools_own_is_shown_unchanged() {
         let failure = ToolFailure { value: Some(json!([1, "x"])), ..ToolFailure::new("ignored") };
         assert_eq!(failure.error_value(), json!([1, "x"]));
     }

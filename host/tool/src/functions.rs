@@ -62,7 +62,7 @@ pub use cofferdam_tool_macros::facade_tool;
 /// # }
 /// ```
 ///
-/// The function stays as it is and can be called and tested like any other. The macro adds a type
+/// The function is not changed and can be called and tested like any other. The macro adds a type
 /// with the same name that implements [`FunctionTool`]; `use strings::repeat` imports both.
 ///
 /// In a program that depends on the crate `cofferdam`, write `#[cofferdam::tool]`: the generated

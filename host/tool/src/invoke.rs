@@ -319,7 +319,7 @@ pub enum ToolChangeError {
 }
 
 /// Values that a host passes to tools of remote servers in addition to the model's arguments. They
-/// are kept separate: nothing that a model or a server says selects or replaces one of them.
+/// are separate: nothing that a model or a server says selects or replaces one of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostValues {
     /// Values of the run. A value is sent only if the operator has configured its name for the tool

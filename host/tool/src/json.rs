@@ -43,7 +43,7 @@ pub(crate) enum JsonShape<'t> {
     Object(JsonObject<'t>),
 }
 
-/// Members of an object in the order of the input. Of a repeated key only the last member is kept.
+/// Members of an object in the order of the input. The last member of a repeated key wins.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct JsonObject<'t> {
     members: Vec<(Cow<'t, str>, Json<'t>)>,

@@ -35,7 +35,7 @@ pub enum Integrity {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidentiality {
-    /// Data for anyone.
+    /// Public data.
     #[default]
     Public,
     /// Data for no one outside.

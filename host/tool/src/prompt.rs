@@ -1,7 +1,7 @@
 //! Prompts about calls that wait for an answer: approvals, and forms of tools.
 //!
-//! A prompt can be open at several places at once, such as the client of a server and the pages of
-//! an inspector. The first answer counts, and the prompt is withdrawn at the other places.
+//! A prompt can be open in several interfaces at once, such as the client of a server and the pages
+//! of an inspector. The first answer counts, and the prompt is withdrawn from the others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use crate::Annotations;
 use crate::ask::Question;
 
-/// Maximum time for an answer of the operator, if no other place limits it.
+/// Maximum time for an answer of the operator, if nothing else limits it.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of prompts that wait at the same time.
 const PROMPTS_MAX: usize = 64;
@@ -81,7 +81,8 @@ pub enum PromptAnswer {
     Cancelled,
 }
 
-/// Prompts that wait for an answer, for the place where an operator sees them. Clones share state.
+/// Prompts that wait for an answer, for the interface where an operator sees them. Clones share
+/// state.
 #[derive(Clone)]
 pub struct PendingPrompts {
     shared: Arc<SharedPrompts>,
@@ -247,7 +248,7 @@ impl PromptAnswer {
 }
 
 impl PendingPrompts {
-    /// Creates a place for prompts. Without `accepts_answers`, they can only be seen.
+    /// Creates an empty list of prompts. Without `accepts_answers`, they can only be seen.
     #[must_use]
     pub fn new(accepts_answers: bool) -> Self {
         let (state, changes) = (Mutex::default(), watch::Sender::new(()));

@@ -18,7 +18,7 @@ const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Replaces the values of secrets by `[secret NAME]` in everything that leaves a call.
 ///
-/// Finds a value as it is, with JSON escapes, percent-encoded, and in base64. A guest that wants to
+/// Finds a value verbatim, with JSON escapes, percent-encoded, and in base64. A guest that wants to
 /// leak a secret that it may read can encode it differently: redaction protects against accidents.
 /// A secret that a guest must not know is bound to a request instead, where the guest never sees
 /// it.

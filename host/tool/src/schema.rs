@@ -59,7 +59,7 @@ pub(crate) use serialized::SerializedSchema;
 pub struct InputSchema {
     /// Source of the other fields, which are computed on first use; `None` if they are set from the
     /// beginning.
-    kept: Option<Box<SerializedSchema>>,
+    serialized: Option<Box<SerializedSchema>>,
     compiled: OnceLock<CompiledInput>,
     published: OnceLock<Value>,
 }
@@ -84,7 +84,7 @@ enum DecodeMode {
 /// validity.
 #[derive(Debug)]
 pub struct OutputSchema {
-    kept: Option<Box<SerializedSchema>>,
+    serialized: Option<Box<SerializedSchema>>,
     /// Boxed because it is large and rarely needed.
     plan: OnceLock<Box<SchemaPlan>>,
     published: OnceLock<Value>,
@@ -177,18 +177,24 @@ impl InputSchema {
     }
 
     fn ready(compiled: CompiledInput, published: Value) -> Self {
-        Self { kept: None, compiled: compiled.into(), published: published.into() }
+        Self { serialized: None, compiled: compiled.into(), published: published.into() }
     }
 
     /// Restores a schema that was compiled before, by the same rules.
-    pub(crate) fn from_serialized(kept: SerializedSchema) -> Self {
-        Self { kept: Some(Box::new(kept)), compiled: OnceLock::new(), published: OnceLock::new() }
+    pub(crate) fn from_serialized(serialized: SerializedSchema) -> Self {
+        Self {
+            serialized: Some(Box::new(serialized)),
+            compiled: OnceLock::new(),
+            published: OnceLock::new(),
+        }
     }
 
     fn compiled(&self) -> &CompiledInput {
         self.compiled.get_or_init(|| {
-            let compiled =
-                self.kept.as_ref().and_then(|kept| Self::compile_text(kept.declared()).ok());
+            let compiled = self
+                .serialized
+                .as_ref()
+                .and_then(|serialized| Self::compile_text(serialized.declared()).ok());
             // A cached schema that was never accepted yields a tool that accepts nothing.
             compiled.and_then(|schema| schema.compiled.into_inner()).unwrap_or_else(|| {
                 CompiledInput {
@@ -211,13 +217,13 @@ impl InputSchema {
     /// Returns the schema that a model sees (`ARG-36`).
     #[must_use]
     pub fn published(&self) -> &Value {
-        self.published.get_or_init(|| serialized::published(self.kept.as_deref()))
+        self.published.get_or_init(|| serialized::published(self.serialized.as_deref()))
     }
 
     /// Like [`published`](Self::published), as an owned object.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
-        serialized::object(self.published.get(), self.kept.as_deref())
+        serialized::object(self.published.get(), self.serialized.as_deref())
     }
 
     #[cfg(test)]
@@ -247,7 +253,7 @@ impl InputSchema {
 
     /// Returns true if arguments are forwarded as written. Does not compile a cached schema.
     fn is_forwarded(&self) -> bool {
-        self.kept.is_none() && matches!(self.compiled().reading, DecodeMode::AsWritten)
+        self.serialized.is_none() && matches!(self.compiled().reading, DecodeMode::AsWritten)
     }
 
     /// Decodes the JSON of arguments (`ARG-28`); `None` is the same as empty.
@@ -318,21 +324,27 @@ impl OutputSchema {
         let sites = locate(&json).map_err(one)?;
         let plan = Box::new(SchemaPlan::new(build::nodes(&sites)?));
         Ok(Self {
-            kept: None,
+            serialized: None,
             plan: plan.into(),
             published: json.to_value().unwrap_or_default().into(),
         })
     }
 
     /// Restores a schema that was compiled before, by the same rules.
-    pub(crate) fn from_serialized(kept: SerializedSchema) -> Self {
-        Self { kept: Some(Box::new(kept)), plan: OnceLock::new(), published: OnceLock::new() }
+    pub(crate) fn from_serialized(serialized: SerializedSchema) -> Self {
+        Self {
+            serialized: Some(Box::new(serialized)),
+            plan: OnceLock::new(),
+            published: OnceLock::new(),
+        }
     }
 
     fn plan(&self) -> &SchemaPlan {
         self.plan.get_or_init(|| {
-            let compiled =
-                self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
+            let compiled = self
+                .serialized
+                .as_ref()
+                .and_then(|serialized| Self::compile_schema(serialized.declared()).ok());
             compiled
                 .and_then(|schema| schema.plan.into_inner())
                 .unwrap_or_else(|| Box::new(SchemaPlan::refusing()))
@@ -342,14 +354,14 @@ impl OutputSchema {
     /// Returns the schema as declared.
     #[must_use]
     pub fn published(&self) -> &Value {
-        self.published.get_or_init(|| serialized::published(self.kept.as_deref()))
+        self.published.get_or_init(|| serialized::published(self.serialized.as_deref()))
     }
 
     /// Like [`published`](Self::published), as an owned object; empty if the schema is `true` or
     /// `false`.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
-        serialized::object(self.published.get(), self.kept.as_deref())
+        serialized::object(self.published.get(), self.serialized.as_deref())
     }
 
     /// Converts the schema to a dialect. Every value that is valid by the declaration is also valid

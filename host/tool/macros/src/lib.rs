@@ -1,10 +1,10 @@
 //! The attribute `#[tool]` for functions of a host. Its documentation is in `cofferdam_tool`, which
 //! exports it.
 //!
-//! The function stays as it is, without the attributes that only this macro understands; lints do
-//! not report the size of its `ToolFailure`. The macro adds an empty enum with the same name, in
-//! the type namespace, and implements `cofferdam_tool::functions::FunctionTool` for it. All errors
-//! are reported together, each at its token.
+//! The function is emitted unchanged, without the attributes that only this macro understands;
+//! lints do not report the size of its `ToolFailure`. The macro adds an empty enum with the same
+//! name, in the type namespace, and implements `cofferdam_tool::functions::FunctionTool` for it.
+//! All errors are reported together, each at its token.
 //!
 //! There are two attributes because generated code names the crate that its author depends on:
 //! `cofferdam_tool` or the facade `cofferdam`.

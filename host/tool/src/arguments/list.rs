@@ -9,7 +9,7 @@ use super::problem::{self, FoundKind};
 use crate::schema::{ArrayPlan, SchemaId};
 
 impl<'a> Decoder<'a> {
-    /// Decodes the elements of an array. Elements that no schema covers stay as they are.
+    /// Decodes the elements of an array. Elements that no schema covers are not changed.
     pub(super) fn array(
         &mut self,
         plan: Option<&'a ArrayPlan>,

@@ -37,34 +37,34 @@ impl<'a> Decoder<'a> {
         self.others(plan, object, at);
         self.required_elsewhere(plan, object, at);
         if !was_open {
-            let place = |entry: &DraftEntry<'_>| {
+            let declared_index = |entry: &DraftEntry<'_>| {
                 plan.index.get(entry.name.as_ref()).copied().unwrap_or(usize::MAX)
             };
-            object.entries.sort_by_key(place);
+            object.entries.sort_by_key(declared_index);
         }
     }
 
     fn properties(&mut self, plan: &'a ObjectPlan, object: &mut ObjectDraft<'a>, at: &Path<'_>) {
-        let mut places = vec![None; plan.properties.len()];
-        for (place, entry) in object.entries.iter_mut().enumerate() {
+        let mut positions = vec![None; plan.properties.len()];
+        for (position, entry) in object.entries.iter_mut().enumerate() {
             let declared =
-                plan.index.get(entry.name.as_ref()).and_then(|index| places.get_mut(*index));
+                plan.index.get(entry.name.as_ref()).and_then(|index| positions.get_mut(*index));
             if let Some(declared) = declared {
-                *declared = Some(place);
+                *declared = Some(position);
                 entry.declared = true;
             }
         }
         let mut left_out = vec![false; object.entries.len()];
-        for (property, place) in plan.properties.iter().zip(places) {
+        for (property, position) in plan.properties.iter().zip(positions) {
             if self.should_stop() {
                 return;
             }
             let at = at.name(&property.name);
-            match place.and_then(|place| object.entries.get_mut(place)) {
+            match position.and_then(|position| object.entries.get_mut(position)) {
                 Some(entry) if entry.draft.is_supplied() => {
                     self.apply(property.node, &mut entry.draft, &at)
                 }
-                _ => self.absent(property, place, object, &mut left_out, &at),
+                _ => self.absent(property, position, object, &mut left_out, &at),
             }
         }
         retain(&mut object.entries, left_out);
@@ -75,7 +75,7 @@ impl<'a> Decoder<'a> {
     fn absent(
         &mut self,
         property: &'a Property,
-        place: Option<usize>,
+        position: Option<usize>,
         object: &mut ObjectDraft<'a>,
         left_out: &mut [bool],
         at: &Path<'_>,
@@ -85,13 +85,13 @@ impl<'a> Decoder<'a> {
             let tool = self.tool;
             self.report(|| problem::required(at, tool));
         }
-        match (given, place.and_then(|place| object.entries.get_mut(place))) {
+        match (given, position.and_then(|position| object.entries.get_mut(position))) {
             (Some(draft), Some(entry)) => entry.draft = draft,
             (Some(draft), None) => {
                 let name = property.name.as_str().into();
                 object.entries.push(DraftEntry { name, draft, declared: true });
             }
-            (None, _) => mark(left_out, place),
+            (None, _) => mark(left_out, position),
         }
     }
 
@@ -197,9 +197,9 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Marks the entry at `place`, if there is one.
-fn mark(left_out: &mut [bool], place: Option<usize>) {
-    if let Some(mark) = place.and_then(|place| left_out.get_mut(place)) {
+/// Marks the entry at `position`, if there is one.
+fn mark(left_out: &mut [bool], position: Option<usize>) {
+    if let Some(mark) = position.and_then(|position| left_out.get_mut(position)) {
         *mark = true;
     }
 }

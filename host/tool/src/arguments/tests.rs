@@ -295,7 +295,7 @@ fn what_several_schemas_declare_is_not_dropped() {
 }
 
 #[test]
-fn a_value_that_fits_no_alternative_is_told_which_there_are() {
+fn the_problem_of_a_value_that_fits_no_alternative_lists_them() {
     let figure = json!({"anyOf": [
         {"type": "object", "properties": {"kind": {"const": "dot"}}, "required": ["kind"]},
         {"$ref": "#/$defs/circle"},

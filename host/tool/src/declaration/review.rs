@@ -42,7 +42,7 @@ const JSON_VALUES: [&str; 11] = [
 /// Words before `JSON` in such a description.
 const JSON_FORMS: [&str; 5] = ["as", "in", "raw", "serialized", "valid"];
 /// Words in the description of a string that leads to JSON and does not hold it.
-const JSON_PLACES: [&str; 9] =
+const JSON_REFERENCES: [&str; 9] =
     ["file", "files", "jsonpath", "path", "pointer", "url", "uri", "schema", "key"];
 
 /// Review of the declarations of one plugin.
@@ -333,7 +333,7 @@ fn lacks_description(property: &Value) -> bool {
 }
 
 /// Returns whether a property is a string whose name or description says that it holds JSON. A
-/// string that names a file or a place in JSON does not count.
+/// string that names a file or a location in JSON does not count.
 fn holds_json(name: &str, property: &Value) -> bool {
     let is_string = match property.get("type") {
         Some(Value::String(name)) => name == "string",
@@ -347,7 +347,7 @@ fn holds_json(name: &str, property: &Value) -> bool {
     let (name, text) = (name.to_lowercase(), text.to_lowercase());
     let words: Vec<_> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    if words.iter().any(|word| JSON_PLACES.contains(word)) {
+    if words.iter().any(|word| JSON_REFERENCES.contains(word)) {
         return false;
     }
     let follows = |(first, second): (&&str, &&str)| {

@@ -66,12 +66,12 @@ mod tests {
     use crate::DecodeOptions;
     use crate::declaration::check_declarations;
 
-    fn kept(declaration: &Declaration) -> (ToolDefinition, ToolDefinition) {
+    fn restored(declaration: &Declaration) -> (ToolDefinition, ToolDefinition) {
         let compiled = declaration.compile().unwrap();
-        let kept = SerializedTool::new(declaration, &compiled);
-        let text = serde_json::to_string(&kept).unwrap();
-        assert_eq!(kept, serde_json::from_str(&text).unwrap());
-        (compiled, kept.into_definition().unwrap())
+        let serialized = SerializedTool::new(declaration, &compiled);
+        let text = serde_json::to_string(&serialized).unwrap();
+        assert_eq!(serialized, serde_json::from_str(&text).unwrap());
+        (compiled, serialized.into_definition().unwrap())
     }
 
     fn shown(definition: &ToolDefinition) -> String {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_published_and_decodes_as_before() {
+    fn what_was_restored_is_published_and_decodes_as_before() {
         for schema in [
             r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"default":0.1}},"required":["a","b"]}"#,
             r#"{ "properties" : {"x": {"type": "string", "pattern": "^a+$"}}, "required": ["x"] }"#,
@@ -94,7 +94,7 @@ mod tests {
         ] {
             let mut declaration = Declaration::new("t", "Does.", schema);
             declaration.output_schema = Some(r#"{"type":"integer","maximum":3}"#.to_owned());
-            let (before, after) = kept(&declaration);
+            let (before, after) = restored(&declaration);
             assert_eq!(shown(&before), shown(&after));
             assert_eq!(before.input.notes(), after.input.notes());
             for arguments in

@@ -23,7 +23,7 @@ fn combining_never_forgets_anything() {
 }
 
 #[test]
-fn data_of_somebody_goes_where_all_of_them_are_known() {
+fn data_of_principals_goes_where_all_of_them_are_known() {
     use Confidentiality::{Private, Public, UserIdentity};
     let of = |names: &[&str]| label(Integrity::Trusted, UserIdentity, names);
     assert!(of(&["a"]).may_flow(&to(UserIdentity, &["a", "b"])));
@@ -90,8 +90,8 @@ fn what_the_program_says_counts_as_given() {
 
 #[test]
 fn principals_of_a_stranger_open_no_way() {
-    let nobodys = label(Integrity::Trusted, Confidentiality::UserIdentity, &[]);
+    let without_principals = label(Integrity::Trusted, Confidentiality::UserIdentity, &[]);
     let said = label(Integrity::Trusted, Confidentiality::UserIdentity, &["a"]);
-    assert!(nobodys.stricter(&said).principals.is_empty());
+    assert!(without_principals.stricter(&said).principals.is_empty());
     assert_eq!(Label::default().stricter(&said), said);
 }

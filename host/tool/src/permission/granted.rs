@@ -78,7 +78,7 @@ pub struct InvalidPermission {
 }
 
 impl RequestedPermissions {
-    /// Returns the permissions that both sides name. The only place that makes grants.
+    /// Returns the permissions that both sides name. The only function that makes grants.
     #[must_use]
     pub fn granted_of(&self, offered: &Policy) -> GrantedPermissions {
         match self {

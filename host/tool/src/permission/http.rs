@@ -62,7 +62,7 @@ pub enum PortRule {
 /// Target of a request, in the form that rules match.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpTarget<'a> {
-    /// Method as it is sent.
+    /// Method as sent on the wire.
     pub method: &'a str,
     /// Scheme of the URL.
     pub scheme: HttpScheme,

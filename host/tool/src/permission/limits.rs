@@ -65,7 +65,7 @@ macro_rules! asked {
                 }
             }
 
-            /// Returns `others` with these values in their place. For an operator who sets limits
+            /// Returns `others`, overridden by these values. For an operator who sets limits
             /// for a single plugin.
             #[must_use]
             pub fn over(&self, others: &Limits) -> Limits {

@@ -29,7 +29,7 @@ pub enum InvalidSecretTemplate {
     #[error(
         "has a `${{` that is not `${{secret:NAME}}`; NAME is 1 to 64 characters out of A-Z a-z 0-9 _ -"
     )]
-    Place,
+    Placeholder,
     /// The string has a control character.
     #[error("has a control character")]
     Control,
@@ -94,12 +94,12 @@ impl FromStr for SecretTemplate {
         }
         let mut parts = Vec::new();
         let mut rest = text;
-        while let Some((before, place)) = rest.split_once("${") {
-            let (name, after) = place
+        while let Some((before, placeholder)) = rest.split_once("${") {
+            let (name, after) = placeholder
                 .strip_prefix("secret:")
-                .and_then(|place| place.split_once('}'))
+                .and_then(|placeholder| placeholder.split_once('}'))
                 .filter(|(name, _)| is_secret_name(name))
-                .ok_or(InvalidSecretTemplate::Place)?;
+                .ok_or(InvalidSecretTemplate::Placeholder)?;
             if !before.is_empty() {
                 parts.push(Part::Text(before.to_owned()));
             }
@@ -148,9 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn an_invalid_placeholder_is_refused() {
         for text in ["${", "${x}", "${secret:}", "${secret:a b}", "${secret:a", "${env:HOME}"] {
-            assert_eq!(text.parse::<SecretTemplate>(), Err(InvalidSecretTemplate::Place), "{text}");
+            assert_eq!(
+                text.parse::<SecretTemplate>(),
+                Err(InvalidSecretTemplate::Placeholder),
+                "{text}"
+            );
         }
         assert_eq!("a\r\nb".parse::<SecretTemplate>(), Err(InvalidSecretTemplate::Control));
         assert_eq!("$a {b}".parse::<SecretTemplate>().unwrap().to_string(), "$a {b}");

@@ -28,9 +28,9 @@ impl SerializedPermissions {
                 permissions.all().iter().map(ToString::to_string).collect()
             }
         };
-        let kept =
+        let serialized =
             Self { is_stated: matches!(asked, RequestedPermissions::Stated(_)), permissions };
-        (kept.to_requested().as_ref() == Some(asked)).then_some(kept)
+        (serialized.to_requested().as_ref() == Some(asked)).then_some(serialized)
     }
 
     /// Returns the requested permissions, or `None` if a string is not a permission, which a string
@@ -72,26 +72,26 @@ mod tests {
     use super::*;
     use crate::FileAccess;
 
-    fn kept(asked: &RequestedPermissions) {
-        let kept = SerializedPermissions::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
-        assert_eq!(kept.to_requested().as_ref(), Some(asked));
+    fn check_round_trip(asked: &RequestedPermissions) {
+        let serialized = SerializedPermissions::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
+        assert_eq!(serialized.to_requested().as_ref(), Some(asked));
     }
 
     #[test]
-    fn everything_that_can_be_asked_for_is_kept() {
-        kept(&RequestedPermissions::Unstated);
+    fn everything_that_can_be_asked_for_is_serialized() {
+        check_round_trip(&RequestedPermissions::Unstated);
         let limits = RequestedLimits {
             wall_ms_max: Some(5),
             fuel_max: Some(u64::MAX),
             ..RequestedLimits::default()
         };
-        kept(&RequestedPermissions::UnstatedWithin(limits.clone()));
-        kept(&RequestedPermissions::Stated(Box::default()));
-        kept(&RequestedPermissions::Stated(Box::new(Permissions {
+        check_round_trip(&RequestedPermissions::UnstatedWithin(limits.clone()));
+        check_round_trip(&RequestedPermissions::Stated(Box::default()));
+        check_round_trip(&RequestedPermissions::Stated(Box::new(Permissions {
             random: false,
             ..Permissions::default()
         })));
-        kept(&RequestedPermissions::Stated(Box::new(Permissions {
+        check_round_trip(&RequestedPermissions::Stated(Box::new(Permissions {
             files: [(crate::MountName::new("notes").unwrap(), FileAccess::ReadWrite)].into(),
             files_any: Some(FileAccess::CreateOnly),
             http: ["GET https://b.example/v1", "https://*.a.example/"]
@@ -107,18 +107,18 @@ mod tests {
             ask: [crate::ask::QuestionKind::Elicitation].into(),
             limits,
         })));
-        kept(&RequestedPermissions::Stated(Box::new(Permissions {
+        check_round_trip(&RequestedPermissions::Stated(Box::new(Permissions {
             clock: ClockPrecision::Frozen,
             ..Permissions::default()
         })));
     }
 
     #[test]
-    fn what_is_no_permission_was_never_kept() {
-        let kept = SerializedPermissions {
+    fn an_unknown_permission_was_never_serialized() {
+        let serialized = SerializedPermissions {
             is_stated: true,
             permissions: vec!["files".to_owned(), "nonsense:x".to_owned()],
         };
-        assert_eq!(kept.to_requested(), None);
+        assert_eq!(serialized.to_requested(), None);
     }
 }

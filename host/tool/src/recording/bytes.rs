@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// Bytes in a recording: in place, or stored separately.
+/// Bytes in a recording: inline, or stored separately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordedBytes {
@@ -24,7 +24,7 @@ pub enum RecordedBytes {
 }
 
 impl RecordedBytes {
-    /// Records `bytes` in place.
+    /// Records `bytes` inline.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {

@@ -91,7 +91,7 @@ pub(super) fn check_nodes(sites: &Sites<'_>) -> Result<(), SchemaRefusal> {
         }
         let Some(site) = sites.get(id).filter(|_| !was_open) else { continue };
         pending.push(ExtentStep::Leave(id));
-        let applied = site.children.iter().filter(|child| child.place != ApplicationSite::Nowhere);
+        let applied = site.children.iter().filter(|child| child.site != ApplicationSite::Nowhere);
         pending.extend(applied.map(|child| ExtentStep::Enter(child.node)));
         pending.extend(site.reference.map(ExtentStep::Enter));
     }
@@ -172,7 +172,7 @@ pub(super) fn in_place(site: &Site<'_>) -> Vec<NodeId> {
     let children = site
         .children
         .iter()
-        .filter(|child| child.place == ApplicationSite::Same)
+        .filter(|child| child.site == ApplicationSite::Same)
         .map(|child| child.node);
     site.reference.into_iter().chain(children).collect()
 }

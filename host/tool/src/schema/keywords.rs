@@ -1,8 +1,8 @@
 //! Keywords of JSON Schema 2020-12 and the form of their values.
 //!
-//! A keyword outside this table has no effect on validation and is published as it is. A keyword in
-//! the table with a value of the wrong form is rejected at load: otherwise a typo in a declaration
-//! would silently check nothing.
+//! A keyword outside this table has no effect on validation and is published unchanged. A keyword
+//! in the table with a value of the wrong form is rejected at load: otherwise a typo in a
+//! declaration would silently check nothing.
 
 use crate::declaration::Reason;
 use crate::json::{Json, JsonShape as Kind, integer, is_integer_literal, number};

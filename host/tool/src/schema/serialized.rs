@@ -44,10 +44,10 @@ impl SerializedSchema {
 
 /// Returns the published form of a serialized schema, or an empty object if it is missing or was
 /// never accepted.
-pub(super) fn published(kept: Option<&SerializedSchema>) -> Value {
-    let value = kept.and_then(|kept| {
-        let text = kept.published.as_deref().unwrap_or(&kept.declared);
-        if kept.is_plain { serde_json::from_str(text).ok() } else { read(text) }
+pub(super) fn published(serialized: Option<&SerializedSchema>) -> Value {
+    let value = serialized.and_then(|serialized| {
+        let text = serialized.published.as_deref().unwrap_or(&serialized.declared);
+        if serialized.is_plain { serde_json::from_str(text).ok() } else { read(text) }
     });
     value.unwrap_or_else(|| Value::Object(Map::new()))
 }
@@ -56,11 +56,11 @@ pub(super) fn published(kept: Option<&SerializedSchema>) -> Value {
 /// missing.
 pub(super) fn object(
     published: Option<&Value>,
-    kept: Option<&SerializedSchema>,
+    serialized: Option<&SerializedSchema>,
 ) -> Map<String, Value> {
     let object = match published {
         Some(value) => value.clone(),
-        None => self::published(kept),
+        None => self::published(serialized),
     };
     match object {
         Value::Object(members) => members,

@@ -38,7 +38,7 @@ pub(super) struct Site<'j> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) node: NodeId,
-    pub(super) place: ApplicationSite,
+    pub(super) site: ApplicationSite,
 }
 
 /// Finds all schemas, including those that only a `$ref` reaches.
@@ -125,24 +125,24 @@ impl<'j> Locator<'j> {
         name: &str,
         value: &'j Json<'j>,
     ) -> Result<(), SchemaRefusal> {
-        let Some((keyword, shape, place)) = keywords::keyword(name) else { return Ok(()) };
+        let Some((keyword, shape, site)) = keywords::keyword(name) else { return Ok(()) };
         let at = pointer::join(at, name);
         keywords::check(shape, value)
             .map_err(|reason| SchemaRefusal { pointer: at.clone(), reason })?;
         match (keyword, shape) {
             ("$ref", _) => self.references.extend(value.as_str().map(|reference| (id, reference))),
             ("$id", _) if id != NodeId(0) => return refuse(&at, Reason::NestedId),
-            (_, KeywordShape::Schema) => self.child(id, at, value, keyword, place)?,
+            (_, KeywordShape::Schema) => self.child(id, at, value, keyword, site)?,
             (_, KeywordShape::SchemaList) => {
                 for (index, item) in value.as_array().unwrap_or_default().iter().enumerate() {
-                    self.child(id, pointer::join(&at, &index.to_string()), item, keyword, place)?;
+                    self.child(id, pointer::join(&at, &index.to_string()), item, keyword, site)?;
                 }
             }
             (_, KeywordShape::SchemaMap) => {
                 for (name, member) in
                     value.as_object().into_iter().flat_map(|object| object.members())
                 {
-                    self.child(id, pointer::join(&at, name), member, keyword, place)?;
+                    self.child(id, pointer::join(&at, name), member, keyword, site)?;
                 }
             }
             _ => {}
@@ -156,12 +156,12 @@ impl<'j> Locator<'j> {
         pointer: Pointer,
         json: &'j Json<'j>,
         keyword: &'static str,
-        place: ApplicationSite,
+        site: ApplicationSite,
     ) -> Result<(), SchemaRefusal> {
-        let around = (place == ApplicationSite::Same).then_some(parent);
+        let around = (site == ApplicationSite::Same).then_some(parent);
         let node = self.visit(pointer, json, keyword, around)?;
-        if let Some(site) = self.sites.sites.get_mut(parent.0) {
-            site.children.push(Child { node, place });
+        if let Some(above) = self.sites.sites.get_mut(parent.0) {
+            above.children.push(Child { node, site });
         }
         Ok(())
     }

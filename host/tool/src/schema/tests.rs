@@ -18,7 +18,7 @@ fn published(declared: Value) -> Value {
 }
 
 #[test]
-fn a_forwarded_schema_takes_any_object_as_it_is() {
+fn a_forwarded_schema_takes_any_object_unchanged() {
     let declared = json!({"properties": {"a": {"type": "integer", "default": 1}}, "required": ["b"], "pattern": "("});
     let schema = InputSchema::forwarded(declared.clone());
     assert_eq!(schema.published(), &declared);
@@ -87,7 +87,7 @@ fn the_top_level_is_an_object_schema() {
 }
 
 #[test]
-fn each_reason_names_its_place() {
+fn each_reason_names_its_pointer() {
     let cases = [
         (json!({"type": "thing"}), "/type': there is no type 'thing'"),
         (json!({"type": ["string", "string"]}), "/type': 'string' is listed twice"),

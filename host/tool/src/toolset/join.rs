@@ -95,8 +95,8 @@ fn mark_shared(names: &[(usize, &str)], look: NameFold, is_shared: &mut [bool]) 
     }
     let mut has_several = vec![false; names.len()];
     for (first, several) in firsts {
-        if let Some(place) = has_several.get_mut(first) {
-            *place = several;
+        if let Some(entry) = has_several.get_mut(first) {
+            *entry = several;
         }
     }
     for (shared, first) in is_shared.iter_mut().zip(first_of) {
@@ -127,8 +127,8 @@ impl PrefixedSource {
 
     /// Returns the source's own definition of the tool that is called `name` here.
     fn own_definition(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
-        let place = self.definitions.iter().position(|definition| definition.name == *name)?;
-        self.own.get(place)
+        let index = self.definitions.iter().position(|definition| definition.name == *name)?;
+        self.own.get(index)
     }
 
     fn own_name<'a>(&'a self, name: &'a ToolName) -> &'a ToolName {

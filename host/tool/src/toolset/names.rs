@@ -93,8 +93,8 @@ impl FoldedName {
     }
 
     fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.length) {
-            *place = byte;
+        if let Some(slot) = self.bytes.get_mut(self.length) {
+            *slot = byte;
             self.length += 1;
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_told_apart() {
+    fn names_that_are_too_similar() {
         for (one, other) in [
             ("read_file", "read_file"),
             ("read_file", "Read_File"),

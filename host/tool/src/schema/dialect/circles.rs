@@ -35,7 +35,7 @@ pub(super) fn recursive(sites: &Sites<'_>) -> Vec<bool> {
             VisitState::New => *state = VisitState::Open,
         }
         pending.push((id, false));
-        let applied = site.children.iter().filter(|child| child.place != ApplicationSite::Nowhere);
+        let applied = site.children.iter().filter(|child| child.site != ApplicationSite::Nowhere);
         pending.extend(applied.map(|child| (child.node, true)));
         pending.extend(site.reference.map(|target| (target, true)));
     }

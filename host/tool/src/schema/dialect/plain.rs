@@ -10,7 +10,7 @@ use super::rules::JSON_SCHEMA_FORMATS;
 /// Maximum nesting of schemas. Deeper ones are left to the writer.
 const LEVELS_MAX: usize = 32;
 
-/// Keywords that stay as they are. At the top level they are fewer, see [`write()`].
+/// Keywords that are copied unchanged. At the top level they are fewer, see [`write()`].
 const COPIED: &[&str] = &[
     "type",
     "description",

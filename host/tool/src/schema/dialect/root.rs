@@ -79,7 +79,7 @@ impl SchemaWriter<'_, '_> {
         Ok(())
     }
 
-    /// Returns a converted schema, with its definition in place if it is a reference.
+    /// Returns a converted schema, replaced by its definition if it is a reference.
     fn expanded(&mut self, schema: Value) -> Result<Map<String, Value>, Stop> {
         let Value::Object(schema) = schema else { return Ok(Map::new()) };
         let Some(target) =

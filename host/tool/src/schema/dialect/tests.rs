@@ -224,7 +224,7 @@ impl Checker<'_> {
 }
 
 #[test]
-fn a_portable_schema_has_bounds_in_place_of_formats_of_numbers() {
+fn a_portable_schema_has_bounds_instead_of_formats_of_numbers() {
     let form = |declared: Value| parameter(declared, Dialect::Portable);
     let integer = |format: &str| form(json!({"type": "integer", "format": format}));
     assert_eq!(integer("uint8"), json!({"type": "integer", "minimum": 0, "maximum": 255}));
@@ -407,7 +407,7 @@ fn what_strict_mode_cannot_say_is_shown_without_it() {
 }
 
 #[test]
-fn what_stands_beside_a_reference_or_alternatives_is_kept() {
+fn keywords_beside_a_reference_or_alternatives_are_preserved() {
     let definitions = json!({"o": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, "q": {"type": "object", "properties": {"b": {"type": "integer"}}}});
     let shown_of = |parameter: Value| {
         let declared =
