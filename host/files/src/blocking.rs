@@ -1,7 +1,7 @@
 //! Runs blocking file operations off the async threads.
 //!
 //! Usually each operation is handed to tokio's blocking pool. Work that consists of many very short
-//! operations moves there as a whole instead, and its operations then run in place: handing each of
+//! operations moves there as a whole instead, and its operations then run inline: handing each of
 //! them over would cost more than the operation itself.
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ thread_local! {
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on a thread of tokio's blocking pool, or in place if there is no runtime or the
+/// Runs `work` on a thread of tokio's blocking pool, or inline if there is no runtime or the
 /// current thread belongs to [`spawn`]. Dropping the future does not stop work that has begun.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn steps_of_work_that_was_moved_run_in_place_and_others_do_not() {
+    async fn steps_of_work_that_was_moved_run_inline_and_others_do_not() {
         let here = thread::current().id();
         assert_ne!(thread_of_a_step().await, here);
         let (there, step) =

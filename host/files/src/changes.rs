@@ -2,7 +2,7 @@
 //!
 //! They are a difference, not a history: first everything that is removed, then everything that is
 //! added. Everything that moves out of a directory does so before the directory is removed, and
-//! everything that is put into a directory comes after it. Paths that swap places are first moved
+//! everything that is put into a directory comes after it. Paths that are swapped are first moved
 //! to hidden names.
 
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ pub(crate) enum NewContent {
     File {
         content: FileContent,
         /// File of the store that this content comes from, under its previous path: its permissions
-        /// are kept.
+        /// are preserved.
         origin: Option<StorePath>,
         /// File of the store that this one replaces, under its previous path.
         replaces: Option<StorePath>,

@@ -16,7 +16,7 @@ const PRECISE: Duration = Duration::from_millis(200);
 /// Returns the unified diff of a change in `overlay`, whose paths are shown below `name`. Returns a
 /// remark if there is no text to show, and `None` for a directory.
 ///
-/// Failures are not errors: the diff is only for display, and the change takes place with or
+/// Failures are not errors: the diff is only for display, and the change is made with or
 /// without it.
 pub async fn unified_diff(overlay: &Overlay, name: &str, change: &ChangedFile) -> Option<String> {
     if change.kind == EntryKind::Directory {

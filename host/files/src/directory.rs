@@ -26,7 +26,7 @@
 //! (`flock`), each waiting ten seconds at most. If the file system has no locks, no other store or
 //! program may change the directory.
 //!
-//! Costs: every operation runs on a thread of tokio's blocking pool (in place if there is no
+//! Costs: every operation runs on a thread of tokio's blocking pool (inline if there is no
 //! runtime). Changes are flushed, which takes milliseconds on a disk, about the same for a call
 //! that changes one file and for one that changes hundreds. Reads never wait, except while a commit
 //! of several changes is made; such a commit waits for the reads that have begun. The quota needs

@@ -24,20 +24,20 @@ pub async fn finish(
         return Ok(changed.iter().map(|change| file_change(name, change)).collect());
     }
     let changed = overlay.changed_files().await;
-    let mut told: Vec<_> = changed.iter().map(|change| file_change(name, change)).collect();
+    let mut reported: Vec<_> = changed.iter().map(|change| file_change(name, change)).collect();
     if effects.shows_diffs {
         let mut bytes_left = DIFFS_BYTES_MAX;
-        for (told, change) in told.iter_mut().zip(&changed).take(FILE_CHANGES_MAX) {
+        for (reported, change) in reported.iter_mut().zip(&changed).take(FILE_CHANGES_MAX) {
             let diff =
                 unified_diff(overlay, name, change).await.filter(|diff| diff.len() <= bytes_left);
             bytes_left = bytes_left.saturating_sub(diff.as_ref().map_or(0, String::len));
-            told.diff = diff;
+            reported.diff = diff;
         }
     }
     if !effects.is_dry_run {
         overlay.commit_changes().await?;
     }
-    Ok(told)
+    Ok(reported)
 }
 
 fn file_change(name: &str, change: &ChangedFile) -> FileChange {

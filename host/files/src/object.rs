@@ -1,8 +1,8 @@
 //! A file store in a bucket: S3, Google Cloud Storage, Azure, or objects in memory.
 //!
 //! A bucket has keys and no directories. The key of a file is its path below the prefix of the
-//! store. A directory exists as long as something is below it. An empty one is kept by an object
-//! with a reserved name, the marker, which is written when a directory is created and before
+//! store. A directory exists as long as something is below it. An empty one exists through an
+//! object with a reserved name, the marker, which is written when a directory is created and before
 //! anything in one is deleted or moved away (`FILE-12`). Listings do not show markers, but other
 //! tools that access the bucket do.
 //!
@@ -21,7 +21,7 @@
 //!
 //! * A rename and a commit of several changes are not atomic. They are undone if they fail, but a
 //!   host that is killed leaves the part that it had done, and readers see intermediate states.
-//!   Nothing is deleted before everything else is in place.
+//!   Nothing is deleted before everything else is written.
 //! * Copies and deletes are not conditional. If one of two hosts moves or deletes while the other
 //!   one writes, it may undo the other's work unnoticed. Together two hosts may exceed a quota, or
 //!   make a name a file and a directory at the same time.

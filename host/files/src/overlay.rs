@@ -1,4 +1,4 @@
-//! Changes of one call, kept separate from the store until the call has succeeded (`FILE-21`,
+//! Changes of one call, separate from the store until the call has succeeded (`FILE-21`,
 //! `FILE-22`).
 //!
 //! An [`Overlay`] looks like its base store with the changes of the call applied. The changes are
@@ -9,7 +9,7 @@
 //!
 //! Costs: a file that is changed is copied as a whole at the first change. A file that is only read
 //! is not copied. Moving a file or a directory copies nothing. Content on disk is read and written
-//! in place and not on another thread, so that dropping a future never interrupts a change. This
+//! inline and not on another thread, so that dropping a future never interrupts a change. This
 //! usually touches only the page cache; the thread blocks if the disk cannot keep up.
 //!
 //! For paths that the call does not change, it sees the last committed state (`FILE-23`). A file

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::path::is_device;
 use crate::{FileStore, StorePath, Subtree};
 
-/// Maximum length of an ID that is used as it is, in characters.
+/// Maximum length of an ID that is used unchanged, in characters.
 const PLAIN_MAX: usize = 240;
 /// Maximum length of a stem that encodes the whole ID, in characters.
 const SPELLED_MAX: usize = 180;

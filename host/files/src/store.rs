@@ -379,10 +379,10 @@ impl OmittedNames {
         }
     }
 
-    /// Removes the names that `is_kept` rejects.
-    pub(crate) fn retain(&mut self, is_kept: impl Fn(&RefusedName) -> bool) {
+    /// Removes the names that `is_retained` rejects.
+    pub(crate) fn retain(&mut self, is_retained: impl Fn(&RefusedName) -> bool) {
         let before = self.names.len();
-        self.names.retain(is_kept);
+        self.names.retain(is_retained);
         let removed = u64::try_from(before.saturating_sub(self.names.len())).unwrap_or(u64::MAX);
         self.count = self.count.saturating_sub(removed);
     }

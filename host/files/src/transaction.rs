@@ -417,13 +417,13 @@ mod tests {
 
         put(&*store, "log", "").await;
         let outer = Transaction::new(budget());
-        put(&outer.view("data", &store, FileAccess::ReadWrite), "kept", "1").await;
+        put(&outer.view("data", &store, FileAccess::ReadWrite), "own", "1").await;
         let inner = Transaction::over(Some(&outer), budget(), None);
         lose_the_race(&inner, &store).await;
         assert!(inner.finish(FileEffects::default()).await.is_err());
         // No change of the outer call was refused, so it may still commit.
         outer.finish(FileEffects::default()).await.unwrap();
-        assert_eq!(get(&*store, "kept").await.as_deref(), Some("1"));
+        assert_eq!(get(&*store, "own").await.as_deref(), Some("1"));
     }
 
     #[tokio::test]

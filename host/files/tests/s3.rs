@@ -42,12 +42,12 @@ fn make_bucket(endpoint: &str) {
 }
 
 /// Puts an empty object, as another program would.
-fn put_empty(endpoint: &str, place: &str) {
+fn put_empty(endpoint: &str, path: &str) {
     let host = endpoint.strip_prefix("http://").expect("the endpoint of the tests is plain HTTP");
     let mut connection = TcpStream::connect(host).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!(
-        "PUT /{place} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        "PUT /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
     connection.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();

@@ -1,9 +1,9 @@
 //! Anonymous files, which get a name once their content is complete.
 //!
-//! Content that is too large for memory is kept in such a file, in the file system of its
+//! Content that is too large for memory is stored in such a file, in the file system of its
 //! destination; linking it costs nothing, however long it is. No other process can open it before,
 //! and a killed host leaves nothing behind. Linux can do that (`O_TMPFILE`); elsewhere the content
-//! is kept in another place and copied.
+//! is stored elsewhere and copied.
 
 use std::fs::File;
 use std::io;

@@ -200,9 +200,9 @@ impl<'t> Commit<'t> {
         };
         self.tree.faults.point(CommitStep::Unfill)?;
         if let Some(replaced) = coming.replaces {
-            let kept = CommitRecord::vacated_name(replaced);
-            if self.holds(&kept)? {
-                self.directory.rename(&kept, &parent, leaf)?;
+            let vacated = CommitRecord::vacated_name(replaced);
+            if self.holds(&vacated)? {
+                self.directory.rename(&vacated, &parent, leaf)?;
             }
             return Ok(());
         }

@@ -22,18 +22,19 @@ impl Tree {
         quota: &Quota,
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::IsDirectory)?;
-        let place = self.place(&parent)?;
+        let missing = self.missing_directories(&parent)?;
         let replaced =
-            if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
+            if missing.names.is_empty() { writable(&missing.deepest, name, mode)? } else { None };
         let bytes_added = content.bytes();
         quota.check_file(path.depth(), bytes_added)?;
         let change = UsageChange {
-            entries_added: length(place.names.len()).saturating_add(u64::from(replaced.is_none())),
+            entries_added: length(missing.names.len())
+                .saturating_add(u64::from(replaced.is_none())),
             bytes_removed: replaced.as_ref().map_or(0, Metadata::len),
             bytes_added,
         };
         let usage = self.admit(ledger, quota, change)?;
-        let made = place.make().inspect_err(|_| ledger.forget())?;
+        let made = missing.make().inspect_err(|_| ledger.forget())?;
         let published = publish(
             &made.directory,
             name,
@@ -85,7 +86,7 @@ impl Tree {
         path: &StorePath,
         quota: &Quota,
     ) -> Result<MadeDirectory, FileError> {
-        let place = match self.descend(path)? {
+        let missing = match self.descend(path)? {
             ReachedDepth::Directory(_) => return Ok(MadeDirectory::Existed),
             ReachedDepth::NotDirectory { is_last: true } => return Err(FileError::IsFile),
             ReachedDepth::NotDirectory { is_last: false } => return Err(FileError::ParentIsFile),
@@ -93,16 +94,16 @@ impl Tree {
         };
         quota.check_depth(path.depth())?;
         let change =
-            UsageChange { entries_added: length(place.names.len()), ..UsageChange::default() };
+            UsageChange { entries_added: length(missing.names.len()), ..UsageChange::default() };
         let usage = self.admit(ledger, quota, change)?;
-        let made = place.make().inspect_err(|_| ledger.forget())?;
+        let made = missing.make().inspect_err(|_| ledger.forget())?;
         self.flush(&made);
         ledger.enter(usage);
         Ok(MadeDirectory::Created)
     }
 
     /// Finds the directory in which something can be created at `path`.
-    fn place(&self, path: &StorePath) -> Result<MissingDirectories, FileError> {
+    fn missing_directories(&self, path: &StorePath) -> Result<MissingDirectories, FileError> {
         match self.descend(path)? {
             ReachedDepth::Directory(deepest) => {
                 Ok(MissingDirectories { deepest, names: Vec::new() })
@@ -197,16 +198,16 @@ mod tests {
     fn directories_are_created_together_or_not_at_all() {
         let root = tempfile::tempdir().unwrap();
         let open = || Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
-        let place = |names: &[&str]| MissingDirectories {
+        let missing = |names: &[&str]| MissingDirectories {
             deepest: open(),
             names: names.iter().map(|n| (*n).into()).collect(),
         };
         std::fs::create_dir(root.path().join("old")).unwrap();
-        assert!(place(&["old", "new", &"x".repeat(300)]).make().is_err());
+        assert!(missing(&["old", "new", &"x".repeat(300)]).make().is_err());
         assert_eq!(std::fs::read_dir(root.path().join("old")).unwrap().count(), 0);
-        place(&["old", "a", "b"]).make().unwrap().undo();
+        missing(&["old", "a", "b"]).make().unwrap().undo();
         assert_eq!(std::fs::read_dir(root.path().join("old")).unwrap().count(), 0);
-        place(&["old", "a", "b"]).make().unwrap();
+        missing(&["old", "a", "b"]).make().unwrap();
         assert!(root.path().join("old/a/b").is_dir());
     }
 }

@@ -31,7 +31,7 @@ impl Faults {
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
-        reason = "in tests it fails when it was told to"
+        reason = "in tests it returns injected faults"
     )]
     pub(super) fn point(&self, _: CommitStep) -> std::io::Result<()> {
         Ok(())

@@ -92,7 +92,7 @@ impl PublishedFile {
 
 /// Makes the changed names in `directory` durable.
 ///
-/// Failures are not reported: the change has taken place and cannot be undone, and some file
+/// Failures are not reported: the change is visible and cannot be undone, and some file
 /// systems cannot flush a directory.
 pub(super) fn flush_names(directory: &Dir) {
     #[cfg(unix)]
@@ -228,7 +228,7 @@ fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Opti
 /// Permission bits that content written by others may keep. They exclude the set-user-ID bit and
 /// the other bits that grant the owner's rights.
 #[cfg(unix)]
-const PERMISSIONS_KEPT: u32 = 0o777;
+const PERMISSIONS_PRESERVED: u32 = 0o777;
 
 /// Creates the file with no more permissions than it will have, so that private content is private
 /// from its first byte.
@@ -236,7 +236,7 @@ const PERMISSIONS_KEPT: u32 = 0o777;
 fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
     if let Some(metadata) = replaced {
-        options.mode(metadata.permissions().mode() & PERMISSIONS_KEPT);
+        options.mode(metadata.permissions().mode() & PERMISSIONS_PRESERVED);
     }
 }
 
@@ -244,9 +244,9 @@ fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
 fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
     use cap_std::fs::{Permissions, PermissionsExt as _};
     let Some(metadata) = replaced else { return Ok(()) };
-    let wanted = metadata.permissions().mode() & PERMISSIONS_KEPT;
+    let wanted = metadata.permissions().mode() & PERMISSIONS_PRESERVED;
     // Some file systems have fixed permissions and refuse to set even those.
-    if file.metadata()?.permissions().mode() & PERMISSIONS_KEPT == wanted {
+    if file.metadata()?.permissions().mode() & PERMISSIONS_PRESERVED == wanted {
         return Ok(());
     }
     file.set_permissions(Permissions::from_mode(wanted))
@@ -319,7 +319,7 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         let mode = |name: &str| {
             std::fs::metadata(root.path().join(name)).unwrap().permissions().mode()
-                & PERMISSIONS_KEPT
+                & PERMISSIONS_PRESERVED
         };
         directory.write("ordinary", "").unwrap();
         directory.write("private", "old").unwrap();

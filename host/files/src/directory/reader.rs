@@ -6,7 +6,7 @@
 //! overwritten.
 //!
 //! Open files are scarce, since the system often allows a process no more than a thousand. So only
-//! a few are kept open at a time, in all stores together; a reader beyond the limit opens its file
+//! a few stay open at a time, in all stores together; a reader beyond the limit opens its file
 //! again at every read.
 
 use std::io;
@@ -33,10 +33,10 @@ pub(super) struct DirectoryReader {
     open: Arc<OnceLock<DirectoryFile>>,
 }
 
-/// A file that counts toward the limit for as long as it is open.
+/// Open file, which counts toward the limit.
 struct DirectoryFile {
     file: File,
-    _place: ReadPermit,
+    _permit: ReadPermit,
 }
 
 /// Permit to keep a file open.
@@ -62,8 +62,8 @@ impl FileReader for DirectoryReader {
                 tree.open_file(&path)?
             };
             let content = read_at(&file, offset, length)?;
-            if let Some(place) = ReadPermit::take() {
-                open.get_or_init(|| DirectoryFile { file, _place: place });
+            if let Some(permit) = ReadPermit::take() {
+                open.get_or_init(|| DirectoryFile { file, _permit: permit });
             }
             Ok(content)
         })

@@ -69,7 +69,7 @@ impl Tree {
     pub(super) fn clear_commit(&self, directory: &Dir) {
         if self.try_clear(directory).is_err() {
             // If this fails too, the next change tries again.
-            let _kept = self.set_aside();
+            let _result = self.set_aside();
         }
     }
 

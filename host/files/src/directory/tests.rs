@@ -147,7 +147,7 @@ fn what_cannot_be_opened_is_named_to_the_person() {
 }
 
 #[tokio::test]
-async fn a_read_only_directory_refuses_changes_and_stays_as_it_is() {
+async fn a_read_only_directory_refuses_changes_and_is_not_changed() {
     let scene = Scene::with(DirectoryOptions { is_read_only: true, ..FAST });
     fs::write(scene.inside("a"), "x").unwrap();
     fs::write(scene.inside(".~cofferdam-1"), "x").unwrap();

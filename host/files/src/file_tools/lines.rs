@@ -149,7 +149,7 @@ struct LineScanner {
     offset: u64,
     /// Start of a character that the next piece completes.
     split: Vec<u8>,
-    kept: String,
+    lines: String,
 }
 
 impl LineScanner {
@@ -162,7 +162,7 @@ impl LineScanner {
             line_offset: 0,
             offset: 0,
             split: Vec::new(),
-            kept: String::new(),
+            lines: String::new(),
         }
     }
 
@@ -191,8 +191,8 @@ impl LineScanner {
     fn keep(&mut self, part: &str) -> Result<(), OperationRefusal> {
         if self.range.holds(self.number) {
             self.begin();
-            self.kept.push_str(part);
-            if u64::try_from(self.kept.len()).unwrap_or(u64::MAX) > self.bytes_max {
+            self.lines.push_str(part);
+            if u64::try_from(self.lines.len()).unwrap_or(u64::MAX) > self.bytes_max {
                 let max = self.bytes_max;
                 return Err(OperationRefusal::Reason(if self.range.start == self.number {
                     format!(
@@ -219,7 +219,7 @@ impl LineScanner {
     fn begin(&mut self) {
         if self.is_at_start {
             // Writing to a string cannot fail.
-            let _ = write!(self.kept, "{}\t", self.number);
+            let _ = write!(self.lines, "{}\t", self.number);
         }
     }
 
@@ -237,7 +237,7 @@ impl LineScanner {
         if self.range.holds(self.number) {
             self.begin();
         }
-        Ok(self.kept)
+        Ok(self.lines)
     }
 }
 
@@ -255,14 +255,14 @@ mod tests {
 
     fn in_pieces(text: &[u8], pieces: usize, start: u64, end: u64) -> Result<String, String> {
         let mut lines = LineScanner::new(LineRange { start, end }, 1000);
-        let told = |refusal| match refusal {
+        let message = |refusal| match refusal {
             OperationRefusal::NotFound => "not found".to_owned(),
             OperationRefusal::Reason(reason) => reason,
         };
         for piece in text.chunks(pieces) {
-            lines.push(piece, &path()).map_err(told)?;
+            lines.push(piece, &path()).map_err(message)?;
         }
-        lines.finish(&path()).map_err(told)
+        lines.finish(&path()).map_err(message)
     }
 
     #[test]

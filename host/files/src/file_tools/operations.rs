@@ -41,7 +41,7 @@ impl From<FileError> for OperationRefusal {
 }
 
 /// Maximum number of names that an answer lists of the entries that it leaves out.
-const NOT_SHOWN_TOLD_MAX: usize = 5;
+const NOT_SHOWN_LISTED_MAX: usize = 5;
 /// Maximum length of such a name, in characters.
 const NOT_SHOWN_CHARS_MAX: usize = 80;
 
@@ -245,8 +245,8 @@ impl CallWork<'_> {
             .and_then(|query| query.with_glob(pattern))
             .map_err(OperationRefusal::reason)?
             .with_scope(scope(request.recursive));
-        let places = match directory {
-            SearchRoot::In(place) => vec![place],
+        let addresses = match directory {
+            SearchRoot::In(address) => vec![address],
             // The root above several stores has no files.
             SearchRoot::AboveAll if !request.recursive => Vec::new(),
             SearchRoot::AboveAll => self
@@ -259,7 +259,7 @@ impl CallWork<'_> {
         let (mut shown, mut left_out, mut hidden) =
             (Vec::<Value>::new(), None, OmittedNames::default());
         let mut lines = 0_u64;
-        for StoreAddress { view, path } in places {
+        for StoreAddress { view, path } in addresses {
             let mut caps = view.options.search;
             caps.matches_max = caps.matches_max.saturating_sub(lines);
             let found = search(&view.store, &path, &query.clone().with_caps(caps)).await;
@@ -382,7 +382,7 @@ fn omission_note(left_out: &OmittedNames) -> Option<Value> {
         return None;
     }
     let words = if *count == 1 { "entry is" } else { "entries are" };
-    let told = names.iter().take(NOT_SHOWN_TOLD_MAX).map(
+    let listed = names.iter().take(NOT_SHOWN_LISTED_MAX).map(
         |RefusedName { directory, name, reason, .. }| {
             let directory = if directory.is_empty() {
                 String::new()
@@ -393,11 +393,11 @@ fn omission_note(left_out: &OmittedNames) -> Option<Value> {
             format!("'{directory}{name}' ({})", reason.trim_end_matches('.'))
         },
     );
-    let mut told = told.collect::<Vec<_>>().join(", ");
-    if *count > u64::try_from(NOT_SHOWN_TOLD_MAX).unwrap_or(u64::MAX) {
-        told.push_str(", …");
+    let mut listed = listed.collect::<Vec<_>>().join(", ");
+    if *count > u64::try_from(NOT_SHOWN_LISTED_MAX).unwrap_or(u64::MAX) {
+        listed.push_str(", …");
     }
-    Some(json!({ "not_shown": count, "reason": format!("{count} {words} not shown: {told}.") }))
+    Some(json!({ "not_shown": count, "reason": format!("{count} {words} not shown: {listed}.") }))
 }
 
 /// Returns a name, which is escaped already, cut to [`NOT_SHOWN_CHARS_MAX`] characters.

@@ -202,7 +202,7 @@ impl<'a> Views<'a> {
         }
         let path =
             StorePath::file_under(given, NameRules::Native).map_err(OperationRefusal::reason)?;
-        self.place(given, &path)
+        self.address(given, &path)
     }
 
     /// Returns the directory `given`, or the root if it is `None`.
@@ -221,12 +221,12 @@ impl<'a> Views<'a> {
         if path.is_root() {
             Ok(SearchRoot::AboveAll)
         } else {
-            self.place(given, &path).map(SearchRoot::In)
+            self.address(given, &path).map(SearchRoot::In)
         }
     }
 
     /// Returns the address of a path that begins with the name of a store.
-    fn place(&self, given: &str, path: &StorePath) -> Result<StoreAddress<'_>, OperationRefusal> {
+    fn address(&self, given: &str, path: &StorePath) -> Result<StoreAddress<'_>, OperationRefusal> {
         let name = path.segments().next().unwrap_or_default();
         let Some(view) = self.0.iter().find(|view| view.name == name) else {
             let names: Vec<_> = self.0.iter().map(|view| format!("'{}/'", view.name)).collect();

@@ -47,9 +47,9 @@ async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
         FileAccessTools::new("w", Arc::new(ReadOnly::new(memory())), FileAccessOptions::default())
             .unwrap();
     let names: Vec<_> = tools.definitions().iter().map(|tool| tool.name.to_string()).collect();
-    let kept = ["read_file", "list_files", "search_files", "read_lines"]
+    let read_only = ["read_file", "list_files", "search_files", "read_lines"]
         .map(|name| format!("file_access_{name}"));
-    assert_eq!(names, kept);
+    assert_eq!(names, read_only);
 }
 
 /// Number of concurrent edits of one file.
@@ -169,12 +169,12 @@ async fn line_numbers_of_any_size_are_answered() {
         (json!(i64::MIN), "start_line must be a positive integer, got -9223372036854775808."),
     ] {
         let arguments = json!({"file_name": "a", "start_line": line});
-        let told = text(&toolset, "file_access_read_lines", arguments).await;
-        assert_eq!(told, format!("Could not read lines from file 'a': {reason}"));
+        let answer = text(&toolset, "file_access_read_lines", arguments).await;
+        assert_eq!(answer, format!("Could not read lines from file 'a': {reason}"));
         let edits = json!({"file_name": "a", "edits": [{"line_number": line, "new_line": ""}]});
-        let told = text(&toolset, "file_access_replace_lines", edits).await;
+        let answer = text(&toolset, "file_access_replace_lines", edits).await;
         assert_eq!(
-            told,
+            answer,
             format!(
                 "Could not edit file 'a': line_number {line} is out of range (file has 1 lines)."
             )

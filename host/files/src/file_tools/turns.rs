@@ -67,7 +67,7 @@ mod tests {
     use crate::{FileStore as _, MemoryStore, Quota, StorePath};
 
     #[tokio::test]
-    async fn a_queue_is_fair_and_is_gone_when_everybody_has_left() {
+    async fn a_queue_is_fair_and_is_dropped_with_its_last_waiter() {
         let store = MemoryStore::new(Quota::default());
         let location = |name| store.locate(&StorePath::file(name).unwrap());
         let is_known = |name| queues().contains_key(&location(name));

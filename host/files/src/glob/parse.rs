@@ -1,5 +1,5 @@
-//! Parses the characters of a pattern into a [`Program`]. They are already lowercase, with `/` in
-//! place of `\`.
+//! Parses the characters of a pattern into a [`Program`]. They are already lowercase, with `/`
+//! instead of `\`.
 
 use super::GlobError;
 use super::program::{Instruction, Program};

@@ -76,8 +76,8 @@ impl Program {
         ends.into_iter().for_each(|end| self.set(end, Instruction::Jump(after)));
     }
 
-    fn set(&mut self, place: usize, instruction: Instruction) {
-        if let Some(slot) = self.0.get_mut(place) {
+    fn set(&mut self, index: usize, instruction: Instruction) {
+        if let Some(slot) = self.0.get_mut(index) {
             *slot = instruction;
         }
     }
@@ -107,9 +107,9 @@ impl Program {
         }
     }
 
-    fn follow(&self, (place, way): State, pending: &mut Vec<State>) {
-        let next = place.saturating_add(1);
-        match (self.0.get(place), way) {
+    fn follow(&self, (index, way): State, pending: &mut Vec<State>) {
+        let next = index.saturating_add(1);
+        match (self.0.get(index), way) {
             (Some(Instruction::Branch(targets)), _) => {
                 pending.extend(targets.iter().map(|&t| (t, way)))
             }
@@ -132,19 +132,19 @@ impl Program {
     }
 
     /// Reads `c` in one state.
-    fn step(&self, (place, way): State, c: char, next: &mut States) {
-        let Some(instruction) = self.0.get(place) else { return };
+    fn step(&self, (index, way): State, c: char, next: &mut States) {
+        let Some(instruction) = self.0.get(index) else { return };
         if matches!(way, SegmentState::TwoStars | SegmentState::Deep) {
-            return self.step_deep(instruction, (place, way), c, next);
+            return self.step_deep(instruction, (index, way), c, next);
         }
-        let after = place.saturating_add(1);
+        let after = index.saturating_add(1);
         let reached = match instruction {
             Instruction::Char(expected) => {
                 (c == *expected).then_some((after, SegmentState::Inside))
             }
             Instruction::One => (c != '/').then_some((after, SegmentState::Inside)),
             Instruction::Set(set) => set.contains(c).then_some((after, SegmentState::Inside)),
-            Instruction::Star => (c != '/').then_some((place, SegmentState::Inside)),
+            Instruction::Star => (c != '/').then_some((index, SegmentState::Inside)),
             Instruction::Separator => (c == '/').then_some((after, SegmentState::SegmentStart)),
             Instruction::Branch(_) | Instruction::Jump(_) | Instruction::End => None,
         };
@@ -158,7 +158,7 @@ impl Program {
     fn step_deep(
         &self,
         instruction: &Instruction,
-        (place, way): State,
+        (index, way): State,
         c: char,
         next: &mut States,
     ) {
@@ -166,16 +166,16 @@ impl Program {
         if !is_separator && !matches!(instruction, Instruction::End) {
             return;
         }
-        self.enter(next, (place, SegmentState::Deep));
+        self.enter(next, (index, SegmentState::Deep));
         if is_separator && c == '/' && way == SegmentState::Deep {
-            self.enter(next, (place.saturating_add(1), SegmentState::SegmentStart));
+            self.enter(next, (index.saturating_add(1), SegmentState::SegmentStart));
         }
     }
 
     /// Returns whether the name may end in this state. A `**` at the end of the pattern requires at
     /// least one segment.
-    fn accepts(&self, (place, way): State) -> bool {
-        way != SegmentState::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
+    fn accepts(&self, (index, way): State) -> bool {
+        way != SegmentState::TwoStars && matches!(self.0.get(index), Some(Instruction::End))
     }
 }
 
@@ -191,11 +191,11 @@ impl States {
     }
 
     /// Adds a state. Returns `false` if it was already present.
-    fn insert(&mut self, (place, way): State) -> bool {
-        let slot = self.is_present.get_mut(place.saturating_mul(WAYS).saturating_add(way as usize));
+    fn insert(&mut self, (index, way): State) -> bool {
+        let slot = self.is_present.get_mut(index.saturating_mul(WAYS).saturating_add(way as usize));
         let is_new = slot.is_some_and(|present| !std::mem::replace(present, true));
         if is_new {
-            self.list.push((place, way));
+            self.list.push((index, way));
         }
         is_new
     }

@@ -88,7 +88,7 @@ struct PendingOperation<'a> {
     observer: &'a Observer,
     steps: Vec<AuditedStep>,
     is_committed: bool,
-    is_told: bool,
+    is_reported: bool,
 }
 
 struct AuditedStep {
@@ -109,7 +109,12 @@ impl AuditedStore {
 
     fn begin(&self, kind: AccessKind, path: &StorePath, bytes: u64) -> PendingOperation<'_> {
         let steps = vec![AuditedStep { kind, path: path.clone(), to: None, bytes }];
-        PendingOperation { observer: &self.observer, steps, is_committed: false, is_told: false }
+        PendingOperation {
+            observer: &self.observer,
+            steps,
+            is_committed: false,
+            is_reported: false,
+        }
     }
 }
 
@@ -127,7 +132,7 @@ impl PendingOperation<'_> {
     }
 
     fn tell(&mut self, outcome: AccessOutcome<'_>) {
-        self.is_told = true;
+        self.is_reported = true;
         for AuditedStep { kind, path, to, bytes } in &self.steps {
             (self.observer)(&Access {
                 kind: *kind,
@@ -143,7 +148,7 @@ impl PendingOperation<'_> {
 
 impl Drop for PendingOperation<'_> {
     fn drop(&mut self) {
-        if !self.is_told {
+        if !self.is_reported {
             self.tell(AccessOutcome::Abandoned);
         }
     }
@@ -238,7 +243,7 @@ impl FileStore for AuditedStore {
             observer: &self.observer,
             steps,
             is_committed: true,
-            is_told: false,
+            is_reported: false,
         };
         pending.end(self.store.commit(changes).await)
     }
@@ -341,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_operation_is_told_with_its_end() {
+    async fn every_operation_is_reported_with_its_end() {
         let (store, log) = heard();
         store.write(&path("d/a"), b"12345".to_vec(), WriteMode::Create).await.unwrap();
         store.read(&path("d/a"), 9).await.unwrap();
@@ -364,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_change_of_a_commit_is_told() {
+    async fn every_change_of_a_commit_is_reported() {
         let (store, log) = heard();
         for name in ["a", "b", "c"] {
             store.write(&path(name), Vec::new(), WriteMode::Create).await.unwrap();
@@ -388,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_operation_that_nobody_waits_for_is_told() {
+    async fn an_abandoned_operation_is_reported() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let below = Arc::new(crate::object::BucketStore::in_memory(Quota::default()));

@@ -425,13 +425,13 @@ mod tests {
         let error =
             store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
         assert_eq!(error.to_string(), "the file store failed: its service did not answer in time.");
-        let mut told = String::new();
+        let mut causes = String::new();
         let mut cause = error.source();
         while let Some(error) = cause {
-            told.push_str(&error.to_string());
+            causes.push_str(&error.to_string());
             cause = error.source();
         }
-        assert!(told.contains("hidden"), "logs have the whole story: {told}");
+        assert!(causes.contains("hidden"), "logs have the whole story: {causes}");
     }
 
     #[tokio::test]

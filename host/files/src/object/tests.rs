@@ -63,7 +63,7 @@ async fn a_store_stays_below_its_prefix() {
 }
 
 #[tokio::test]
-async fn a_directory_is_kept_by_a_marker_that_is_not_shown() {
+async fn a_marker_that_is_not_shown_preserves_a_directory() {
     let (store, objects) = shared("");
     store.write(&path("x/d/a"), b"a".to_vec(), WriteMode::Create).await.unwrap();
     store.delete(&path("x/d/a")).await.unwrap();
@@ -92,7 +92,7 @@ async fn names_that_no_path_denotes_are_not_shown_but_keep_their_directory() {
 }
 
 #[tokio::test]
-async fn where_somebody_put_a_file_and_others_below_it_the_file_is_shown() {
+async fn an_object_with_others_below_it_is_shown_as_a_file() {
     let (store, objects) = shared("");
     for key in ["d", "d/a", "d/e/b"] {
         put(&objects, key, b"1").await;
@@ -123,7 +123,7 @@ async fn of_two_hosts_that_create_a_file_one_succeeds() {
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_waits_for_is_made_as_a_whole() {
+async fn an_abandoned_change_is_made_as_a_whole() {
     let store = BucketStore::in_memory(Quota::default());
     for name in ["d/a", "d/b", "d/c"] {
         store.write(&path(name), name.as_bytes().to_vec(), WriteMode::Create).await.unwrap();

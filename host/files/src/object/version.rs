@@ -6,8 +6,8 @@ use object_store::ObjectMeta;
 
 use crate::{Stat, Version};
 
-/// Buckets have no directories, so one that was deleted and created again cannot be told from the
-/// previous one.
+/// Buckets have no directories, so one that was deleted and created again cannot be distinguished
+/// from the previous one.
 pub(super) const DIRECTORY: Stat = Stat::directory(Version(1));
 
 /// Computes the version of an object that was written with the string `write`.

@@ -175,7 +175,7 @@ impl Account {
 }
 
 impl Charge {
-    /// Changes the charge to `bytes`, or leaves it as it is on failure.
+    /// Changes the charge to `bytes`, or leaves it unchanged on failure.
     ///
     /// # Errors
     /// [`FileError::Memory`], or [`FileError::Disk`] for a charge of disk space.

@@ -322,7 +322,7 @@ impl OverlayState {
 }
 
 /// Returns whether `error`, returned while reading a file that the call has seen, means that
-/// something else has taken its place.
+/// something else has replaced it.
 fn is_replaced(error: &FileError) -> bool {
     matches!(
         error,

@@ -47,7 +47,7 @@ struct OverlayDiff {
     moves: BTreeMap<StorePath, StorePath>,
     /// Hidden paths that need no removal: they are moved, replaced by a write, or back where they
     /// were.
-    kept: BTreeSet<StorePath>,
+    preserved: BTreeSet<StorePath>,
 }
 
 impl OverlayDiff {
@@ -83,7 +83,7 @@ impl OverlayState {
             let is_in_place =
                 node.now.origin().is_some_and(|origin| Some(origin) == natural.as_ref());
             if let (true, Some(natural)) = (is_in_place, &natural) {
-                difference.kept.insert(natural.clone());
+                difference.preserved.insert(natural.clone());
             }
             match &node.now {
                 CurrentState::Gone => {}
@@ -148,7 +148,7 @@ impl OverlayState {
             // Only if the written file ends up at exactly the path of the removed one.
             if natural == path {
                 replaces = Some(natural.clone());
-                difference.kept.insert(natural.clone());
+                difference.preserved.insert(natural.clone());
             }
         } else {
             self.expect_free(difference, natural);
@@ -171,11 +171,11 @@ impl OverlayState {
         let mut vacated: Vec<RemovedPath> = Vec::new();
         for (natural, hidden) in &self.hidden {
             difference.changes.expected.push((natural.clone(), hidden.version));
-            let is_kept = difference.kept.contains(natural);
-            if !is_kept {
+            let is_preserved = difference.preserved.contains(natural);
+            if !is_preserved {
                 difference.report(natural, hidden.kind, ChangeKind::Deleted, 0);
             }
-            if is_kept || moves.contains_key(natural) {
+            if is_preserved || moves.contains_key(natural) {
                 continue;
             }
             vacated.push(match hidden.kind {

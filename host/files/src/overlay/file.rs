@@ -1,4 +1,4 @@
-//! One file of an overlay: as it is in the base store, or, once it was changed, in memory or (if it
+//! One file of an overlay: that of the base store, or, once it was changed, in memory or (if it
 //! is large) on disk.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

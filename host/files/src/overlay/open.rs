@@ -45,7 +45,7 @@ impl OverlayFile {
         self.node.identity()
     }
 
-    /// Returns whether the content is held by the overlay, as it is for every changed file: in
+    /// Returns whether the content is held by the overlay, as for every changed file: in
     /// memory, or on disk if it is too large.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {

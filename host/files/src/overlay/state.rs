@@ -1,8 +1,8 @@
 //! Changes of a call, and the resulting view of its store.
 //!
-//! Changes are kept as a tree of names over the tree of the base store. A name without a node shows
-//! the base store. A directory that was moved keeps its path in the base store (its origin), so
-//! that everything in it appears at the new path and nothing is copied. The path of something in
+//! Changes are stored as a tree of names over the tree of the base store. A name without a node
+//! shows the base store. A directory that was moved keeps its path in the base store (its origin),
+//! so that everything in it appears at the new path and nothing is copied. The path of something in
 //! the base store is called `natural` in this module; it stays the same for as long as the overlay
 //! lives.
 

@@ -92,7 +92,7 @@ fn spilling(memory: u64, disk: u64) -> (tempfile::TempDir, Budget) {
 }
 
 #[tokio::test]
-async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there() {
+async fn content_too_large_for_memory_is_stored_on_disk_and_committed_from_there() {
     let target = tempfile::tempdir().unwrap();
     let (spilled, budget) = spilling(5 * MIB, 100 * MIB);
     let options =
@@ -235,13 +235,13 @@ async fn any_number_of_files_may_be_looked_at_one_after_another() {
     }
     let budget = Budget::new(2_000_000);
     let overlay = Overlay::new(store, &budget);
-    let kept = overlay.open(&path("7"), OpenMode::default()).await.unwrap();
+    let open = overlay.open(&path("7"), OpenMode::default()).await.unwrap();
     for number in (0..3000).chain(0..3000) {
         let file = overlay.open(&path(&number.to_string()), OpenMode::default()).await.unwrap();
         assert_eq!(file.read_at(0, 9).await.unwrap(), b"x");
     }
     overlay.write(&path("7"), b"new".to_vec(), WriteMode::Replace).await.unwrap();
-    assert_eq!(kept.read_at(0, 9).await.unwrap(), b"new");
+    assert_eq!(open.read_at(0, 9).await.unwrap(), b"new");
     assert_eq!(overlay.commit_changes().await.unwrap().len(), 1);
 }
 
@@ -288,8 +288,8 @@ async fn an_inner_commit_that_does_not_fit_leaves_the_outer_call_as_it_was() {
     let store = Arc::new(MemoryStore::new(Quota::default()));
     store.write(&path("old"), b"old".to_vec(), WriteMode::Create).await.unwrap();
     let outer = Overlay::new(store, &Budget::new(100_000));
-    let kept = outer.open(&path("old"), OpenMode { truncates: true, ..WRITE }).await.unwrap();
-    kept.append(b"outer").await.unwrap();
+    let open = outer.open(&path("old"), OpenMode { truncates: true, ..WRITE }).await.unwrap();
+    open.append(b"outer").await.unwrap();
     let inner = Overlay::new(Arc::new(outer.clone()), &Budget::new(u64::MAX));
     inner.write(&path("a"), vec![0; 30_000], WriteMode::Create).await.unwrap();
     inner.rename(&path("old"), &path("moved")).await.unwrap();
@@ -298,7 +298,7 @@ async fn an_inner_commit_that_does_not_fit_leaves_the_outer_call_as_it_was() {
     assert!(matches!(refused, Err(FileError::Memory { .. })), "{refused:?}");
     let listed = outer.list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
     assert_eq!(listed.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["old"]);
-    kept.append(b"!").await.unwrap();
+    open.append(b"!").await.unwrap();
     assert_eq!(outer.read(&path("old"), 99).await.unwrap(), b"outer!");
     assert_eq!(outer.room().await.unwrap().usage.bytes, 6);
 }

@@ -15,18 +15,18 @@ const WORK_MAX: usize = 1 << 26;
 /// Memory limit for counting. A pattern that compiles takes no more.
 const COUNTED_BYTES_MAX: usize = 20 * 1024 * 1024;
 /// Number of states assumed for a pattern that is too large to count.
-const PLACES_MAX: usize = 1 << 19;
+const STATES_MAX: usize = 1 << 19;
 
 /// Returns the number of bytes that may be searched for `pattern` in one go.
 pub(super) fn bytes_at_a_time(pattern: &Hir) -> usize {
-    WORK_MAX / places(pattern).clamp(1, PLACES_MAX)
+    WORK_MAX / states(pattern).clamp(1, STATES_MAX)
 }
 
-fn places(pattern: &Hir) -> usize {
+fn states(pattern: &Hir) -> usize {
     let config =
         Config::new().nfa_size_limit(Some(COUNTED_BYTES_MAX)).which_captures(WhichCaptures::None);
     let counted = Compiler::new().configure(config).build_from_hir(&with_short_classes(pattern));
-    counted.map_or(PLACES_MAX, |counted| counted.states().len())
+    counted.map_or(STATES_MAX, |counted| counted.states().len())
 }
 
 /// Replaces every class in `pattern` by one byte. The encoding of a class may take hundreds of

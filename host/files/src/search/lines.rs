@@ -194,7 +194,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
 /// Truncates `text` to `bytes_max` bytes, with a mark if something is cut (`FILE-33`).
 fn cut(text: &str, bytes_max: usize) -> String {
     match text.get(..text.floor_char_boundary(bytes_max)) {
-        Some(kept) if kept.len() < text.len() => format!("{kept}…"),
+        Some(start) if start.len() < text.len() => format!("{start}…"),
         _ => text.to_owned(),
     }
 }

@@ -28,12 +28,12 @@ impl MatchTally {
         Self { matches_max, found: BTreeMap::new(), lines: 0, end: files }
     }
 
-    /// Adds the matches of the file at `place`. Returns the index from which on files need not be
+    /// Adds the matches of the file at `index`. Returns the index from which on files need not be
     /// searched.
-    pub(super) fn add(&mut self, place: usize, matches: Matches) -> usize {
-        if matches.lines() > 0 && place < self.end {
+    pub(super) fn add(&mut self, index: usize, matches: Matches) -> usize {
+        if matches.lines() > 0 && index < self.end {
             self.lines = self.lines.saturating_add(matches.lines());
-            self.found.insert(place, matches);
+            self.found.insert(index, matches);
         }
         while self.lines > self.matches_max {
             let Some(last) = self.found.last_entry() else { break };
@@ -59,14 +59,14 @@ impl MatchTally {
     pub(super) fn into_results(self, paths: &[StorePath]) -> SearchResults {
         let mut results = SearchResults::default();
         let mut lines_left = usize::try_from(self.matches_max).unwrap_or(usize::MAX);
-        for (place, mut matches) in self.found {
+        for (index, mut matches) in self.found {
             if matches.is_truncated || matches.matching_lines.len() > lines_left {
                 results.truncated = Some(Truncation::Matches);
             }
             matches.matching_lines.truncate(lines_left);
             lines_left = lines_left.saturating_sub(matches.matching_lines.len());
             if let (Some(path), Some(snippet), false) =
-                (paths.get(place), matches.around_first, matches.matching_lines.is_empty())
+                (paths.get(index), matches.around_first, matches.matching_lines.is_empty())
             {
                 let (file_name, matching_lines) = (path.to_string(), matches.matching_lines);
                 results.files.push(FileMatches { file_name, snippet, matching_lines });

@@ -73,14 +73,14 @@ impl Job {
     async fn work(&self) {
         let pattern = SearchPattern::clone(&self.query.pattern);
         loop {
-            let place = self.next.fetch_add(1, Ordering::Relaxed);
-            let is_wanted = || place < self.end.load(Ordering::Relaxed);
-            let Some(path) = self.paths.get(place).filter(|_| is_wanted()) else { return };
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let is_wanted = || index < self.end.load(Ordering::Relaxed);
+            let Some(path) = self.paths.get(index).filter(|_| is_wanted()) else { return };
             let found =
                 file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
             if let Some(matches) = found {
                 let end =
-                    self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(place, matches);
+                    self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(index, matches);
                 self.end.fetch_min(end, Ordering::Relaxed);
             }
         }

@@ -21,7 +21,7 @@ macro_rules! all {
 
 all![
     a_fresh_store_is_an_empty_directory,
-    content_is_kept_byte_for_byte,
+    content_is_preserved_byte_for_byte,
     a_read_is_whole_or_refused,
     a_range_ends_with_the_file,
     what_is_not_a_file_is_not_found,
@@ -61,7 +61,7 @@ async fn a_fresh_store_is_an_empty_directory(store: Store) -> Checked {
     expect("listing", list(&store, "", Scope::Recursive).await, Ok(String::new()))
 }
 
-async fn content_is_kept_byte_for_byte(store: Store) -> Checked {
+async fn content_is_preserved_byte_for_byte(store: Store) -> Checked {
     for content in [&b""[..], b"\xef\xbb\xbfa\r\nb\n", b"\xff\x00\xfe"] {
         expect("write", replace(&store, "a", content).await, Ok(()))?;
         expect("read", read(&store, "a").await, Ok(content.to_vec()))?;

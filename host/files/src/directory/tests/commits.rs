@@ -67,7 +67,7 @@ fn change(store: &DirectoryStore) -> Overlay {
     delete("gone");
     delete("old/f");
     now(overlay.remove_directory(&file("old"))).unwrap();
-    write("old", "a file by now");
+    write("old", "now a file");
     rename("s1", "t");
     rename("s2", "s1");
     rename("t", "s2");
@@ -166,7 +166,7 @@ fn a_commit_makes_all_changes_and_keeps_permissions() {
         (*mode, text.as_deref().unwrap_or("a directory"))
     };
     assert_eq!(mode_and_text("r"), (0o640, "replaced"));
-    assert_eq!(mode_and_text("old").1, "a file by now");
+    assert_eq!(mode_and_text("old").1, "now a file");
     assert_eq!(mode_and_text("s1"), (0o600, "s2"));
     assert_eq!(mode_and_text("s2"), (0o644, "s1"));
     assert_eq!(mode_and_text("e/in"), (0o755, "changed inside of what moved"));
@@ -345,7 +345,7 @@ const INTRUSIONS: [Intrusion; 6] = [
 ];
 
 #[test]
-fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
+fn a_change_by_another_program_in_the_middle_is_a_conflict_and_is_never_lost() {
     let (before, after, steps) = undisturbed();
     let mut refusals = BTreeMap::new();
     let first = steps.iter().position(|step| *step == CommitStep::WriteRecord).unwrap();

@@ -185,7 +185,7 @@ async fn while_swapping<T>(one: PathBuf, other: PathBuf, body: impl Future<Outpu
     while_swapping_with_pauses(one, other, Duration::ZERO, body).await
 }
 
-/// Like [`while_swapping`], but pauses every 256 swaps, with both names in their original place,
+/// Like [`while_swapping`], but pauses every 256 swaps, with both names restored,
 /// for operations with more steps than fit between two swaps.
 async fn while_swapping_with_pauses<T>(
     one: PathBuf,

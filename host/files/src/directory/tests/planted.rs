@@ -106,7 +106,7 @@ fn a_record_does_not_lead_through_links() {
 }
 
 #[test]
-fn links_in_the_place_of_a_commit_lead_nowhere() {
+fn links_instead_of_a_commit_lead_nowhere() {
     for target in ["../outside", "mine", "nowhere", "."] {
         let scene = planted(&[]);
         fs::remove_dir(scene.inside(COMMIT)).unwrap();

@@ -179,11 +179,11 @@ proptest! {
             results
         };
         let mut order: Vec<_> = (0..counts.len()).collect();
-        order.sort_by_key(|place| (*place as u64 + 1).wrapping_mul(seed | 1));
+        order.sort_by_key(|index| (*index as u64 + 1).wrapping_mul(seed | 1));
         let (mut tally, mut end) = (MatchTally::new(counts.len(), matches_max), counts.len());
-        for place in order {
-            if place < end {
-                end = tally.add(place, matches(counts[place]));
+        for index in order {
+            if index < end {
+                end = tally.add(index, matches(counts[index]));
             }
             prop_assert!(tally.lines_held() <= matches_max.saturating_mul(2) + 1);
         }
