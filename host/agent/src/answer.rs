@@ -125,9 +125,9 @@ fn misplaced(text: &str) -> Vec<String> {
         return vec![format!("The reply is not a JSON object: {error}.")];
     }
     let after = json.get(objects.byte_offset()..).unwrap_or_default();
-    let places = [("before", before), ("after", after)].into_iter();
-    let places = places.filter(|(_, text)| !text.trim().is_empty());
-    places.map(|(place, _)| format!("There is text {place} the JSON object.")).collect()
+    let sides = [("before", before), ("after", after)].into_iter();
+    let sides = sides.filter(|(_, text)| !text.trim().is_empty());
+    sides.map(|(side, _)| format!("There is text {side} the JSON object.")).collect()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub enum LoopDecision {
     /// The task is done.
     Done,
     /// Another iteration follows, which sees this note: what was done, or what is missing. At most
-    /// 2,000 characters of it are kept.
+    /// 2,000 characters of it are passed on.
     Continue {
         /// The note; none if it is blank.
         note: String,

@@ -3,8 +3,8 @@
 //! A [`Compaction`] is part of an agent. Before each request to the model, its
 //! [`CompactionStrategy`] may remove groups of messages, replace them by a summary, or shorten old
 //! results of tools. The response of the run still contains every message, and so does the history
-//! of the session. If the run has a session, its [history](crate::History) also stores what took
-//! the place of the old messages, so that the next run begins with the short conversation.
+//! of the session. If the run has a session, its [history](crate::History) also stores what
+//! replaced the old messages, so that the next run begins with the short conversation.
 //!
 //! Nothing happens if the service keeps the conversation ([`ChatClient::keeps_conversation`]),
 //! because only the service can then shorten it.
@@ -77,7 +77,7 @@ pub trait CompactionStrategy: Send + Sync {
     /// Shortens a conversation, or leaves it unchanged. Dropped when the run is canceled.
     ///
     /// # Errors
-    /// Any. It is logged, and the run continues with the conversation as it is.
+    /// Any. It is logged, and the run continues with the conversation unchanged.
     async fn compact(&self, conversation: &mut Conversation<'_>) -> Result<(), BoxError>;
 }
 

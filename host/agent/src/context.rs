@@ -144,7 +144,7 @@ impl BeforeRun<'_> {
 
     /// Adds a user message that becomes part of the conversation, directly before the input: a
     /// history stores it, and later runs see it where it was said (`SES-23`). Use it for what has
-    /// changed since the model was last told. A message that [`add_messages`](Self::add_messages)
+    /// changed since the last announcement. A message that [`add_messages`](Self::add_messages)
     /// adds with other words in each run changes what earlier replies have followed, which makes
     /// caches useless and some providers reject the conversation.
     pub fn announce(&mut self, text: impl Into<String>) {

@@ -88,8 +88,8 @@ impl RunTools {
         for name in names {
             self.toolset.remove(name);
         }
-        let is_kept = |tool: &&Arc<ToolDefinition>| !names.contains(&tool.name.as_str());
-        let declared = self.declared.iter().filter(is_kept).cloned().collect();
+        let is_retained = |tool: &&Arc<ToolDefinition>| !names.contains(&tool.name.as_str());
+        let declared = self.declared.iter().filter(is_retained).cloned().collect();
         *self = Self::new(self.toolset.clone(), declared);
     }
 }

@@ -98,7 +98,7 @@ impl Message {
     }
 
     /// Removes the reasoning. Providers accept reasoning only behind the messages that it came
-    /// after, so a message that is kept while those before it are rewritten has to lose it.
+    /// after, so a message that stays while those before it are rewritten has to lose it.
     #[must_use]
     pub fn without_reasoning(mut self) -> Self {
         self.contents.retain(|content| !matches!(content, MessageContent::Reasoning(_)));
@@ -218,7 +218,7 @@ mod tests {
             serde_json::from_value::<Message>(json!({"type": "session", "role": "user"})).is_err()
         );
         assert!(
-            serde_json::from_value::<Message>(json!({"type": "message", "role": "nobody"}))
+            serde_json::from_value::<Message>(json!({"type": "message", "role": "unknown"}))
                 .is_err()
         );
     }

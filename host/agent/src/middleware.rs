@@ -40,7 +40,7 @@ pub trait Middleware<C: MiddlewareStage>: Send + Sync {
     async fn process(&self, context: &mut C, next: Next<'_, C>) -> Result<(), C::Signal>;
 
     /// Returns the position of this middleware in the required order (`MW-19`).
-    fn place(&self) -> MiddlewareOrder {
+    fn order(&self) -> MiddlewareOrder {
         MiddlewareOrder::Anywhere
     }
 }
@@ -233,9 +233,9 @@ impl Chains {
 
     /// Rejects orders in which middleware cannot work (`MW-19`).
     pub(crate) fn check(&self) -> Result<(), MiddlewareRefused> {
-        let places: Vec<_> = self.function.iter().map(|middleware| middleware.place()).collect();
-        let retry = places.iter().position(|place| *place == MiddlewareOrder::Retry);
-        let conversion = places.iter().rposition(|place| *place == MiddlewareOrder::Conversion);
+        let order: Vec<_> = self.function.iter().map(|middleware| middleware.order()).collect();
+        let retry = order.iter().position(|order| *order == MiddlewareOrder::Retry);
+        let conversion = order.iter().rposition(|order| *order == MiddlewareOrder::Conversion);
         match (retry, conversion) {
             (Some(retry), Some(conversion)) if retry < conversion => {
                 Err(MiddlewareRefused::RetryOutsideConversion)

@@ -33,18 +33,18 @@ impl Pairing {
         // last.
         let mut open: HashMap<&str, Vec<Vec<Position>>> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
-            for (place, content) in message.contents.iter().enumerate().rev() {
+            for (content_index, content) in message.contents.iter().enumerate().rev() {
                 let MessageContent::FunctionCall(call) = content else { continue };
                 let of_id = open.entry(&call.call_id).or_default();
                 match of_id.last_mut().filter(|calls| calls.first().is_some_and(|at| at.0 == index))
                 {
-                    Some(calls) => calls.push((index, place)),
-                    None => of_id.push(vec![(index, place)]),
+                    Some(calls) => calls.push((index, content_index)),
+                    None => of_id.push(vec![(index, content_index)]),
                 }
             }
-            for (place, content) in message.contents.iter().enumerate() {
+            for (content_index, content) in message.contents.iter().enumerate() {
                 let MessageContent::FunctionResult(result) = content else { continue };
-                let result_at = (index, place);
+                let result_at = (index, content_index);
                 match take(open.get_mut(result.call_id.as_str())) {
                     Some(call_at) if call_at.0 == index => {
                         pairing.of_service.insert(call_at, result_at);
@@ -84,9 +84,9 @@ impl Pairing {
 
     /// Returns whether the result at this position stays where it is: next to its call, or without
     /// one if the service keeps the conversation and therefore the call.
-    pub(crate) fn stays(&self, result_at: Position, is_kept_by_service: bool) -> bool {
+    pub(crate) fn stays(&self, result_at: Position, is_stored_by_service: bool) -> bool {
         self.results_of_service.contains(&result_at)
-            || is_kept_by_service && self.unmatched.contains(&result_at)
+            || is_stored_by_service && self.unmatched.contains(&result_at)
     }
 
     /// Returns whether the nearest call with an id, in the message at `index` or before it, has a
@@ -102,7 +102,7 @@ impl Pairing {
             let calls = message.contents.iter().enumerate().filter(|(_, content)| {
                 content.as_call().is_some_and(|call| call.call_id == call_id)
             });
-            calls.map(move |(place, _)| (index, place))
+            calls.map(move |(content_index, _)| (index, content_index))
         });
         calls.next().is_some_and(|at| self.result_of.contains_key(&at) || self.is_of_service(at))
     }
@@ -129,13 +129,13 @@ impl Pairing {
     ) -> bool {
         messages.iter().enumerate().any(|(index, message)| {
             calls.clone().all(|wanted| {
-                message.contents.iter().enumerate().any(|(place, content)| {
+                message.contents.iter().enumerate().any(|(content_index, content)| {
                     let is_wanted = |call: &FunctionCall| {
                         call.call_id == wanted.call_id && call.name == wanted.name
                     };
                     content.as_call().is_some_and(is_wanted)
-                        && !self.result_of.contains_key(&(index, place))
-                        && !self.is_of_service((index, place))
+                        && !self.result_of.contains_key(&(index, content_index))
+                        && !self.is_of_service((index, content_index))
                 })
             })
         })

@@ -69,7 +69,7 @@ pub(crate) struct SearchableTools {
     session: Option<Session>,
 }
 
-/// List of the functions that a request advertises, kept until something changes, so that clients
+/// List of the functions that a request advertises, cached until something changes, so that clients
 /// can cache its serialized form.
 #[derive(Default)]
 pub(crate) struct AdvertisedTools {

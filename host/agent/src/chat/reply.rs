@@ -142,9 +142,12 @@ impl ReplyBuilder {
                 _ => self.contents.push(MessageContent::Reasoning(more)),
             },
             Delta::Call { index, call: more } => {
-                let place =
-                    self.calls.iter().find(|(number, _)| *number == index).map(|(_, place)| *place);
-                match place.and_then(|place| self.contents.get_mut(place)) {
+                let position = self
+                    .calls
+                    .iter()
+                    .find(|(number, _)| *number == index)
+                    .map(|(_, position)| *position);
+                match position.and_then(|position| self.contents.get_mut(position)) {
                     Some(MessageContent::FunctionCall(call)) => {
                         call.arguments.push_str(&more.arguments);
                         call.extra.extend(more.extra);

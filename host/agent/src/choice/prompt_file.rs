@@ -224,7 +224,7 @@ impl PromptTemplate {
         })
     }
 
-    /// Returns the prompt with these arguments, which are inserted as they are.
+    /// Returns the prompt with these arguments, which are inserted verbatim.
     ///
     /// # Errors
     /// [`InvalidPrompt`] if arguments are missing or unknown, or if the prompt is too long.

@@ -155,7 +155,7 @@ fn yaml_is_that_of_1_2_and_has_limits() {
         "type: auto\ntype: none",
         "type: [",
         "--- {type: auto}\n--- {type: none}",
-        "type: *nobody",
+        "type: *undefined",
         "\u{0}",
     ] {
         assert!(

@@ -166,8 +166,8 @@ impl<'a> Conversation<'a> {
                 if let MessageContent::FunctionResult(result) = content
                     && must_shorten(result)
                 {
-                    let kept: String = result.result.chars().take(chars_max).collect();
-                    result.result = format!("{kept}{SHORTENED}");
+                    let start: String = result.result.chars().take(chars_max).collect();
+                    result.result = format!("{start}{SHORTENED}");
                     result.items.clear();
                 }
             }
@@ -244,8 +244,8 @@ fn is_summary(message: &Message) -> bool {
 
 /// Returns whether a result has more than `chars_max` characters and has not been shortened.
 fn is_long(result: &str, chars_max: usize) -> bool {
-    let kept = result.strip_suffix(SHORTENED).unwrap_or(result);
-    kept.chars().nth(chars_max).is_some()
+    let start = result.strip_suffix(SHORTENED).unwrap_or(result);
+    start.chars().nth(chars_max).is_some()
 }
 
 /// Removes reasoning, which providers accept only behind the messages that it followed (`SES-18`).

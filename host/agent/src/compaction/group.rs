@@ -6,7 +6,7 @@ use super::TokenCounter;
 use crate::history::is_loaded;
 use crate::{Message, MessageContent, Pairing, Role};
 
-/// Messages that are kept or removed together.
+/// Messages that are retained or removed together.
 #[derive(Debug, Clone)]
 pub struct MessageGroup {
     /// Kind of the group.
@@ -61,8 +61,8 @@ pub(super) fn groups(
     for ((index, (position, message)), first) in messages.iter().enumerate().zip(firsts) {
         let known = (first < index).then(|| group_of.get(first).copied()).flatten();
         let number = known.unwrap_or(groups.len());
-        if let Some(place) = group_of.get_mut(index) {
-            *place = number;
+        if let Some(slot) = group_of.get_mut(index) {
+            *slot = number;
         }
         let message = (*position, Arc::clone(message));
         match groups.get_mut(number) {
@@ -119,8 +119,9 @@ fn first_messages(messages: &[(usize, Arc<Message>)]) -> Vec<usize> {
     let pairing = Pairing::of(&bare);
     let mut firsts: Vec<usize> = (0..bare.len()).collect();
     for (index, message) in bare.iter().enumerate() {
-        for (place, content) in message.contents.iter().enumerate() {
-            let result_at = content.as_call().and_then(|_| pairing.result_at((index, place)));
+        for (content_index, content) in message.contents.iter().enumerate() {
+            let result_at =
+                content.as_call().and_then(|_| pairing.result_at((index, content_index)));
             if let Some((result, _)) = result_at {
                 join(&mut firsts, index, result);
             }

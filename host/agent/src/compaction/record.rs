@@ -93,8 +93,8 @@ pub(crate) fn restore(mut lines: Vec<Message>) -> RestoredHistory {
     if is_refused {
         tracing::warn!("the history has a record of a compaction that does not fit; it is ignored");
         // Turns after the record followed other messages, so their reasoning does not count.
-        let kept = messages.into_iter().filter_map(|message| without_reasoning(Arc::new(message)));
-        messages = kept.map(Arc::unwrap_or_clone).collect();
+        let rest = messages.into_iter().filter_map(|message| without_reasoning(Arc::new(message)));
+        messages = rest.map(Arc::unwrap_or_clone).collect();
     }
     RestoredHistory { messages, replaced }
 }

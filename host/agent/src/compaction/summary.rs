@@ -40,7 +40,7 @@ impl Summarize {
         Self { client, keep: 4, slack: 2, input_tokens_max: 100_000, request }
     }
 
-    /// Sets the number of newest groups that are kept.
+    /// Sets the number of newest groups that are retained.
     #[must_use]
     pub fn keep(mut self, groups: usize) -> Self {
         self.keep = groups;

@@ -150,9 +150,9 @@ async fn a_service_that_keeps_the_conversation_shortens_it_itself() {
     }
     let count = Arc::new(AtomicUsize::new(0));
     let call = Message::new(Role::Assistant, vec![MessageContent::call("1", "f", "{}")]);
-    let kept =
+    let on_service =
         Reply { messages: vec![call], conversation_id: Some("c".to_owned()), ..Reply::default() };
-    let agent = Agent::builder(ScriptedClient::new([kept, Reply::text("done")]))
+    let agent = Agent::builder(ScriptedClient::new([on_service, Reply::text("done")]))
         .compaction(Compaction::new(Counting(Arc::clone(&count))));
     agent.build().unwrap().run("go").await.unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);

@@ -6,15 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{AfterRun, BeforeRun};
 
-/// Key in a provider's state of the digest of what the model was last told.
-const TOLD: &str = "told";
+/// Key in a provider's state of the digest of the last announced description.
+const ANNOUNCED: &str = "told";
 
 /// Announces a description of a provider's state, unless the model knows it. A state that is empty
 /// and was never announced is not announced either.
 pub(super) fn announce(run: &mut BeforeRun<'_>, description: &str, is_empty: bool) {
-    let told = run.state.get(TOLD).and_then(Value::as_str);
-    let is_news = match told {
-        Some(told) => told != digest(description),
+    let announced = run.state.get(ANNOUNCED).and_then(Value::as_str);
+    let is_news = match announced {
+        Some(announced) => announced != digest(description),
         None => !is_empty,
     };
     if is_news {
@@ -28,11 +28,11 @@ pub(super) fn announce(run: &mut BeforeRun<'_>, description: &str, is_empty: boo
 pub(super) fn note(run: &mut AfterRun<'_>, description: &str) {
     if run.is_compacted() {
         if let Some(state) = run.state.as_object_mut() {
-            state.remove(TOLD);
+            state.remove(ANNOUNCED);
         }
         return;
     }
-    set_members(run.state, [(TOLD.to_owned(), digest(description).into())]);
+    set_members(run.state, [(ANNOUNCED.to_owned(), digest(description).into())]);
 }
 
 /// Sets members of a provider's state, which may not be an object yet.

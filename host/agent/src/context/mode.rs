@@ -103,8 +103,8 @@ impl PlanMode {
     /// Removes the tool `mode_set`, so that only the program changes the mode.
     #[must_use]
     pub fn without_switch(mut self) -> Self {
-        let kept = self.definitions.iter().filter(|tool| tool.name.as_str() != SET);
-        self.definitions = kept.cloned().collect();
+        let others = self.definitions.iter().filter(|tool| tool.name.as_str() != SET);
+        self.definitions = others.cloned().collect();
         self
     }
 

@@ -62,7 +62,7 @@ pub enum HistoryError {
         /// Name of the file.
         file: String,
     },
-    /// Another process kept the file locked for too long.
+    /// Another process held the lock of the file for too long.
     #[error("history file '{file}' is in use by another process")]
     Busy {
         /// Name of the file.

@@ -24,7 +24,7 @@ pub(super) fn read(
     record_bytes_max: usize,
     may_be_torn: bool,
 ) -> Result<RecordLines, HistoryError> {
-    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |index| index + 1);
     let (whole, last) = bytes.split_at(end);
     if may_be_torn && is_torn(last) {
         return Ok(RecordLines {
@@ -83,7 +83,7 @@ pub(super) fn write(
     for (index, message) in messages.iter().enumerate() {
         let unwritable = |_| HistoryError::Unwritable { number: index + 1, file: file.to_owned() };
         let start = bytes.len();
-        // `to_writer` leaves non-ASCII characters as they are and escapes line feeds.
+        // `to_writer` does not change non-ASCII characters and escapes line feeds.
         serde_json::to_writer(&mut bytes, message.as_ref()).map_err(unwritable)?;
         let record = bytes.get(start..).unwrap_or_default();
         if record.len() > record_bytes_max {

@@ -38,7 +38,7 @@ impl Middleware<FunctionContext> for FailureConversion {
         Ok(())
     }
 
-    fn place(&self) -> MiddlewareOrder {
+    fn order(&self) -> MiddlewareOrder {
         MiddlewareOrder::Conversion
     }
 }

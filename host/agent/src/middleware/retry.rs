@@ -45,7 +45,7 @@ impl Middleware<FunctionContext> for Retry {
         }
     }
 
-    fn place(&self) -> MiddlewareOrder {
+    fn order(&self) -> MiddlewareOrder {
         MiddlewareOrder::Retry
     }
 }

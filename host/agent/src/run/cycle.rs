@@ -62,7 +62,7 @@ pub(super) struct Cycle<'r> {
     /// Messages for the model.
     pub(super) messages: Vec<Arc<Message>>,
     /// Number of `messages` that the service has, if it keeps the conversation (`LOOP-4`).
-    pub(super) kept: usize,
+    pub(super) stored: usize,
     pub(super) response: Response,
     pub(super) tool_choice: Option<ToolMode>,
     /// Options that the run has without a choice behavior.
@@ -71,7 +71,7 @@ pub(super) struct Cycle<'r> {
     pub(super) is_withdrawn: bool,
     /// Functions of the latest request that advertised any.
     pub(super) listed: Arc<[Arc<ToolDefinition>]>,
-    /// True if the model has been told what is wrong with its answer (`LOOP-66`).
+    /// True if the model was asked to repair its answer (`LOOP-66`).
     pub(super) is_repaired: bool,
     /// Number of requests so far.
     pub(super) requests: usize,
@@ -121,7 +121,7 @@ impl<'r> Cycle<'r> {
             latest_tools: AdvertisedTools::default(),
             updates,
             messages: start.messages,
-            kept: 0,
+            stored: 0,
             response: Response { conversation_id: service_id, ..Response::default() },
             is_withdrawn: false,
             listed: Arc::default(),
@@ -369,7 +369,7 @@ impl<'r> Cycle<'r> {
     fn note_reply(&mut self, reply: &Reply) {
         self.note_size(reply);
         if reply.conversation_id.is_some() {
-            self.kept = self.messages.len();
+            self.stored = self.messages.len();
         }
     }
 
@@ -450,7 +450,7 @@ impl<'r> Cycle<'r> {
             let agent = &self.parts.name;
             tracing::info!(agent, iteration, "the iteration hook ended the run");
         }
-        self.kept = self.kept.min(self.messages.len());
+        self.stored = self.stored.min(self.messages.len());
         if self.messages.len() != before {
             self.known_size = None;
         }

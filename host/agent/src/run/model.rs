@@ -64,7 +64,7 @@ impl Cycle<'_> {
             Arc::default()
         };
         ChatRequest {
-            messages: self.messages.get(self.kept..).unwrap_or_default().to_vec(),
+            messages: self.messages.get(self.stored..).unwrap_or_default().to_vec(),
             tools: Arc::clone(&plan.advertised),
             loaded_tools: plan.loaded,
             withheld_tools,

@@ -95,7 +95,7 @@ fn agent(client: &ScriptedClient, log: &Log) -> AgentBuilder {
 }
 
 /// Returns the strings of results and of the model.
-fn told(messages: &[Arc<Message>]) -> Vec<String> {
+fn texts(messages: &[Arc<Message>]) -> Vec<String> {
     let contents = messages.iter().flat_map(|message| &message.contents);
     let text = |content: &MessageContent| match content {
         MessageContent::Text(text) => Some(text.text.clone()),

@@ -45,7 +45,7 @@ impl NewMessages {
 /// directly, and approvals are left out. Also left out are abandoned batches (`LOOP-44`),
 /// unanswered calls, and results without a call, unless the service keeps the conversation and
 /// therefore the call (`LOOP-4`).
-pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> Vec<Arc<Message>> {
+pub(super) fn arranged(messages: &[Arc<Message>], is_stored_by_service: bool) -> Vec<Arc<Message>> {
     if messages.iter().all(|message| is_plain(message)) {
         return messages.to_vec();
     }
@@ -62,15 +62,15 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
         let mut shown = message.as_ref().clone();
         shown.contents.clear();
         let mut results = Vec::new();
-        for (place, content) in message.contents.iter().enumerate() {
-            let at = (index, place);
+        for (content_index, content) in message.contents.iter().enumerate() {
+            let at = (index, content_index);
             match content {
                 MessageContent::FunctionCall(_) if !pairing.is_of_service(at) => {
                     let Some(result) = pairing.result(messages, at) else { continue };
                     results.push(MessageContent::FunctionResult(result.clone()));
                     shown.contents.push(content.clone());
                 }
-                MessageContent::FunctionResult(_) if !pairing.stays(at, is_kept_by_service) => {}
+                MessageContent::FunctionResult(_) if !pairing.stays(at, is_stored_by_service) => {}
                 MessageContent::ApprovalRequest(_) | MessageContent::ApprovalAnswer(_) => {}
                 _ => shown.contents.push(content.clone()),
             }
@@ -148,7 +148,7 @@ mod tests {
         shown_to(messages, false)
     }
 
-    fn shown_to(messages: Vec<Message>, is_kept_by_service: bool) -> Vec<String> {
+    fn shown_to(messages: Vec<Message>, is_stored_by_service: bool) -> Vec<String> {
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
         let line = |message: &Arc<Message>| {
             let ids = message.calls().map(|call| call.call_id.clone());
@@ -156,7 +156,7 @@ mod tests {
                 ids.chain(message.results().map(|result| result.call_id.clone())).collect();
             format!("{:?} {}{}", message.role, message.text(), ids.join(","))
         };
-        arranged(&messages, is_kept_by_service).iter().map(line).collect()
+        arranged(&messages, is_stored_by_service).iter().map(line).collect()
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_answered_is_not_shown() {
+    fn unanswered_calls_are_not_shown() {
         let mut unresolved = calls(&["1"]);
         unresolved.contents.insert(0, MessageContent::text("let me "));
         unresolved.contents.push(request("1"));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_called_itself_stays_as_it_is() {
+    fn calls_of_the_service_are_not_changed() {
         let mut message = calls(&["1"]);
         message.contents.push(MessageContent::result("1", "r"));
         assert_eq!(shown(vec![message.clone()]), ["Assistant 1,1"]);

@@ -108,7 +108,7 @@ async fn a_question_has_the_same_name_for_the_same_call_only() {
 }
 
 #[tokio::test]
-async fn without_somebody_to_ask_the_failure_names_the_call() {
+async fn without_a_client_to_ask_the_failure_names_the_call() {
     let silent =
         Arc::new(Form { can_ask: false, ..Arc::into_inner(Form::new(json!({}))).unwrap() });
     for context in [CallContext::new("1"), asking(&silent)] {

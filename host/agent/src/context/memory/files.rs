@@ -307,8 +307,8 @@ fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) -> Result<S
              more specific old_string."
         ));
     }
-    let kept = content.len().saturating_sub(old.len().saturating_mul(count));
+    let rest = content.len().saturating_sub(old.len().saturating_mul(count));
     // Checked before the memory is allocated.
-    check_bytes(kept.saturating_add(new.len().saturating_mul(count)))?;
+    check_bytes(rest.saturating_add(new.len().saturating_mul(count)))?;
     Ok(content.replace(old, new))
 }

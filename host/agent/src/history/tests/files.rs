@@ -284,10 +284,10 @@ proptest! {
             assert_eq!(fs::read(&path).unwrap(), before);
             let moved = files.repair("s").await.unwrap_or_default();
             assert!(moved == 0 || read.is_err());
-            let kept = fs::read(&path).unwrap();
-            assert_eq!(kept, before[..before.len() - usize::try_from(moved).unwrap()]);
+            let repaired = fs::read(&path).unwrap();
+            assert_eq!(repaired, before[..before.len() - usize::try_from(moved).unwrap()]);
             files.append("s", &texts(&["after"])).await.unwrap();
-            assert!(fs::read(&path).unwrap().starts_with(&kept));
+            assert!(fs::read(&path).unwrap().starts_with(&repaired));
             if let Ok(read) = read {
                 assert_eq!(files.read("s").await.unwrap().len(), read.len() + 1);
             }

@@ -14,7 +14,7 @@ async fn what_is_not_a_regular_file_is_neither_read_nor_written_nor_waited_for()
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join("h").join(format!("{name}.jsonl"));
     let files = open(&directory.path().join("h"));
-    fs::write(directory.path().join("outside"), "kept").unwrap();
+    fs::write(directory.path().join("outside"), "unchanged").unwrap();
     fs::write(at("real"), "").unwrap();
     symlink(directory.path().join("outside"), at("link-out")).unwrap();
     symlink("real.jsonl", at("link-in")).unwrap();
@@ -33,7 +33,7 @@ async fn what_is_not_a_regular_file_is_neither_read_nor_written_nor_waited_for()
         let expected = format!("History file '{name}.jsonl' is not a regular file.");
         assert_eq!(errors.map(Option::unwrap), [expected.clone(), expected.clone(), expected]);
     }
-    assert_eq!(fs::read_to_string(directory.path().join("outside")).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(directory.path().join("outside")).unwrap(), "unchanged");
     assert_eq!(fs::read_to_string(at("real")).unwrap(), "");
     assert!(!directory.path().join("h/nowhere").exists());
 }
@@ -41,13 +41,13 @@ async fn what_is_not_a_regular_file_is_neither_read_nor_written_nor_waited_for()
 #[tokio::test]
 async fn an_error_of_the_system_names_no_directory() {
     let directory = tempfile::tempdir().unwrap();
-    let files = open(&directory.path().join("secret-place"));
-    fs::remove_dir(directory.path().join("secret-place")).unwrap();
+    let files = open(&directory.path().join("secret-folder"));
+    fs::remove_dir(directory.path().join("secret-folder")).unwrap();
     assert_eq!(shown(&files, "s").await, Ok(vec![]));
     let error = files.append("s", &texts(&["a"])).await.unwrap_err();
     assert_eq!(error.to_string(), "history file 's.jsonl' cannot be used: entity not found");
-    assert!(!format!("{error:?}").contains("secret-place"));
-    assert!(!format!("{files:?}").contains("secret-place"));
+    assert!(!format!("{error:?}").contains("secret-folder"));
+    assert!(!format!("{files:?}").contains("secret-folder"));
 }
 
 #[tokio::test]

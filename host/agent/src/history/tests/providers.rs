@@ -179,7 +179,7 @@ async fn a_state_that_holds_something_else_is_an_error_and_stays() {
 }
 
 #[test]
-fn the_history_that_a_run_gets_by_itself_shares_its_state_with_nobody() {
+fn the_history_that_a_run_gets_by_itself_shares_its_state_with_no_other() {
     let provider = |history: History| -> Arc<dyn ContextProvider> { Arc::new(history) };
     assert_eq!(History::beside(&[]).source_id(), IN_SESSION);
     let own = provider(History::in_session());

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Log, agent, told};
+use super::{Log, agent, texts};
 use crate::compaction::{CompactionStrategy, Conversation};
 use crate::{
     Agent, ApprovalMode, Approvals, BoxError, BudgetLimits, ChatClient, ChatError, ChatOptions,
@@ -101,15 +101,15 @@ async fn an_answer_that_does_not_fit_gets_one_repair_round() {
     assert_eq!(response.value(), Some(&json!({"city": "Cork"})));
     let repair = "Your last answer does not have the required form. The reply is not a JSON \
                   object. Answer again, with the corrected JSON object and nothing else.";
-    assert_eq!(told(&response.messages), ["It is Cork.", repair, r#"{"city":"Cork"}"#]);
+    assert_eq!(texts(&response.messages), ["It is Cork.", repair, r#"{"city":"Cork"}"#]);
     let message = &response.messages[1];
     assert_eq!((message.role, message.source()), (Role::User, Some("answer_repair")));
-    assert_eq!(told(&client.requests()[1].messages), ["go", "It is Cork.", repair]);
+    assert_eq!(texts(&client.requests()[1].messages), ["go", "It is Cork.", repair]);
     // The history has the round too: providers check what reasoning came after.
     let later = replies(&[r#"{"city":"Bonn"}"#]);
     built(&later).run("and").session(&session).await.unwrap();
-    let told = told(&later.requests()[0].messages);
-    assert_eq!(told, ["go", "It is Cork.", repair, r#"{"city":"Cork"}"#, "and"]);
+    let texts = texts(&later.requests()[0].messages);
+    assert_eq!(texts, ["go", "It is Cork.", repair, r#"{"city":"Cork"}"#, "and"]);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ impl ChatClient for Native {
     }
 }
 
-/// A hook that counts, and ends the run if it is told to.
+/// A hook that counts, and ends the run if that is requested.
 #[derive(Default)]
 struct Counter {
     seen: Mutex<Vec<(u32, String)>>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Log, agent, calling, told};
+use super::{Log, agent, calling, texts};
 use crate::{
     BudgetLimits, Message, MessageContent, Reply, Role, RunError, ScriptedClient, ScriptedReply,
     Session, TokenBudget,
@@ -39,7 +39,7 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_the_session_knows_what_was_don
     agent.run("and now?").session(&session).await.unwrap();
     let seen = next.requests().remove(0).messages;
     // The interrupted call is not shown; completed work is.
-    assert_eq!(told(&seen), ["go", "first", "a", "and now?"]);
+    assert_eq!(texts(&seen), ["go", "first", "a", "and now?"]);
     let calls: Vec<_> =
         seen.iter().flat_map(|message| message.calls()).map(|call| &call.name).collect();
     assert_eq!(calls, ["echo", "echo"]);
@@ -91,7 +91,7 @@ async fn what_a_budget_cut_short_is_remembered_and_what_never_began_is_not() {
 
     let next = calling(&[]);
     super::agent(&next, &log).build().unwrap().run("again").session(&session).await.unwrap();
-    assert_eq!(told(&next.requests().remove(0).messages), ["go", "first", "again"]);
+    assert_eq!(texts(&next.requests().remove(0).messages), ["go", "first", "again"]);
 }
 
 #[tokio::test]
@@ -105,12 +105,12 @@ async fn two_runs_of_a_session_take_turns() {
     );
     first.unwrap();
     second.unwrap();
-    let seen: Vec<_> = client.requests().iter().map(|request| told(&request.messages)).collect();
+    let seen: Vec<_> = client.requests().iter().map(|request| texts(&request.messages)).collect();
     assert_eq!(seen, [vec!["one"], vec!["one", "done", "two"]]);
 }
 
 #[tokio::test]
-async fn an_answer_comes_with_new_text_and_keeps_its_place() {
+async fn an_answer_comes_with_new_text_and_keeps_its_position() {
     use crate::{ApprovalMode, Approvals};
     let (log, session) = (Log::default(), Session::with_id("s"));
     let client = calling(&[&[("echo", r#"{"text":"asked"}"#)]]);
@@ -125,6 +125,6 @@ async fn an_answer_comes_with_new_text_and_keeps_its_place() {
     let roles: Vec<_> = seen.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
     agent.run("next").session(&session).await.unwrap();
-    let seen = told(&client.requests().remove(2).messages);
+    let seen = texts(&client.requests().remove(2).messages);
     assert_eq!(seen, ["go", "asked", "and be quick", "done", "next"]);
 }

@@ -9,7 +9,7 @@ use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::{ErrorType, Output, ToolError};
 use serde_json::json;
 
-use super::{Log, agent, calling, told};
+use super::{Log, agent, calling, texts};
 use crate::middleware::{
     Audit, FailureConversion, FunctionContext, FunctionError, FunctionSignal, FunctionValue,
     Middleware, Next, RateLimit, Redaction, Retry, Timeout,
@@ -34,7 +34,7 @@ async fn what_may_pass_is_tried_again_inside_the_conversion() {
     let agent = agent(&client, &log).layer(retry()).build().unwrap();
     let response = agent.run("go").await.unwrap();
     let failure = r#"{"error":{"message":"no such thing"}}"#;
-    assert_eq!(told(&response.messages), ["x", failure, "done"]);
+    assert_eq!(texts(&response.messages), ["x", failure, "done"]);
     assert_eq!(log.lock().unwrap().len(), 4, "three tries of one, and one of the other");
 }
 
@@ -55,7 +55,7 @@ async fn a_call_that_takes_too_long_is_a_timeout() {
     let response = agent.run("go").await.unwrap();
     let text =
         r#"{"error":{"message":"An unexpected error occurred (Timeout). Please try again."}}"#;
-    assert_eq!(told(&response.messages), [text, "done"]);
+    assert_eq!(texts(&response.messages), [text, "done"]);
 }
 
 #[tokio::test]
@@ -63,8 +63,12 @@ async fn a_tool_that_is_called_too_often_says_when_to_come_back() {
     let client = calling(&[&[("echo", "{}"), ("echo", "{}"), ("echo", "{}")]]);
     let limit = Layer::function(RateLimit::new(2, Duration::from_secs(3600)));
     let agent = agent(&client, &Log::default()).layer(limit).build().unwrap();
-    let told = told(&agent.run("go").await.unwrap().messages);
-    assert!(told[2].contains("called too often") && told[2].contains("suggestion"), "{}", told[2]);
+    let texts = texts(&agent.run("go").await.unwrap().messages);
+    assert!(
+        texts[2].contains("called too often") && texts[2].contains("suggestion"),
+        "{}",
+        texts[2]
+    );
 }
 
 #[tokio::test]
@@ -75,8 +79,8 @@ async fn secrets_are_taken_out_of_results_and_failures() {
         .layer(Layer::function(Redaction::new(redactor)))
         .build()
         .unwrap();
-    let told = told(&agent.run("go").await.unwrap().messages).join("\n");
-    assert!(!told.contains("no such thing"), "{told}");
+    let texts = texts(&agent.run("go").await.unwrap().messages).join("\n");
+    assert!(!texts.contains("no such thing"), "{texts}");
 }
 
 /// Ends every call with an error or a termination that holds a secret.
@@ -128,8 +132,8 @@ async fn secrets_are_taken_out_of_errors_and_terminations() {
             .layer(Layer::function(Ending { terminates }))
             .build()
             .unwrap();
-        let told = told(&agent.run("go").await.unwrap().messages).join("\n");
-        assert!(!told.contains("open sesame"), "{told}");
+        let texts = texts(&agent.run("go").await.unwrap().messages).join("\n");
+        assert!(!texts.contains("open sesame"), "{texts}");
         let seen = seen.lock().unwrap();
         assert!(seen.contains("[secret key]!") && !seen.contains("open sesame"), "{seen}");
     }
@@ -138,9 +142,12 @@ async fn secrets_are_taken_out_of_errors_and_terminations() {
 #[tokio::test]
 async fn every_call_is_recorded_with_its_true_outcome() {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&lines);
+    let entries = Arc::clone(&lines);
     let audit = Audit::new(move |entry: crate::middleware::AuditEntry<'_>| {
-        kept.lock().unwrap().push(format!("{} {} {}", entry.tool, entry.outcome, entry.arguments));
+        entries
+            .lock()
+            .unwrap()
+            .push(format!("{} {} {}", entry.tool, entry.outcome, entry.arguments));
     });
     let bad = r#"{"text":1.5,"x":[]"#;
     let client = calling(&[&[("echo", "{}"), ("fail", "{}"), ("crash", "{}"), ("echo", bad)]]);
@@ -183,8 +190,8 @@ async fn what_is_allowed_for_always_is_allowed_to_one_origin() {
     // An approval covers only the tool that existed then, and so does a standing rule.
     let second = agent_of(&client, "second", &log);
     let response = second.run(vec![request.approve()]).session(&session).await.unwrap();
-    let told = told(&response.messages);
-    assert!(told[0].starts_with("Error: The tool has changed since"), "{told:?}");
+    let texts = texts(&response.messages);
+    assert!(texts[0].starts_with("Error: The tool has changed since"), "{texts:?}");
     assert_eq!(requested(response).unwrap().origin.unwrap().to_string(), "program:second");
     assert!(log.lock().unwrap().is_empty());
     let response =
@@ -213,7 +220,7 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let response =
         agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
     let refused = "Error: Tool call invocation was rejected by user. no";
-    assert_eq!(told(&response.messages), [refused, "a", "done"]);
+    assert_eq!(texts(&response.messages), [refused, "a", "done"]);
     let rules = crate::standing_rules(&session);
     assert!(rules.iter().all(|rule| crate::forbid_again(&session, rule)));
     assert_eq!((rules.len(), crate::standing_rules(&session).len()), (2, 0));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use cofferdam_tool::{CallContext, Completion, ToolCall, ToolDefinition, ToolSource, Toolset};
 
-use super::{Log, agent, calling, told, toolset};
+use super::{Log, agent, calling, texts, toolset};
 use crate::compaction::{Summarize, TokenLimit};
 use crate::{
     Agent, ChatClient, ChatError, ChatRequest, ChoiceBehavior, Compaction, LoopSettings, Message,
@@ -88,7 +88,7 @@ async fn what_a_model_is_sent_stays_short_where_old_messages_are_summarised() {
         .compaction(Compaction::new(strategy));
     let response = agent.build().unwrap().run("go").await.unwrap();
     assert_eq!(response.messages.len(), 401);
-    assert_eq!(told(&response.messages).last().map(String::as_str), Some("done"));
+    assert_eq!(texts(&response.messages).last().map(String::as_str), Some("done"));
     let largest = client.largest.load(Ordering::SeqCst);
     assert!(largest < 60, "{largest} messages in one request");
 }
@@ -124,6 +124,9 @@ async fn what_sources_say_about_their_tools_comes_after_the_agents_own_words() {
     let agent =
         Agent::builder(client.clone()).tools(described).instructions("Be brief.").build().unwrap();
     agent.run("go").await.unwrap();
-    let told = client.requests().remove(0).options.instructions;
-    assert_eq!(told.as_deref(), Some("Be brief.\nAbout the tools of `described`:\nEcho first."));
+    let instructions = client.requests().remove(0).options.instructions;
+    assert_eq!(
+        instructions.as_deref(),
+        Some("Be brief.\nAbout the tools of `described`:\nEcho first.")
+    );
 }

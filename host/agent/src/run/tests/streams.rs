@@ -23,7 +23,7 @@ fn content() -> impl Strategy<Value = MessageContent> {
         call("echo", "{broken"),
         call("fail", "{}"),
         call("crash", ""),
-        call("nobody", "{}"),
+        call("missing", "{}"),
     ]
 }
 

@@ -8,7 +8,7 @@ use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::{Functions, ToolSource, Toolset};
 use serde_json::{Value, json};
 
-use super::told;
+use super::texts;
 use crate::{
     Agent, AgentBuilder, BeforeRun, BoxError, ChatRequest, ChoiceBehavior, ContextProvider,
     LoopSettings, Message, MessageContent, Reply, Role, ScriptedClient, Session, ToolMode,
@@ -61,13 +61,13 @@ async fn a_model_finds_and_loads_what_it_needs_of_many_tools() {
     let agent = builder(&client, 41).build().unwrap();
     let session = Session::new();
     let response = agent.run("go").session(&session).await.unwrap();
-    let told = told(&response.messages);
-    let found: Value = serde_json::from_str(&told[0]).unwrap();
+    let texts = texts(&response.messages);
+    let found: Value = serde_json::from_str(&texts[0]).unwrap();
     assert_eq!((&found["found"], found["tools"].as_array().unwrap().len()), (&json!(41), 2));
     assert_eq!(found["tools"][0]["name"], "invoice_17");
     assert_eq!(found["tools"][0]["inputSchema"]["type"], "object");
-    assert_eq!(told[1], r#"{"loaded":["invoice_17"],"unknown":["nothing"]}"#);
-    assert_eq!(told[2], "invoice_17");
+    assert_eq!(texts[1], r#"{"loaded":["invoice_17"],"unknown":["nothing"]}"#);
+    assert_eq!(texts[2], "invoice_17");
     let requests = client.requests();
     let both = ["tools_search", "tools_load"];
     assert_eq!((names(&requests[0]), names(&requests[1])), (both.into(), both.into()));
@@ -92,7 +92,7 @@ async fn a_model_finds_and_loads_what_it_needs_of_many_tools() {
 }
 
 #[tokio::test]
-async fn a_state_that_somebody_has_changed_loads_only_what_exists() {
+async fn a_state_that_was_changed_loads_only_what_exists() {
     let session = Session::new();
     let loaded = json!(["invoice_1", "gone", 7, "invoice_1", "tools_load"]);
     session.set_part("tool_search", json!({"loaded": loaded}));
@@ -190,5 +190,5 @@ async fn calls_that_find_nothing_say_so() {
         "invoice_2",
         "done",
     ];
-    assert_eq!(told(&response.messages), expected);
+    assert_eq!(texts(&response.messages), expected);
 }
