@@ -17,7 +17,7 @@
 //! Entries are not synced to disk, because after a crash the MAC rejects whatever is incomplete;
 //! the key is synced. Reading costs one pass of BLAKE3 over the contents.
 //!
-//! On Windows, the access lists of directory and files take the place of permission bits.
+//! On Windows, the access lists of directory and files replace permission bits.
 
 #[cfg_attr(windows, path = "cache/directory_windows.rs")]
 mod directory;

@@ -22,13 +22,13 @@ const BACKTRACE_FRAMES_MAX: usize = 64;
 /// Maximum bytes of pages that the memories, and the tables, of one slot keep after a call: enough
 /// for everything that a call of a compiled language, JavaScript or TypeScript writes. An
 /// interpreter like Python writes more, and the excess goes back to the system.
-const KEPT_BYTES_MAX: usize = 1 << 20;
+const RESIDENT_BYTES_MAX: usize = 1 << 20;
 /// Minimum that is worth keeping: the pages that a small tool writes.
-const KEPT_BYTES_MIN: usize = 64 << 10;
+const RESIDENT_BYTES_MIN: usize = 64 << 10;
 /// Maximum bytes that all slots of one pool keep together if each has one memory. Slots of large
 /// pools keep less each.
-const KEPT_BYTES_OF_POOL: usize = 128 << 20;
-/// Number of memories that are returned to the system in one batch where no pages are kept.
+const RESIDENT_BYTES_OF_POOL: usize = 128 << 20;
+/// Number of memories that are returned to the system in one batch where no pages stay resident.
 const DECOMMIT_BATCH: usize = 16;
 /// Address space reserved for one linear memory. With all 4 GiB that 32 bits can address, no access
 /// needs a bounds check.
@@ -42,7 +42,7 @@ pub struct EngineConfig {
     /// Compiler of untrusted bytes to machine code.
     pub compiler: Compiler,
     /// Minimum confinement of a process that compiles. Where the system confines it less, nothing
-    /// is compiled. Without a minimum, any level is sufficient, and an observer is told about it
+    /// is compiled. Without a minimum, any level is sufficient, and an observer is notified
     /// unless it is the highest. The limits of the process are required in any case.
     pub confinement_min: Option<Confinement>,
     /// Number of concurrent calls and of instances that the engine has room for.
@@ -241,13 +241,14 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
 /// contents for a new instance.
 ///
 /// That is worthwhile only if the kernel reports which pages were written (Linux 6.7 and later);
-/// otherwise everything that is kept would have to be overwritten.
+/// otherwise every resident page would have to be overwritten.
 fn keep_pages(config: &mut wasmtime::PoolingAllocationConfig, calls: u32) {
     if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
-        let places = usize::try_from(calls).unwrap_or(usize::MAX).max(1);
-        let kept = (KEPT_BYTES_OF_POOL / places).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX);
+        let slots = usize::try_from(calls).unwrap_or(usize::MAX).max(1);
+        let resident =
+            (RESIDENT_BYTES_OF_POOL / slots).clamp(RESIDENT_BYTES_MIN, RESIDENT_BYTES_MAX);
         config.pagemap_scan(wasmtime::Enabled::Auto);
-        config.linear_memory_keep_resident(kept).table_keep_resident(kept);
+        config.linear_memory_keep_resident(resident).table_keep_resident(resident);
     } else {
         config.decommit_batch_size(DECOMMIT_BATCH);
     }

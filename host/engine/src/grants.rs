@@ -92,7 +92,7 @@ impl Grants {
         }
     }
 
-    /// Returns the part of these grants that `policy` names. Values of secrets are kept: bound
+    /// Returns the part of these grants that `policy` names. Values of secrets stay: bound
     /// headers need them, and the guest cannot read those that are not readable.
     pub(crate) fn restricted_to(&self, policy: &Policy) -> Self {
         let mount = |mount: &Mount| {

@@ -1,6 +1,6 @@
 //! Manifest: what the author of a plugin states about it in addition to its code.
 //!
-//! It is TOML, in one of two places: a custom section of the component, or a file next to the
+//! It is TOML, from one of two sources: a custom section of the component, or a file next to the
 //! component with the same name and the extension `.toml`. A table of the file replaces the same
 //! table of the section, so that the operator who installs a plugin can correct its manifest
 //! without changing its bytes.
@@ -84,7 +84,7 @@ impl ManifestText {
 }
 
 impl Manifest {
-    /// Parses the manifests of both places.
+    /// Parses the manifests of both sources.
     pub(crate) fn parse(
         beside: Option<&str>,
         embedded: Option<&str>,

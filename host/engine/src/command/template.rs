@@ -1,6 +1,6 @@
 //! Templates of words on a command line.
 //!
-//! `{name}` is the value of a parameter: a string as it is, anything else as JSON. `{name?}` is
+//! `{name}` is the value of a parameter: a string unchanged, anything else as JSON. `{name?}` is
 //! empty and requires that the parameter is `true`. `{{` and `}}` are braces.
 
 use serde::{Deserialize, Serialize};

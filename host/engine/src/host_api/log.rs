@@ -19,8 +19,8 @@ impl LogTail {
         Self { tail: Arc::default(), bytes_max }
     }
 
-    /// Returns the kept bytes as a string. Bytes that are not UTF-8 are replaced; control
-    /// characters are kept, so code that prints the string must escape them.
+    /// Returns the retained bytes as a string. Bytes that are not UTF-8 are replaced; control
+    /// characters are not replaced, so code that prints the string must escape them.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(self.lock().make_contiguous()).into_owned()
     }
@@ -42,10 +42,11 @@ impl OutputSink for LogTail {
 
     fn push(&self, bytes: &[u8]) -> Result<(), Infallible> {
         let mut tail = self.lock();
-        let kept = bytes.get(bytes.len().saturating_sub(self.bytes_max)..).unwrap_or_default();
-        let excess = (tail.len() + kept.len()).saturating_sub(self.bytes_max);
+        let tail_bytes =
+            bytes.get(bytes.len().saturating_sub(self.bytes_max)..).unwrap_or_default();
+        let excess = (tail.len() + tail_bytes.len()).saturating_sub(self.bytes_max);
         tail.drain(..excess);
-        tail.extend(kept);
+        tail.extend(tail_bytes);
         Ok(())
     }
 }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_kept() {
+    fn only_the_end_is_retained() {
         let log = LogTail::new(5);
         log.push(b"abc").unwrap();
         assert_eq!(log.text(), "abc");

@@ -9,7 +9,7 @@ use cofferdam_tool::{FileAccess, MountName, Permission, ToolName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Table as it is written.
+/// Unchecked table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct PermissionsTable {

@@ -51,7 +51,7 @@ fn a_manifest_asks() {
 }
 
 #[test]
-fn a_table_of_the_file_takes_the_place_of_the_one_inside() {
+fn a_table_of_the_file_replaces_the_one_inside() {
     let beside = "[permissions]\nenv = [\"LANG\"]\n";
     let RequestedPermissions::Stated(asked) =
         Manifest::parse(Some(beside), Some(FULL)).unwrap().requested()
@@ -88,7 +88,7 @@ fn a_manifest_is_refused_with_its_line() {
     assert!(refusal("tools = 3").starts_with("1:9: invalid type"));
     assert!(refusal("[tools").starts_with("1:7: "));
     assert!(refusal("[permissions]\nnetwork = []\n").starts_with("2:1: unknown field `network`"));
-    for (line, place) in [
+    for (line, start) in [
         ("http = [\"ftp://a.example\"]", "2:9: `ftp://a.example` has a scheme"),
         (
             "http = [\"https://a.example\", \"https://127.1/\"]",
@@ -103,7 +103,7 @@ fn a_manifest_is_refused_with_its_line() {
         ("clock = \"fine\"", "2:9: "),
     ] {
         let refused = refusal(&format!("[permissions]\n{line}\n"));
-        assert!(refused.starts_with(place), "{line}: {refused}");
+        assert!(refused.starts_with(start), "{line}: {refused}");
     }
 }
 

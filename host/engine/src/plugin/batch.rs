@@ -33,7 +33,7 @@ use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 
 /// Maximum number of plugins of a batch whose freshly compiled code stays in memory. With more
 /// plugins, most are not called for a while, and the cache has their code.
-const CODE_KEPT_MAX: usize = 16;
+const CODE_RETAINED_MAX: usize = 16;
 
 /// Build of a component that must finish before it is loaded.
 type Build = Pin<Box<dyn Future<Output = Result<Component, Box<dyn Error + Send + Sync>>> + Send>>;
@@ -201,7 +201,7 @@ impl PluginBatch {
     }
 
     /// Returns the next plugin with its position: first those of the index, if any are left, and
-    /// then the others as they are loaded. Cancel safe; loads in progress continue with the next
+    /// then the others once they are loaded. Cancel safe; loads in progress continue with the next
     /// call.
     pub async fn next(&mut self) -> Option<(usize, Result<Plugin, LoadError>)> {
         if let Some(cached) = self.next_cached() {
@@ -297,7 +297,7 @@ async fn load(
     if let Some(record) = files.filter(|_| !has_changed()).and_then(|files| loaded.record(files)) {
         index.replace(position, &record);
     }
-    if index.is_enabled() && index.len() > CODE_KEPT_MAX {
+    if index.is_enabled() && index.len() > CODE_RETAINED_MAX {
         loaded.drop_code();
     }
     Plugin::new(engine, &component, options, loaded.into_parts())

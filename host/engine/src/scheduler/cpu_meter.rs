@@ -15,11 +15,11 @@ use atomic_waker::AtomicWaker;
 /// Maximum CPU time of a call on its caller's thread before it moves to the CPU pool. A tool that
 /// does little work ends before that; the tick that detects the excess comes at most one period
 /// later.
-const IN_PLACE_MAX: Duration = Duration::from_millis(2);
+const INLINE_MAX: Duration = Duration::from_millis(2);
 /// Maximum CPU time of a call for which the next call of the same tool starts on its caller's
-/// thread. It is longer than [`IN_PLACE_MAX`] because a call in the pool waits for other calls,
+/// thread. It is longer than [`INLINE_MAX`] because a call in the pool waits for other calls,
 /// which only long calls do not notice.
-const STARTS_IN_PLACE_MAX: Duration = Duration::from_millis(5);
+const STARTS_INLINE_MAX: Duration = Duration::from_millis(5);
 
 /// Error raised by the epoch callback when the guest has exceeded its CPU time.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ impl CpuMeter {
         if used > Duration::from_millis(max_ms) {
             return Err(CpuLimitExceeded { max_ms });
         }
-        if used > IN_PLACE_MAX {
+        if used > INLINE_MAX {
             self.is_computing.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -76,7 +76,7 @@ impl CpuMeter {
 
     /// Returns true if the next call of the same tool should start in the CPU pool.
     pub(crate) fn prefers_cpu_pool(&self) -> bool {
-        self.used() > STARTS_IN_PLACE_MAX
+        self.used() > STARTS_INLINE_MAX
     }
 
     /// Returns true if the call should continue in the CPU pool.
@@ -173,7 +173,7 @@ mod tests {
         meter.measure(|| {
             assert!(meter.check(60_000).is_ok());
             assert!(!meter.is_computing());
-            work(IN_PLACE_MAX + Duration::from_millis(1));
+            work(INLINE_MAX + Duration::from_millis(1));
             assert!(meter.check(60_000).is_ok());
             assert!(meter.is_computing());
             assert!(meter.check(1).is_err());

@@ -117,7 +117,7 @@ impl CpuPool {
             // only after that.
             let mut has_begun = false;
             // Resolves to `None` when the job should move to the pool.
-            let in_place = poll_fn(|cx| {
+            let inline = poll_fn(|cx| {
                 if std::mem::replace(&mut has_begun, true)
                     && let Poll::Ready(reason) = interrupt.as_mut().poll(cx)
                 {
@@ -129,7 +129,7 @@ impl CpuPool {
                     Poll::Pending => interrupt.as_mut().poll(cx).map(|reason| Some(Err(reason))),
                 }
             });
-            match in_place.await {
+            match inline.await {
                 Some(Ok(result)) => return (result, None),
                 Some(Err(reason)) => {
                     meter.stop();

@@ -4,7 +4,7 @@
 //! fault them in again (`keep_pages` in `config.rs`). After many concurrent calls that is a lot: up
 //! to 64 slots keep 1 MiB each. wasmtime has no function that releases those pages. But the slot of
 //! a memory belongs to the instance in it, and the host may write into the memory of its own
-//! instances. So this module places an instance with an empty memory in each slot and drops the
+//! instances. So this module puts an instance with an empty memory into each slot and drops the
 //! pages behind it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use wasmtime::{Engine, Instance, Module, Store};
 
 /// Maximum number of bytes that the pool of an idle engine keeps: the pages that eight concurrent
 /// small tools write.
-const KEPT_BYTES_MAX: usize = 8 << 20;
+const UNUSED_BYTES_MAX: usize = 8 << 20;
 
 /// Flag in the number of calls that is set while memory is being returned.
 const TRIMMING: usize = 1 << (usize::BITS - 1);
@@ -53,17 +53,17 @@ impl RunningCalls {
 
     /// Returns the pages that the pool of `engine` keeps, unless they are few or calls are running.
     pub(crate) fn trim(&self, engine: &Engine) {
-        let kept = || {
+        let unused = || {
             engine.pooling_allocator_metrics().map_or(0, |pool| pool.unused_memory_bytes_resident())
         };
-        if kept() <= KEPT_BYTES_MAX {
+        if unused() <= UNUSED_BYTES_MAX {
             return;
         }
         let _trimming = self.trimming.lock().unwrap_or_else(PoisonError::into_inner);
         if self.calls.compare_exchange(0, TRIMMING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            // Pages that cannot be returned are kept.
+            // Pages that cannot be returned stay.
             if let Err(error) = empty_slots(engine, || self.are_any()) {
-                tracing::debug!(%error, "memory of an idle engine is kept");
+                tracing::debug!(%error, "memory of an idle engine cannot be returned");
             }
             self.calls.fetch_and(!TRIMMING, Ordering::AcqRel);
         }

@@ -21,7 +21,7 @@ pub struct ScreenLimits {
     /// Core and component instances, expanded.
     pub instances_max: u64,
     /// Entries of component-level sections, imports and exports of instantiated modules, and the
-    /// tree size of every type at each place that uses it, expanded. A resource counts as 128,
+    /// tree size of every type at each use, expanded. A resource counts as 128,
     /// because validators copy whole tables for each.
     pub definitions_max: u64,
     /// Types and declarations inside types, including core types.

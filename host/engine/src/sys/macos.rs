@@ -20,8 +20,8 @@ const PROFILE: &CStr = c"(version 1)(deny default)(allow sysctl-read)";
 /// Removes all rights from this process that [`PROFILE`] does not list. Cannot be undone.
 pub(super) fn confine_process() -> io::Result<()> {
     let mut message = ptr::null_mut();
-    // SAFETY: the profile ends with a zero byte, and `message` is a place for a pointer. The
-    // message is not freed: it exists only after an error, once per process.
+    // SAFETY: the profile ends with a zero byte, and `message` is writable storage for a pointer.
+    // The message is not freed: it exists only after an error, once per process.
     match unsafe { sandbox_init(PROFILE.as_ptr(), 0, &raw mut message) } {
         0 => Ok(()),
         _ => Err(io::ErrorKind::Unsupported.into()),
@@ -32,9 +32,9 @@ pub(super) fn confine_process() -> io::Result<()> {
 pub(super) fn footprint_bytes(process: c_int) -> io::Result<u64> {
     // SAFETY: the structure consists of integers, for which zeros are valid.
     let mut usage: libc::rusage_info_v2 = unsafe { std::mem::zeroed() };
-    let place = ptr::from_mut(&mut usage).cast();
+    let buffer = ptr::from_mut(&mut usage).cast();
     // SAFETY: the flavor is that of the structure, which outlives the call.
-    match unsafe { libc::proc_pid_rusage(process, libc::RUSAGE_INFO_V2, place) } {
+    match unsafe { libc::proc_pid_rusage(process, libc::RUSAGE_INFO_V2, buffer) } {
         0 => Ok(usage.ri_phys_footprint),
         _ => Err(io::Error::last_os_error()),
     }

@@ -82,11 +82,11 @@ impl JobObject {
     }
 
     fn set<T>(&self, class: jobs::JOBOBJECTINFOCLASS, information: &T) -> io::Result<()> {
-        let place = ptr::from_ref(information).cast();
+        let buffer = ptr::from_ref(information).cast();
         // SAFETY: the structure is the one of its class, which both callers pass together, and
         // outlives the call.
         check(unsafe {
-            jobs::SetInformationJobObject(self.0.as_raw_handle(), class, place, bytes_of::<T>())
+            jobs::SetInformationJobObject(self.0.as_raw_handle(), class, buffer, bytes_of::<T>())
         })
     }
 }
@@ -132,9 +132,9 @@ pub(super) fn restrict_this_process() -> io::Result<()> {
 }
 
 fn set_policy(policy: threading::PROCESS_MITIGATION_POLICY, flags: u32) -> io::Result<()> {
-    let place = ptr::from_ref(&flags).cast();
+    let buffer = ptr::from_ref(&flags).cast();
     // SAFETY: each of these policies is a structure of one `u32`, which outlives the call.
-    check(unsafe { threading::SetProcessMitigationPolicy(policy, place, size_of::<u32>()) })
+    check(unsafe { threading::SetProcessMitigationPolicy(policy, buffer, size_of::<u32>()) })
 }
 
 fn check(result: BOOL) -> io::Result<()> {

@@ -156,12 +156,12 @@ impl Builder<'_> {
         self.nodes = 0;
     }
 
-    fn part(&mut self, name: &str, ty: &Type, place: &str) -> Result<Field, String> {
-        Ok(Field { name: name.to_owned(), key: names::snake(name), shape: self.whole(ty, place)? })
+    fn part(&mut self, name: &str, ty: &Type, part: &str) -> Result<Field, String> {
+        Ok(Field { name: name.to_owned(), key: names::snake(name), shape: self.whole(ty, part)? })
     }
 
-    fn whole(&mut self, ty: &Type, place: &str) -> Result<ValueShape, String> {
-        self.shape(ty, LEVELS_MAX).map_err(|problem| format!("{place} {problem}"))
+    fn whole(&mut self, ty: &Type, part: &str) -> Result<ValueShape, String> {
+        self.shape(ty, LEVELS_MAX).map_err(|problem| format!("{part} {problem}"))
     }
 
     /// Returns the shape of a type. Recurses at most `levels` deep.

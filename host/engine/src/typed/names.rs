@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Converts a kebab-case name to snake case. Upper case is kept: `get-URL` becomes `get_URL`.
+/// Converts a kebab-case name to snake case. Upper case is preserved: `get-URL` becomes `get_URL`.
 pub(super) fn snake(kebab: &str) -> String {
     kebab.replace('-', "_")
 }

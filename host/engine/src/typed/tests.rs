@@ -172,8 +172,8 @@ fn what_is_no_value_of_the_type_is_refused_before_the_guest_runs() {
     let optional = option(ValueShape::Record(vec![field("n", ValueShape::Bool)]));
     assert_eq!(refused(&optional, json!({})), "Required argument 'v.n' was not supplied to 't'.");
     let result = ValueShape::Result { ok: Some(Box::new(option(ValueShape::Bool))), error: None };
-    let told = "Argument 'v' violates 'anyOf'. Expected one of: an object.";
-    assert_eq!(refused(&result, json!({"ok": null, "error": null})), told);
+    let message = "Argument 'v' violates 'anyOf'. Expected one of: an object.";
+    assert_eq!(refused(&result, json!({"ok": null, "error": null})), message);
 }
 
 fn error_type(outcome: &Outcome) -> Option<ErrorType> {

@@ -78,7 +78,7 @@ impl StartedCalls {
         self.collect(records);
         let bytes = call.arguments_json.len();
         let options = DecodeOptions::default();
-        // Decoded here only if the text is too long, because it would have to be kept otherwise.
+        // Decoded here only if the text is too long, because it would have to be stored otherwise.
         if bytes > options.text_bytes_max
             && let Ok(definition) = call.toolset.definition(&call.name)
             && let Err(error) =

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_said_is_not_told() {
+    fn the_guest_does_not_receive_the_error_of_the_host() {
         let host = FileError::from(std::io::Error::other("/home/me/secret"));
         assert_eq!(code(&host), ErrorCode::Io);
         assert!(!to_fs_error(host).to_string().contains("secret"));

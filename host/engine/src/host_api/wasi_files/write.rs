@@ -52,8 +52,9 @@ impl WriteStream {
     /// Reports an error once; after that the stream is closed.
     fn tell(&mut self) -> StreamResult<()> {
         if matches!(self.state, WriteState::Failed(_)) {
-            let told = std::mem::replace(&mut self.state, WriteState::Failed(StreamError::Closed));
-            if let WriteState::Failed(error) = told {
+            let failed =
+                std::mem::replace(&mut self.state, WriteState::Failed(StreamError::Closed));
+            if let WriteState::Failed(error) = failed {
                 return Err(error);
             }
         }

@@ -93,7 +93,7 @@ fn a_saved_record_is_there_at_the_next_start() {
 }
 
 #[test]
-fn a_second_component_leaves_the_first_as_it_is() {
+fn a_second_component_does_not_change_the_first() {
     let fixture = Fixture::with(&record());
     let other = ComponentRecord { digest: [8; 32], ..record() };
     let index = fixture.index();

@@ -176,7 +176,7 @@ async fn an_approval_is_saved_with_the_index() {
 }
 
 #[tokio::test]
-async fn other_options_leave_the_component_as_it_is() {
+async fn other_options_do_not_change_the_component() {
     let fixture = Fixture::new();
     let plugin =
         fixture.engine().load(&Component::from_bytes(component("one")), options("one"), &()).await;

@@ -64,7 +64,7 @@ fn until_gone(alive: &AtomicU32) -> bool {
 }
 
 #[tokio::test]
-async fn a_job_that_computes_ends_in_the_pool_and_another_in_place() {
+async fn a_job_that_computes_ends_in_the_pool_and_another_inline() {
     let (pool, alive) = (CpuPool::new(None), Arc::default());
     for (turns, ends_in_pool) in [(0, false), (20, true)] {
         let meter = Arc::new(CpuMeter::default());

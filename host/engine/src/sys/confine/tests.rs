@@ -46,7 +46,7 @@ fn attempt() {
         "remove" => std::fs::remove_file("/nowhere")
             .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound),
         "read" => std::io::Read::read(&mut &file, &mut [0; 8]).is_ok(),
-        "connect" => reaches_nobody(),
+        "connect" => can_connect(),
         "datagram" => std::net::UdpSocket::bind("127.0.0.1:0").is_ok(),
         "local" => std::os::unix::net::UnixStream::pair().is_ok(),
         "spawn" => Command::new("/bin/true").status().is_ok(),
@@ -63,7 +63,7 @@ fn attempt() {
 }
 
 /// Returns true if an attempt to connect reaches the network, even if nothing listens there.
-fn reaches_nobody() -> bool {
+fn can_connect() -> bool {
     match std::net::TcpStream::connect("127.0.0.1:9") {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,

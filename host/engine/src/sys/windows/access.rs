@@ -99,7 +99,7 @@ impl CurrentUser {
     /// Returns the identifier in the form `S-1-…`.
     fn text(&self) -> io::Result<String> {
         let mut text = ptr::null_mut();
-        // SAFETY: the identifier is valid, and `text` is a place for a pointer.
+        // SAFETY: the identifier is valid, and `text` is storage for a pointer.
         check(unsafe { authorization::ConvertSidToStringSidW(self.sid(), &raw mut text) })?;
         let memory = LocalMemory(text.cast());
         let length = (0..).take_while(|&at| {
@@ -121,7 +121,7 @@ pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
     // Protected from what the parent directory grants, and inherited by files and directories.
     let descriptor = wide(format!("O:{user}D:P(A;OICI;FA;;;{user})").as_ref());
     let mut parsed = ptr::null_mut();
-    // SAFETY: the text ends with a zero, and `parsed` is a place for a pointer.
+    // SAFETY: the text ends with a zero, and `parsed` is storage for a pointer.
     check(unsafe {
         authorization::ConvertStringSecurityDescriptorToSecurityDescriptorW(
             descriptor.as_ptr(),
@@ -150,7 +150,7 @@ pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
 pub(crate) fn exposure(file: &File) -> io::Result<Option<Exposure>> {
     let user = CurrentUser::of_this_process()?;
     let (mut owner, mut list, mut descriptor) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle is open, and the other arguments are places for pointers or absent.
+    // SAFETY: the handle is open, and the other arguments are storage for pointers or absent.
     let status = unsafe {
         authorization::GetSecurityInfo(
             file.as_raw_handle(),
