@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_without_the_hook_is_told_to_add_it() {
+    async fn the_error_of_a_program_without_the_hook_says_to_add_it() {
         let (_directory, component) = directory();
         let error = refused(Host::builder().plugin(component)).await;
         assert!(

@@ -197,8 +197,8 @@ impl TestCase {
         let case: Self = serde_json::from_str(line).map_err(|error| {
             // Each case is a line of its own.
             let message = error.to_string();
-            let place = format!(" at line 1 column {}", error.column());
-            let message = message.strip_suffix(&place).unwrap_or(&message);
+            let position = format!(" at line 1 column {}", error.column());
+            let message = message.strip_suffix(&position).unwrap_or(&message);
             format!("not a case: {message} at column {}", error.column())
         })?;
         if case.expectation_count() == 1 {

@@ -17,7 +17,7 @@ pub struct Row {
     pub asked: String,
     pub(crate) offered: String,
     pub(crate) granted: String,
-    /// The permission: as it is requested, or else as it is offered. Limits have none.
+    /// The requested permission, or else the offered one. Limits have none.
     pub(crate) permission: Option<Permission>,
     /// Offered permissions that the row is about.
     pub(crate) revocable: Vec<Permission>,

@@ -226,7 +226,7 @@ impl std::fmt::Debug for OpenStores {
 
 /// Error in a configuration, with its position.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{}: {message}", .path.display(), place(*.at))]
+#[error("{}{}: {message}", .path.display(), position(*.at))]
 pub struct ConfigError {
     pub(crate) path: PathBuf,
     /// Line and column, from 1.
@@ -235,7 +235,7 @@ pub struct ConfigError {
     pub message: String,
 }
 
-fn place(at: Option<(usize, usize)>) -> String {
+fn position(at: Option<(usize, usize)>) -> String {
     at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
 }
 

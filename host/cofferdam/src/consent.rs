@@ -264,9 +264,9 @@ fn use_and_keep(
     operator: &Operator,
 ) -> crate::Result<()> {
     let name = &spec.options.name.to_string();
-    let (mut now, mut is_kept) = (file, false);
+    let (mut now, mut is_lasting) = (file, false);
     for (grant, term) in granted {
-        is_kept |= now.grant(name, grant)? && *term == Term::Always;
+        is_lasting |= now.grant(name, grant)? && *term == Term::Always;
         if let Permission::Limit(..) = grant.permission {
             widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
         }
@@ -285,7 +285,7 @@ fn use_and_keep(
         &spec.options.grants.mounts,
         &granting::policy_files(&compose::policy_files_of([&*spec])),
     )?;
-    if is_kept && let Some(config) = &spec.config {
+    if is_lasting && let Some(config) = &spec.config {
         let _lock = FolderLock::take(config)?;
         // Read again, because another process may have changed it during the questions.
         let mut file = ConfigEditor::open_ambient(config)?;
@@ -389,7 +389,7 @@ pub(crate) fn grant_without_details(
 }
 
 /// Asks the operator for details that the permission lacks: a directory or a value. A store of that
-/// name in `known` is used as it is.
+/// name in `known` is used unchanged.
 fn complete(
     permission: &Permission,
     grants: &Grants,

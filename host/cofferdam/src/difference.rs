@@ -274,9 +274,9 @@ fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<Stri
     let removed: Vec<_> =
         changes.iter().filter(|change| change.tag() == ChangeTag::Delete).collect();
     let added: Vec<_> = changes.iter().filter(|change| change.tag() == ChangeTag::Insert).collect();
-    for place in 0..removed.len().max(added.len()) {
+    for index in 0..removed.len().max(added.len()) {
         let (old, new) =
-            (removed.get(place).map(|c| c.value()), added.get(place).map(|c| c.value()));
+            (removed.get(index).map(|c| c.value()), added.get(index).map(|c| c.value()));
         let from = match (old, new) {
             (Some(old), Some(new)) => {
                 old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count()

@@ -8,7 +8,7 @@ use etcetera::BaseStrategy;
 /// Name of this program's directory in those of the user.
 const PROGRAM: &str = "cofferdam";
 
-/// Returns the user's private directory for data that is kept between runs: tokens and remembered
+/// Returns the user's private directory for data that outlives a run: tokens and remembered
 /// grants.
 pub(crate) fn state() -> crate::Result<PathBuf> {
     let base = base()?;

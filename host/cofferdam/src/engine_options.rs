@@ -25,7 +25,7 @@ pub struct EngineOptions {
     /// Compiler of plugins. The default is this program, started again as a child process.
     pub compiler: Option<Compiler>,
     /// Minimum confinement of the process that compiles: with less, no plugin is compiled. If this
-    /// is absent, any level is sufficient, and the operator is told about less than full
+    /// is absent, any level is sufficient, and the operator gets a note about less than full
     /// confinement.
     pub confinement_min: Option<Confinement>,
     /// Function that threads of the engine call when there have been no calls for a second.

@@ -45,7 +45,7 @@ pub(crate) fn store(name: Option<&str>, location: &str, access: FileAccess) -> S
     format!("{name}{location}{access}")
 }
 
-/// Returns a flag as it is typed in a shell.
+/// Returns a flag in the form that a shell reads.
 pub(crate) fn typed((flag, value): (&str, String)) -> String {
     format!("{flag} {}", word(&value))
 }

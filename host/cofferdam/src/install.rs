@@ -63,7 +63,7 @@ pub fn add(config: &Path, plugins: Vec<NewPlugin<'_>>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the state of a plugin in the lock file. The configuration stays as it is.
+/// Replaces the state of a plugin in the lock file. Does not change the configuration.
 ///
 /// # Errors
 /// Returns an error if the lock file cannot be written.

@@ -163,8 +163,8 @@ async fn load_and(
     let mut loader = Loader::start(engine, specs, operator)?;
     let mut plugins = loader.plugins.clone();
     loader
-        .finish(Order::AsNamed, |place, loaded| {
-            if let Some((_, plugin)) = plugins.get_mut(place) {
+        .finish(Order::AsNamed, |index, loaded| {
+            if let Some((_, plugin)) = plugins.get_mut(index) {
                 *plugin = loaded;
             }
         })
@@ -202,7 +202,7 @@ async fn load_and(
 pub(crate) enum Order {
     /// In the order of the configuration, for output that the operator reads.
     AsNamed,
-    /// Each as soon as it is loaded.
+    /// Each once it is loaded.
     AsLoaded,
 }
 
@@ -236,10 +236,10 @@ impl Loader {
         let mut consent = Consent::new(&specs, &batch, operator);
         let mut plugins: Vec<_> =
             specs.iter().map(|spec| (spec.clone(), LoadState::Loading)).collect();
-        while let Some((place, loaded)) = batch.next_cached() {
+        while let Some((index, loaded)) = batch.next_cached() {
             counts.add();
-            if let Some((spec, plugin)) = plugins.get_mut(place) {
-                *plugin = checked(&mut consent, &batch, place, spec, loaded, true)?;
+            if let Some((spec, plugin)) = plugins.get_mut(index) {
+                *plugin = checked(&mut consent, &batch, index, spec, loaded, true)?;
             }
         }
         Ok(Self { specs, batch, progress, consent: Some(consent), plugins })
@@ -247,10 +247,10 @@ impl Loader {
 
     /// Returns the indexes of the plugins that are not loaded yet.
     pub(crate) fn loading(&self) -> impl Iterator<Item = usize> {
-        let places = self.plugins.iter().enumerate();
-        places
+        let plugins = self.plugins.iter().enumerate();
+        plugins
             .filter(|(_, (_, plugin))| matches!(plugin, LoadState::Loading))
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
     }
 
     /// Loads the remaining plugins and passes each to `each`, with its index.
@@ -278,21 +278,21 @@ impl Loader {
             self.batch.keep_order();
             self.progress.iter().for_each(|progress| progress.hold());
         }
-        let in_turn = self.loading().filter_map(|place| self.progress.get(place).map(Arc::clone));
+        let in_turn = self.loading().filter_map(|index| self.progress.get(index).map(Arc::clone));
         let mut in_turn = in_turn.collect::<Vec<_>>().into_iter();
         let is_unavailable = |plugin: &LoadState| matches!(plugin, LoadState::Unavailable(_));
         let mut is_complete = !self.plugins.iter().any(|(_, plugin)| is_unavailable(plugin));
         loop {
             in_turn.next().into_iter().for_each(|progress| progress.tell());
-            let Some((place, loaded)) = self.batch.next().await else { break };
-            if let Some(progress) = self.progress.get(place) {
+            let Some((index, loaded)) = self.batch.next().await else { break };
+            if let Some(progress) = self.progress.get(index) {
                 progress.counts.add();
                 progress.operator.progress(None);
             }
-            let Some(spec) = self.specs.get(place) else { continue };
-            let plugin = checked(consent, &self.batch, place, spec, loaded, false)?;
+            let Some(spec) = self.specs.get(index) else { continue };
+            let plugin = checked(consent, &self.batch, index, spec, loaded, false)?;
             is_complete &= !is_unavailable(&plugin);
-            each(place, plugin);
+            each(index, plugin);
         }
         Ok(is_complete)
     }
@@ -316,7 +316,7 @@ fn request(spec: &PluginSpec, progress: &Arc<LoadProgress>) -> LoadRequest {
 fn checked(
     consent: &mut Consent,
     batch: &PluginBatch,
-    place: usize,
+    index: usize,
     spec: &PluginSpec,
     loaded: Result<Plugin, LoadError>,
     was_known: bool,
@@ -331,7 +331,7 @@ fn checked(
             Err(error) => return Err(error),
         },
     };
-    Ok(LoadState::Unavailable(Unavailable::new(spec, batch.cached_tools(place), error)))
+    Ok(LoadState::Unavailable(Unavailable::new(spec, batch.cached_tools(index), error)))
 }
 
 /// Adds the path of the component to a load error. Errors of a build already name it.
@@ -371,7 +371,7 @@ fn not_installed(missing: &str) -> Error {
     Error::NotAccepted(missing.to_owned())
 }
 
-/// Loads the plugin of `spec` as it is now.
+/// Loads the current plugin of `spec`.
 pub async fn load_spec(
     engine: &Engine,
     spec: &PluginSpec,
@@ -407,7 +407,7 @@ pub async fn load_one(
 }
 
 /// Loads a plugin whose component is in memory. Errors name it as `shown`.
-pub(crate) async fn load_kept(
+pub(crate) async fn load_in_memory(
     engine: &Engine,
     shown: PathBuf,
     component: Component,

@@ -337,7 +337,7 @@ fn read(path: &Path) -> crate::Result<PinsFile> {
             serde_json::from_slice(&text).with_context(|| {
                 let path = path.display();
                 format!(
-                    "{path} is not a lock file; if nobody needs it, remove it and accept the \
+                    "{path} is not a lock file; if no program needs it, remove it and accept the \
                      plugins anew"
                 )
             })

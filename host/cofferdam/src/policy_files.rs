@@ -21,7 +21,7 @@ const BESIDE: [&str; 2] = ["lock", "toml"];
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
     named: PathBuf,
-    places: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
 }
 
 /// Files of a server that a store of a served agent must not contain.
@@ -61,15 +61,15 @@ pub struct PolicyFileWritable {
 #[must_use]
 pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile> {
     let located = |named: &PathBuf| {
-        let mut places = places(named);
+        let mut paths = paths_to(named);
         if created_later == Some(named) {
-            places.extend(future_places(named));
+            paths.extend(future_paths(named));
         }
-        if places.is_empty() {
+        if paths.is_empty() {
             return None;
         }
-        places.extend(BESIDE.iter().flat_map(|ending| self::places(&named.with_extension(ending))));
-        Some(PolicyFile { named: named.clone(), places })
+        paths.extend(BESIDE.iter().flat_map(|ending| paths_to(&named.with_extension(ending))));
+        Some(PolicyFile { named: named.clone(), paths })
     };
     files.iter().filter_map(located).collect()
 }
@@ -99,35 +99,35 @@ pub fn check_store(
         return Ok(());
     }
     let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
-    match files.iter().find(|file| file.places.iter().any(|place| place.starts_with(&root))) {
+    match files.iter().find(|file| file.paths.iter().any(|path| path.starts_with(&root))) {
         None => Ok(()),
         Some(file) => Err(PolicyFileWritable { store: name.to_owned(), file: file.named.clone() }),
     }
 }
 
 /// Returns the paths that lead to one file, each with its directory canonicalized.
-fn places(named: &Path) -> Vec<PathBuf> {
-    let mut places: Vec<_> = named.canonicalize().ok().into_iter().collect();
+fn paths_to(named: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = named.canonicalize().ok().into_iter().collect();
     let mut next = named.to_owned();
     for _ in 0..LINKS_MAX {
         let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         let Ok(parent) = parent.canonicalize() else { break };
-        let place = parent.join(name);
-        if place.symlink_metadata().is_err() {
+        let path = parent.join(name);
+        if path.symlink_metadata().is_err() {
             break;
         }
-        let target = std::fs::read_link(&place);
-        places.push(place);
+        let target = std::fs::read_link(&path);
+        paths.push(path);
         let Ok(target) = target else { break };
         next = parent.join(target);
     }
-    places
+    paths
 }
 
 /// Returns the paths at which a file may be created: its name, and the same path below its
 /// canonicalized nearest existing ancestor.
-fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
+fn future_paths(named: &Path) -> impl Iterator<Item = PathBuf> {
     let real = named.ancestors().skip(1).find_map(|above| {
         let below = named.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(below))

@@ -1,5 +1,5 @@
-//! Flags that select plugins, stores and grants, as they are typed. The command line and the
-//! packages for other languages resolve them here, so that they mean the same.
+//! Typed flags that select plugins, stores and grants. The command line and
+//! the packages for other languages resolve them here, so that they mean the same.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -225,13 +225,14 @@ pub fn summary(file: &ConfigFile) -> crate::Result<Option<String>> {
     if table.is_empty() {
         return Ok(None);
     }
-    let places = table
+    let sources = table
         .directories
         .iter()
         .map(|directory| file.resolve(directory.as_ref()).display().to_string());
-    let places: Vec<_> =
-        places.chain(table.stores.iter().map(|name| format!("store {}", name.get_ref()))).collect();
-    let mut lines = vec![format!("skills  {}", places.join(", "))];
+    let sources: Vec<_> = sources
+        .chain(table.stores.iter().map(|name| format!("store {}", name.get_ref())))
+        .collect();
+    let mut lines = vec![format!("skills  {}", sources.join(", "))];
     let asked = SkillTool::ALL.map(SkillTool::name).into_iter();
     let asked: Vec<_> =
         asked.filter(|name| !table.free.iter().any(|free| free.get_ref() == name)).collect();

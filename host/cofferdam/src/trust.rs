@@ -1,5 +1,5 @@
 //! Trusted configurations: files that the operator has accepted once, and that commands then use
-//! without being told to.
+//! without a flag.
 //!
 //! A configuration of an untrusted repository could load any plugin and grant it anything, so a
 //! file is trusted by its path and its content. An edit by another program ends the trust; an edit

@@ -19,7 +19,7 @@ pub(super) async fn problems(
     case: &TestCase,
     prepared: &PreparedCase,
     ended: &Result<Completion, RefusedCall>,
-    told: &Arc<CaseOutput>,
+    output: &Arc<CaseOutput>,
     language: Option<&str>,
 ) -> Vec<String> {
     let mut problems = Vec::new();
@@ -39,7 +39,7 @@ pub(super) async fn problems(
             problems.push(format!("{part:?} is shown to the model"));
         }
     }
-    problems.extend(report_problems(case, told));
+    problems.extend(report_problems(case, output));
     problems.extend(files(case, prepared).await);
     if let Some(expected) = &case.definition {
         match prepared.definition(&case.tool) {
@@ -141,10 +141,10 @@ impl ErrorName {
     }
 }
 
-fn report_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
+fn report_problems(case: &TestCase, output: &CaseOutput) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
-        let got = told.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let got = output.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let got: Vec<_> =
             got.iter().map(|step| json!([step.done, step.total, step.message])).collect();
         let expected: Vec<_> = expected.iter().map(|step| json!(step)).collect();
@@ -156,7 +156,7 @@ fn report_problems(case: &TestCase, told: &CaseOutput) -> Vec<String> {
         }
     }
     if let Some(expected) = &case.log {
-        let got = told.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let got = output.log.lock().unwrap_or_else(PoisonError::into_inner);
         let word = |level| format!("{level:?}").to_lowercase();
         let got: Vec<_> =
             got.iter().map(|(level, message)| json!([word(*level), message])).collect();

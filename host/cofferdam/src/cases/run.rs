@@ -80,10 +80,10 @@ impl Runner<'_> {
             return self.replay(&self.directory.join(file)).await;
         }
         let prepared = self.prepare(case).await?;
-        let told = Arc::new(CaseOutput::default());
-        let ended = prepared.call(case, Some(&told)).await;
+        let output = Arc::new(CaseOutput::default());
+        let ended = prepared.call(case, Some(&output)).await;
         let mut problems =
-            super::expect::problems(case, &prepared, &ended, &told, self.language).await;
+            super::expect::problems(case, &prepared, &ended, &output, self.language).await;
         if self.replays
             && let Ok(completion) = &ended
             && let Some(recording) = &completion.record.recording
@@ -208,12 +208,12 @@ impl PreparedCase {
     pub(super) async fn call(
         &self,
         case: &TestCase,
-        told: Option<&Arc<CaseOutput>>,
+        output: Option<&Arc<CaseOutput>>,
     ) -> Result<Completion, RefusedCall> {
         let context = CallContext {
             file_effects: FileEffects { is_dry_run: self.is_dry_run, shows_diffs: false },
-            progress: told.map(|told| Arc::clone(told) as Arc<dyn ProgressSink>),
-            log: told.map(|told| Arc::clone(told) as Arc<dyn LogSink>),
+            progress: output.map(|output| Arc::clone(output) as Arc<dyn ProgressSink>),
+            log: output.map(|output| Arc::clone(output) as Arc<dyn LogSink>),
             ..CallContext::new("case")
         };
         let arguments = serde_json::to_vec(&case.arguments).unwrap_or_default();

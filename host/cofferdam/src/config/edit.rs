@@ -495,10 +495,10 @@ http = [
             document: FILE.parse().unwrap(),
         };
         assert!(
-            file.revoke("nobody", &Permission::Random)
+            file.revoke("missing", &Permission::Random)
                 .unwrap_err()
                 .to_string()
-                .contains("has no plugin `nobody`")
+                .contains("has no plugin `missing`")
         );
     }
 }

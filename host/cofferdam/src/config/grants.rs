@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_place() {
+    fn errors_have_a_line() {
         for (text, message) in [
             ("http = [\"ftp://a.example\"]", "8: `ftp://a.example` has a scheme"),
             ("http = [{ too = \"x\" }]", "8: unknown key `too`"),

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_off_and_hiding_is_on_unless_somebody_says_otherwise() {
+    fn labels_are_off_and_hiding_is_on_by_default() {
         let table = table("").unwrap();
         assert!(!table.policy && table.auto_hide_untrusted && !table.approval_on_violation);
         assert_eq!(table.tools().count() + table.sources().count(), 0);

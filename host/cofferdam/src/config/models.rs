@@ -176,7 +176,7 @@ impl ModelTable {
             }
             Ok(url) if url.scheme() == "http" && !self.plain_http && !is_loopback(&url) => {
                 Err(wrong(
-                    "everybody on the network path can read the key and the conversation; write \
+                    "every machine on the network path can read the key and the conversation; write \
                      https:, or plain-http = true if you trust the network",
                 ))
             }

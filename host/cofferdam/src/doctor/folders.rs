@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_read_is_told_with_the_command_that_closes_it() {
+    fn a_directory_that_others_can_read_is_reported_with_the_command_that_closes_it() {
         use std::os::unix::fs::PermissionsExt as _;
 
         let folder = tempfile::tempdir().unwrap();

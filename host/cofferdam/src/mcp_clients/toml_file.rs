@@ -20,7 +20,7 @@ pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
     let known = server.get("args").and_then(|arguments| arguments.as_array());
     let known: Option<Vec<_>> =
         known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
-    // An equal list is kept, because it may contain comments.
+    // An equal list is not replaced, because it may contain comments.
     let is_known = known.is_some_and(|known| known.iter().eq(entry.arguments.iter()));
     if server.get("command").and_then(|command| command.as_str()) != Some(&entry.command) {
         set(server, "command", entry.command.as_str().into());

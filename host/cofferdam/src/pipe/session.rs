@@ -78,7 +78,7 @@ pub struct ProgramCompletion {
     /// Value that a model gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Items in place of a value.
+    /// Items instead of a value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<Value>,
     /// Items as a model reads them.

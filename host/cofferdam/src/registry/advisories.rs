@@ -23,7 +23,7 @@ impl PluginFetcher {
     }
 
     /// Downloads the advisories like [`download_advisories`](Self::download_advisories). If that
-    /// fails and there is an earlier copy, it is used, which the operator is told.
+    /// fails and there is an earlier copy, it is used, and the operator gets a note.
     ///
     /// # Errors
     /// Returns an error if advisories cannot be downloaded, and there is no copy of them.

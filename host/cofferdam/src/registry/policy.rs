@@ -133,7 +133,7 @@ fn rule(file: &ConfigFile, table: &TrustTable) -> Result<TrustRule, ConfigError>
     }
     if keys.is_empty() && identities.is_empty() {
         let message =
-            "the rule trusts nobody: add keys = [\"acme.pub\"], or `identity` and `issuer`";
+            "the rule trusts no key: add keys = [\"acme.pub\"], or `identity` and `issuer`";
         return Err(file.error(table.from.span(), message));
     }
     let attested = table.attested.iter().map(|name| {
@@ -159,7 +159,7 @@ pub fn predicate_type(name: &str) -> Result<String> {
     }
 }
 
-/// Returns an identity and its issuer, which belong together: anyone can be anyone at some issuer.
+/// Returns an identity and its issuer, which belong together: an issuer can certify any name.
 pub(super) fn trusted_identity(identity: &str, issuer: Option<&str>) -> Result<TrustedIdentity> {
     let pattern = identity.parse().context("the identity is invalid")?;
     let issuer = issuer.ok_or_else(|| {

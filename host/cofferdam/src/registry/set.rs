@@ -25,7 +25,7 @@ const SET_BYTES_MAX: u64 = 1024 * 1024;
 /// Maximum number of plugins of a set. Each is downloaded and shown.
 const PLUGINS_MAX: usize = 100;
 
-/// Set of plugins, as it is published.
+/// Published set of plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSet {

@@ -90,8 +90,8 @@ pub fn find_readme_ambient(component: &Path) -> Option<PathBuf> {
     let directory = directory_of(component)?;
     let is_output = directory.file_name().is_some_and(|name| name == OUTPUT_DIRECTORY);
     let above = directory.parent().filter(|_| is_output);
-    let places = [Some(directory.as_path()), above].into_iter().flatten();
-    places.map(|place| place.join(README)).find(|path| path.is_file())
+    let directories = [Some(directory.as_path()), above].into_iter().flatten();
+    directories.map(|directory| directory.join(README)).find(|path| path.is_file())
 }
 
 /// Reads a README.

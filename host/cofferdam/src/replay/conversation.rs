@@ -1,4 +1,4 @@
-//! Runs recorded conversations again: the recorded model answers in place of a provider, and calls
+//! Runs recorded conversations again: the recorded model answers instead of a provider, and calls
 //! of plugins run again in their recorded worlds.
 //!
 //! Each turn begins with the recorded messages, so that a difference in one turn does not spoil the

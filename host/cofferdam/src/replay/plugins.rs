@@ -33,7 +33,7 @@ pub struct ReplayPlugins {
 enum ReplayedComponent {
     File(PathBuf),
     /// Component that the log keeps, by its digest.
-    Kept(String),
+    Logged(String),
 }
 
 impl ReplayPlugins {
@@ -79,7 +79,7 @@ impl ReplayPlugins {
         let (name, digest) = (&recording.plugin.name, &recording.plugin.digest);
         let key = match self.file(recording)? {
             Some(file) => ReplayedComponent::File(file),
-            None => ReplayedComponent::Kept(digest.clone()),
+            None => ReplayedComponent::Logged(digest.clone()),
         };
         if let Some(plugin) = self.loaded.get(&key) {
             return Ok(Arc::clone(plugin));
@@ -90,10 +90,11 @@ impl ReplayPlugins {
             ReplayedComponent::File(file) => {
                 loading::load_one(&self.engine, file.clone(), options, &self.operator).await?
             }
-            ReplayedComponent::Kept(_) => {
-                let component = self.kept(recording)?;
+            ReplayedComponent::Logged(_) => {
+                let component = self.logged(recording)?;
                 let shown = PathBuf::from(digest);
-                loading::load_kept(&self.engine, shown, component, options, &self.operator).await?
+                loading::load_in_memory(&self.engine, shown, component, options, &self.operator)
+                    .await?
             }
         };
         let plugin = Arc::new(plugin);
@@ -108,18 +109,18 @@ impl ReplayPlugins {
             return Ok(Some(file.clone()));
         }
         let Some(config) = &self.config else { return Ok(None) };
-        let is_kept = self.log.is_some() && recording.plugin.component.is_some();
+        let is_logged = self.log.is_some() && recording.plugin.component.is_some();
         match compose::spec_of_config(config, &recording.plugin.name, Values::Leave) {
-            Ok(spec) if spec.path.exists() || !is_kept => Ok(Some(spec.path)),
-            Err(error) if !is_kept => Err(error),
+            Ok(spec) if spec.path.exists() || !is_logged => Ok(Some(spec.path)),
+            Err(error) if !is_logged => Err(error),
             _ => Ok(None),
         }
     }
 
-    fn kept(&self, recording: &CallRecording) -> Result<Component> {
-        let kept = self.log.as_ref().map(|log| log.component(recording)).transpose();
-        let kept = kept.context("the component in the log cannot be read")?.flatten();
-        let kept = kept.ok_or_else(|| {
+    fn logged(&self, recording: &CallRecording) -> Result<Component> {
+        let logged = self.log.as_ref().map(|log| log.component(recording)).transpose();
+        let logged = logged.context("the component in the log cannot be read")?.flatten();
+        let logged = logged.ok_or_else(|| {
             let (name, digest) = (&recording.plugin.name, &recording.plugin.digest);
             Error::invalid(format!(
                 "the log does not keep the component of the plugin `{name}`, {digest}; pass its \
@@ -127,8 +128,8 @@ impl ReplayPlugins {
                  as --config FILE"
             ))
         })?;
-        let component = Component::from_bytes(kept.bytes);
-        Ok(match kept.manifest {
+        let component = Component::from_bytes(logged.bytes);
+        Ok(match logged.manifest {
             Some(manifest) => component.with_manifest(manifest),
             None => component,
         })

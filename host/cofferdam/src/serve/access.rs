@@ -54,7 +54,7 @@ fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Resu
     }
     if access_options.is_open {
         if !options.access.tokens.is_empty() || options.access.oauth.is_some() {
-            let message = "--no-auth lets everybody in, and the configuration names who may; \
+            let message = "--no-auth admits every client, and the configuration limits who may connect; \
                 leave one of them out";
             return Err(Error::Invalid(message.to_owned()));
         }
@@ -77,7 +77,7 @@ fn own_token(access: &HttpAccess, operator: &Operator) -> crate::Result<TokenAcc
         .map_err(|error| Error::Invalid(format!("the token file {}: {error}", path.display())))?;
     if token.is_new {
         operator.note(&format!(
-            "token (shown once; it is kept in {}):\n  {}",
+            "token (shown once; it is stored in {}):\n  {}",
             path.display(),
             token.token
         ));
@@ -100,7 +100,7 @@ fn access(file: &ConfigFile, table: &ServeTable) -> crate::Result<Access> {
         let digest = token.digest.get_ref().strip_prefix("sha256:").and_then(bytes);
         let Some(sha256) = digest else {
             let message = "write `sha256:` and the 64 hexadecimal digits of the token's SHA-256, as `cofferdam mcp token` \
-                           prints it; a token itself has no place in this file";
+                           prints it; do not write a token itself into this file";
             return Err(file.error(token.digest.span(), message).into());
         };
         let (name, sources) = (format!("token:{name}"), token.sources.clone());

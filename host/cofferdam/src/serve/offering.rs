@@ -112,10 +112,10 @@ impl ServedState {
     ) -> crate::Result<(Self, Loader)> {
         let mut stamps: Vec<_> =
             options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
-        let kept = before.and_then(|before| before.files.as_deref());
+        let files_before = before.and_then(|before| before.files.as_deref());
         let agent_files = options.agents.paths();
         stamps.extend(agent_files.iter().map(|path| (path.clone(), stamp(path))));
-        let plan = HostPlan::new(&options.selection, Values::Read, &agent_files, kept)?;
+        let plan = HostPlan::new(&options.selection, Values::Read, &agent_files, files_before)?;
         let plan = match agent_files.is_empty() && !options.is_gateway() {
             true => plan.require_tools(&options.selection)?,
             // An agent is a tool, and needs no other. The tools of workers may come later.
@@ -202,10 +202,10 @@ impl ServedState {
         Ok((offering, loader))
     }
 
-    /// Stores the result of loading the plugin at index `place`, unless it was reloaded in the
+    /// Stores the result of loading the plugin at `index`, unless it was reloaded in the
     /// meantime.
-    pub(super) fn set(&mut self, place: usize, loaded: LoadState) {
-        if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(place) {
+    pub(super) fn set(&mut self, index: usize, loaded: LoadState) {
+        if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(index) {
             let build = spec.first_build.take_if(|build| build.is_built());
             if let Some(component) = build.and_then(|build| build.built_component()) {
                 spec.component = component;
@@ -223,7 +223,7 @@ impl ServedState {
     ) -> crate::Result<Self> {
         let (mut offering, mut loader) =
             Self::start(engine, options, Some(before), news, &before.operator).await?;
-        loader.finish(Order::AsNamed, |place, loaded| offering.set(place, loaded)).await?;
+        loader.finish(Order::AsNamed, |index, loaded| offering.set(index, loaded)).await?;
         tokio::task::spawn_blocking(move || loader.batch.save());
         offering.unavailable().for_each(|plugin| plugin.note(&offering.operator));
         servers::wait_for_all(&offering.servers, &offering.operator).await;
@@ -304,12 +304,14 @@ impl ServedState {
             None => spec.options.limits.wall(),
         };
         let plugins = plugins.map(|(spec, _)| (spec.options.name.to_string(), wait(spec)));
-        let servers = self.servers.iter().filter(|kept| !kept.is_tried());
-        plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
+        let servers = self.servers.iter().filter(|server| !server.is_tried());
+        plugins
+            .chain(servers.map(|server| (server.name().to_owned(), server.call_wait())))
+            .collect()
     }
 
     /// Reloads the plugins whose component or manifest is `path`, including those that are left
-    /// out. All other plugins and all grants stay as they are. Returns the names of the plugins
+    /// out. No other plugin and no grant changes. Returns the names of the plugins
     /// that were reloaded or tried.
     pub(super) async fn reload(
         &mut self,
@@ -421,11 +423,11 @@ impl ServedState {
         changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
     }
 
-    /// Returns the components of the plugins at `places` that have changed since they were first
+    /// Returns the components of the plugins at `indices` that have changed since they were first
     /// seen.
-    pub(super) fn changed_of(&self, places: &BTreeSet<usize>) -> Vec<PathBuf> {
+    pub(super) fn changed_of(&self, indices: &BTreeSet<usize>) -> Vec<PathBuf> {
         let specs = self.plugins.iter().map(|(spec, _)| spec).enumerate();
-        let specs = specs.filter(|(place, _)| places.contains(place));
+        let specs = specs.filter(|(index, _)| indices.contains(index));
         let changed = specs.filter(|(_, spec)| spec.component.has_changed() == Some(true));
         changed.map(|(_, spec)| spec.path.clone()).collect()
     }
@@ -461,7 +463,7 @@ impl ServedState {
 
     /// Returns everything that clients are offered.
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
-        let servers = self.servers.iter().filter_map(|kept| kept.server());
+        let servers = self.servers.iter().filter_map(|server| server.server());
         let parts = ToolsetParts {
             plugins: self.ready().map(|(spec, plugin)| spec.source(plugin)).collect(),
             others: self.other_sources(),
@@ -579,8 +581,8 @@ impl ServedState {
                 || asked
                     .any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
         };
-        let servers = self.servers.iter().filter(|kept| is_asked_for(kept.name()));
-        servers.filter_map(|kept| kept.server()).collect()
+        let servers = self.servers.iter().filter(|server| is_asked_for(server.name()));
+        servers.filter_map(|server| server.server()).collect()
     }
 
     /// Returns the prompts and resources that tools produce.
@@ -615,7 +617,7 @@ impl ServedState {
         let is_ready =
             |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
         let is_there =
-            |kept: &Arc<SupervisedServer>| kept.server().is_some() && !kept.has_changed();
+            |server: &Arc<SupervisedServer>| server.server().is_some() && !server.has_changed();
         #[cfg(feature = "cluster")]
         if self.remote.is_some() {
             return false;

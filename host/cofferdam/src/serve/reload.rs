@@ -15,7 +15,7 @@ use crate::watch::changes;
 const QUIET: Duration = Duration::from_millis(150);
 
 /// Reloads changed files until the process ends. If a plugin or configuration cannot be loaded,
-/// everything stays as it is and the operator gets a note.
+/// nothing changes and the operator gets a note.
 pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();

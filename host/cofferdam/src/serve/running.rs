@@ -75,7 +75,7 @@ impl RunningService {
 
     /// Loads the plugins that [`ServedState::start`] has left, on a blocking thread, because
     /// hashing and linking a large component takes as long as many requests. Publishes each plugin
-    /// as soon as it is loaded.
+    /// once it is loaded.
     ///
     /// # Errors
     /// Returns an error if the result cannot be offered, or if nothing could be loaded.
@@ -88,7 +88,7 @@ impl RunningService {
         let (loaded, mut arriving) = unbounded_channel();
         let (handle, stop) = (Handle::current(), stop.clone());
         let loading = tokio::task::spawn_blocking(move || {
-            let each = |place, plugin| drop(loaded.send((place, plugin)));
+            let each = |index, plugin| drop(loaded.send((index, plugin)));
             let finishing = loader.finish(Order::AsLoaded, each);
             let finished = handle.block_on(stop.run_until_cancelled(finishing));
             loader.batch.save();
@@ -98,11 +98,11 @@ impl RunningService {
         // Plugins that arrive at the same time are published together.
         while arriving.recv_many(&mut arrived, ARRIVED_MAX).await > 0 {
             let mut offering = self.offering.lock().await;
-            for (place, plugin) in arrived.drain(..) {
+            for (index, plugin) in arrived.drain(..) {
                 if let LoadState::Unavailable(unavailable) = &plugin {
                     unavailable.note(&self.operator);
                 }
-                offering.set(place, plugin);
+                offering.set(index, plugin);
             }
             self.publish(&offering)?;
         }

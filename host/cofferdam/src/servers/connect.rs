@@ -85,13 +85,13 @@ impl ConnectOutcome {
 
 /// Connects to all servers. One that cannot be reached does not affect the others.
 pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
-    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTING_MAX));
     let mut connecting = JoinSet::new();
     for (index, spec) in specs.into_iter().enumerate() {
-        let places = Arc::clone(&places);
+        let permits = Arc::clone(&permits);
         connecting.spawn(async move {
             // The semaphore is never closed.
-            let _place = places.acquire().await.ok();
+            let _permit = permits.acquire().await.ok();
             (index, (connect(&spec).await, spec.pins))
         });
     }

@@ -29,7 +29,7 @@ struct PinState {
     /// Modification time of the lock file at the last comparison.
     seen: Option<SystemTime>,
     /// True if the operator was notified of `change`.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A change that is not accepted.
@@ -74,8 +74,8 @@ impl ServerPins {
     /// Notifies the operator once of a change that is not accepted.
     pub(crate) fn tell(&self) {
         let mut state = self.state();
-        let Some(change) = state.change.clone().filter(|_| !state.is_told) else { return };
-        state.is_told = true;
+        let Some(change) = state.change.clone().filter(|_| !state.is_reported) else { return };
+        state.is_reported = true;
         drop(state);
         let (server, config) = (&self.server, self.config.display());
         self.operator.note(&format!(
@@ -128,7 +128,7 @@ impl Review for ServerPins {
             Some(ServerChange { left_out: everything, difference, statements: statements.clone() })
         });
         let mut state = self.state();
-        state.is_told &= state.change == change;
+        state.is_reported &= state.change == change;
         state.seen = seen;
         state.change = change;
         state.change.as_ref().map(|change| change.left_out.clone()).unwrap_or_default()

@@ -48,7 +48,7 @@ pub struct SupervisedServer {
 impl SupervisedServer {
     fn start(
         spec: ServerSpec,
-        places: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
         news: ChangeSignal,
         operator: Operator,
     ) -> Self {
@@ -58,7 +58,7 @@ impl SupervisedServer {
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
         let (stopped, work) =
-            (stop.clone(), supervise(spec, places, Arc::clone(&server), first, news, operator));
+            (stop.clone(), supervise(spec, permits, Arc::clone(&server), first, news, operator));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
         Self { name, table, call_wait, server, pins, tried, _stop: stop.drop_guard() }
     }
@@ -95,12 +95,13 @@ pub fn start_all(
     news: &ChangeSignal,
     operator: &Operator,
 ) -> Vec<Arc<SupervisedServer>> {
-    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTING_MAX));
     let start = |spec: ServerSpec| {
-        let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
+        let same =
+            before.iter().find(|server| server.name == spec.name() && server.table == spec.table);
         same.cloned().unwrap_or_else(|| {
-            let (places, news) = (Arc::clone(&places), Arc::clone(news));
-            Arc::new(SupervisedServer::start(spec, places, news, operator.clone()))
+            let (permits, news) = (Arc::clone(&permits), Arc::clone(news));
+            Arc::new(SupervisedServer::start(spec, permits, news, operator.clone()))
         })
     };
     specs.into_iter().map(start).collect()
@@ -108,18 +109,18 @@ pub fn start_all(
 
 /// Waits until the first attempt for every server has ended, or a few seconds. Notes the servers
 /// that are missing then.
-pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
+pub async fn wait_for_all(servers: &[Arc<SupervisedServer>], operator: &Operator) {
     let all_tried = async {
-        for kept in kept {
+        for server in servers {
             // An error means that the task has ended.
-            let _ = kept.tried.clone().wait_for(|tried| *tried).await;
+            let _ = server.tried.clone().wait_for(|tried| *tried).await;
         }
     };
     if tokio::time::timeout(START_WAIT, all_tried).await.is_err() {
-        for kept in kept.iter().filter(|kept| !*kept.tried.borrow()) {
+        for server in servers.iter().filter(|server| !*server.tried.borrow()) {
             operator.note(&format!(
                 "the server `{}` is not there yet; its tools follow when it is",
-                kept.name
+                server.name
             ));
         }
     }
@@ -128,7 +129,7 @@ pub async fn wait_for_all(kept: &[Arc<SupervisedServer>], operator: &Operator) {
 /// Connects, retrying until it succeeds, and then announces changes until the connection ends.
 async fn supervise(
     spec: ServerSpec,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     slot: Arc<Mutex<Option<Arc<RemoteServer>>>>,
     first: watch::Sender<bool>,
     news: ChangeSignal,
@@ -137,9 +138,9 @@ async fn supervise(
     let mut attempts = 0_u32;
     let server = loop {
         attempts = attempts.saturating_add(1);
-        let place = places.acquire().await;
+        let permit = permits.acquire().await;
         let connected = connect(&spec).await;
-        drop(place);
+        drop(permit);
         match connected {
             Ok(server) => break Arc::new(server),
             Err(unreachable) if *first.borrow() => {

@@ -348,13 +348,13 @@ fn add(
 
 fn switch_of(cases: &[SwitchCase]) -> std::result::Result<Switch, String> {
     let mut switch = Switch::new();
-    for (place, case) in cases.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
         switch = match case {
             SwitchCase { when: Some(when), to: Some(to), otherwise: None } => {
                 switch.case(when.condition()?, to)
             }
             SwitchCase { when: None, to: None, otherwise: Some(otherwise) }
-                if place + 1 == cases.len() =>
+                if index + 1 == cases.len() =>
             {
                 switch.default_to(otherwise)
             }

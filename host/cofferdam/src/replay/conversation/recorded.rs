@@ -1,7 +1,7 @@
 //! Turns of a recorded conversation.
 //!
 //! A request continues the turn whose last calls it has the results of; every other request begins
-//! a turn. Only the first request of a turn is kept whole.
+//! a turn. Only the first request of a turn is stored whole.
 
 use std::collections::HashMap;
 
