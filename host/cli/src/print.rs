@@ -92,7 +92,7 @@ pub(crate) fn has_styled_output() -> bool {
     stdout.is_terminal() && AutoStream::choice(&stdout) != ColorChoice::Never
 }
 
-/// Prints bytes on standard output as they are. They come from this program, or were escaped and
+/// Prints bytes on standard output unchanged. They come from this program, or were escaped and
 /// then styled.
 pub(crate) fn unescaped(bytes: &[u8]) -> anyhow::Result<()> {
     write_all(bytes, "")
@@ -190,7 +190,7 @@ fn painted(text: &str, style: Style) -> String {
 
 /// Writes a line to standard error. The caller has escaped untrusted text.
 fn write_note(text: &str) {
-    // If standard error is closed, there is no other place to report that.
+    // If standard error is closed, there is nowhere to report that.
     let _ = progress::write_above(|| writeln!(std::io::stderr().lock(), "{text}"));
 }
 
@@ -201,8 +201,8 @@ pub(crate) fn with_prefix(first: &str, text: &str) -> String {
     format!("{first}{lines}")
 }
 
-/// Returns arguments as they are sent: of a key that occurs twice, only the last value (`ARG-29`).
-/// Invalid JSON is returned unchanged; it is never sent.
+/// Returns arguments in the form that is sent: of a key that occurs twice, only the last value
+/// (`ARG-29`). Invalid JSON is returned unchanged; it is never sent.
 pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
     match cofferdam_tool::output::parse_json(text) {
         Ok(value) => Cow::Owned(value.to_string()),

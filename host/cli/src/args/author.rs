@@ -142,7 +142,7 @@ pub(crate) struct TestArgs {
     /// something besides the inputs of the call
     #[arg(long)]
     pub(crate) replay: bool,
-    /// Test the component as it is, even if sources are newer
+    /// Test the existing component, even if sources are newer
     #[arg(long)]
     pub(crate) no_build: bool,
     /// Print a JSON object per case

@@ -61,7 +61,7 @@ pub(crate) struct PluginArgs {
     pub(crate) recording: Option<RecordingLevel>,
 }
 
-/// Flag of commands that record their calls unless told otherwise.
+/// Flag of commands that record their calls by default.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NoRecordArgs {
     /// Do not record the calls in the log that `cofferdam log` shows

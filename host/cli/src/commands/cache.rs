@@ -39,11 +39,17 @@ pub(crate) fn run(global: &Global, command: &CacheCommand) -> anyhow::Result<Exi
 }
 
 /// Returns the result of a removal in JSON. Prints it unless JSON is wanted.
-fn removal(files: u64, bytes: u64, bytes_left: u64, place: &dyn Display, is_json: bool) -> Value {
+fn removal(
+    files: u64,
+    bytes: u64,
+    bytes_left: u64,
+    directory: &dyn Display,
+    is_json: bool,
+) -> Value {
     if !is_json {
         let files = print::counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
         let (bytes, left) = (print::bytes(bytes), print::bytes(bytes_left));
-        print::note(&format!("removed {files} ({bytes}); {left} left in {place}"));
+        print::note(&format!("removed {files} ({bytes}); {left} left in {directory}"));
     }
     json!({"files": files, "bytes": bytes, "bytes_left": bytes_left})
 }

@@ -56,15 +56,15 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
 }
 
 fn failure(error: &cofferdam::Error) -> serde_json::Value {
-    let place = match error {
+    let invalid = match error {
         cofferdam::Error::Config(error) => Some(error),
         _ => None,
     };
     json!({
         "ok": false,
-        "message": place.map_or_else(|| format!("{error:#}"), |e| e.message.clone()),
-        "line": place.and_then(|e| e.at).map(|at| at.0),
-        "column": place.and_then(|e| e.at).map(|at| at.1),
+        "message": invalid.map_or_else(|| format!("{error:#}"), |e| e.message.clone()),
+        "line": invalid.and_then(|e| e.at).map(|at| at.0),
+        "column": invalid.and_then(|e| e.at).map(|at| at.1),
     })
 }
 

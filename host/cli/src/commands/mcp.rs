@@ -18,8 +18,8 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
     }
 }
 
-/// Returns the flags of `serve` that are not about its tools: the confinement that this command was
-/// told to require, and then `more`.
+/// Returns the flags of `serve` that are not about its tools: the confinement that the user
+/// requires, and then `more`.
 fn serve_flags(global: &Global, more: Vec<String>) -> Vec<String> {
     let level = global.confinement.map(|level| ["--confinement", level.as_str()]);
     level.into_iter().flatten().map(str::to_owned).chain(more).collect()

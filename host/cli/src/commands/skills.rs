@@ -34,7 +34,7 @@ async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::R
 }
 
 /// Returns the path `below` one of the directories, as the operator wrote the directory.
-fn place(args: &SkillsDirectoriesArgs, root: usize, below: &str) -> PathBuf {
+fn path_of(args: &SkillsDirectoriesArgs, root: usize, below: &str) -> PathBuf {
     args.directories.get(root).map_or(Path::new(""), PathBuf::as_path).join(below)
 }
 
@@ -43,7 +43,7 @@ async fn list(args: &SkillsDirectoriesArgs) -> anyhow::Result<Exit> {
     if args.json {
         let skills: Vec<_> = found.skills.iter().map(|skill| listed(args, skill)).collect();
         let skipped = |skipped: &SkippedEntry| {
-            let directory = place(args, skipped.root, skipped.directory.as_str());
+            let directory = path_of(args, skipped.root, skipped.directory.as_str());
             json!({"directory": directory, "reason": skipped.reason.to_string(), "is_partial": skipped.is_partial})
         };
         let skipped: Vec<_> = found.skipped.iter().map(skipped).collect();
@@ -54,7 +54,7 @@ async fn list(args: &SkillsDirectoriesArgs) -> anyhow::Result<Exit> {
         print::result(&table(&found.skills))?;
     }
     for skipped in &found.skipped {
-        let directory = place(args, skipped.root, skipped.directory.as_str());
+        let directory = path_of(args, skipped.root, skipped.directory.as_str());
         let what = if skipped.is_partial { "not all of it" } else { "not a skill" };
         print::note(&format!("{}: {what}: {}", directory.display(), skipped.reason));
     }
@@ -67,7 +67,7 @@ fn listed(args: &SkillsDirectoriesArgs, skill: &FileSkill) -> Value {
     json!({
         "name": front.name,
         "description": front.description,
-        "directory": place(args, skill.root(), skill.directory().as_str()),
+        "directory": path_of(args, skill.root(), skill.directory().as_str()),
         "license": front.license,
         "compatibility": front.compatibility,
         "allowed_tools": front.allowed_tools,
@@ -172,7 +172,7 @@ impl SkillsReport {
     }
 
     fn skipped(&mut self, args: &SkillsDirectoriesArgs, skipped: &SkippedEntry) {
-        let directory = place(args, skipped.root, skipped.directory.as_str());
+        let directory = path_of(args, skipped.root, skipped.directory.as_str());
         let (file, suggestion) = match &skipped.reason {
             SkipReason::Invalid(invalid) => {
                 (directory.join("SKILL.md"), Some(invalid.suggestion()))
@@ -191,7 +191,7 @@ impl SkillsReport {
         skill: &FileSkill,
         scripts: &ComponentScripts,
     ) {
-        let directory = place(args, skill.root(), skill.directory().as_str());
+        let directory = path_of(args, skill.root(), skill.directory().as_str());
         for name in skill.resources() {
             if let Err(error) = skill.read_resource(name).await {
                 let suggestion = "a model can read UTF-8 text; move what is none to a directory \
