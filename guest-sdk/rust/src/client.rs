@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_be_asked_outside_of_a_component() {
+    fn no_client_can_be_asked_outside_of_a_component() {
         assert!(!can_ask(Kind::Form));
         assert_eq!(roots(), Err(Error::Unsupported));
     }

@@ -18,7 +18,7 @@
 //! granted. The manifest of the plugin requests them, such as
 //! `http = ["GET https://api.example.com/items"]`.
 //! Each redirect is a request of its own and needs a grant too. There are no cookies and no
-//! proxies, and compressed bodies stay as they are.
+//! proxies, and compressed bodies are not decompressed.
 //!
 //! A component that does not use this module does not import `wasi:http`. Outside a component, in a
 //! unit test, each request fails with [`Error::Connection`].

@@ -64,7 +64,7 @@ pub use {schemars, serde, serde_json};
 
 /// Makes a tool of a function.
 ///
-/// The function stays as it is and can be called and tested like any other. The macro adds a type
+/// The function is not changed and can be called and tested like any other. The macro adds a type
 /// with the same name that implements [`Tool`]; `use text::word_count` imports both. A module
 /// cannot have the same name in the same scope: leave the tool in its module and pass the path,
 /// `plugin!(word_count::word_count)`.

@@ -99,29 +99,29 @@ mod host {
             match error {
                 toolbox::Error::UnknownTool => Self::UnknownTool,
                 toolbox::Error::InvalidArguments(text) => Self::InvalidArguments(text),
-                toolbox::Error::Failed(failure) => Self::Failed(told(failure)),
+                toolbox::Error::Failed(failure) => Self::Failed(tool_failure(failure)),
                 toolbox::Error::Ended(name) => Self::Ended(name),
                 toolbox::Error::TooDeep => Self::TooDeep,
             }
         }
     }
 
-    fn told(failure: types::Failure) -> ToolFailure {
-        let told = ToolFailure::new(failure.message);
-        let told = match failure.suggestion {
-            Some(suggestion) => told.suggestion(suggestion),
-            None => told,
+    fn tool_failure(received: types::Failure) -> ToolFailure {
+        let failure = ToolFailure::new(received.message);
+        let failure = match received.suggestion {
+            Some(suggestion) => failure.suggestion(suggestion),
+            None => failure,
         };
-        let told = match failure.transient {
-            Some(true) => told.transient(),
-            Some(false) => told.permanent(),
-            None => told,
+        let failure = match received.transient {
+            Some(true) => failure.transient(),
+            Some(false) => failure.permanent(),
+            None => failure,
         };
         let value =
-            failure.value.and_then(|value| serde_json::from_str::<serde_json::Value>(&value).ok());
+            received.value.and_then(|value| serde_json::from_str::<serde_json::Value>(&value).ok());
         match value {
-            Some(value) => told.value(value),
-            None => told,
+            Some(value) => failure.value(value),
+            None => failure,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The attribute `#[tool]`. Its documentation is in the crate `cofferdam_sdk`, which exports it.
 //!
-//! The function stays as it is, without the attributes that only this macro understands. The macro
-//! adds an empty enum with the same name, in the type namespace, and implements
+//! The function is emitted unchanged, without the attributes that only this macro understands. The
+//! macro adds an empty enum with the same name, in the type namespace, and implements
 //! `cofferdam_sdk::Tool` for it. All errors are reported together, each at its token.
 
 mod attribute;

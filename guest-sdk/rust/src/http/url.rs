@@ -86,26 +86,26 @@ impl Url {
 fn target_of(text: &str) -> String {
     let text = text.split('#').next().unwrap_or_default();
     let (path, query) = text.find('?').map_or((text, ""), |at| text.split_at(at));
-    let mut kept: Vec<&str> = Vec::new();
+    let mut resolved: Vec<&str> = Vec::new();
     let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         match segment {
             "." | "%2e" | "%2E" => {}
             ".." => {
-                kept.pop();
+                resolved.pop();
             }
             _ => {
-                kept.push(segment);
+                resolved.push(segment);
                 continue;
             }
         }
         if is_last {
-            kept.push("");
+            resolved.push("");
         }
     }
     let mut target = String::with_capacity(text.len() + 1);
-    for byte in ["/", &kept.join("/"), query].concat().bytes() {
+    for byte in ["/", &resolved.join("/"), query].concat().bytes() {
         if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'`' | b'\\') {
             target.push(char::from(byte));
         } else {

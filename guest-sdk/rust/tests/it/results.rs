@@ -112,7 +112,7 @@ fn a_value_that_is_not_json_is_a_failure() {
     assert_eq!(failure.is_transient(), Some(false));
 }
 
-/// Fails as it is told.
+/// Fails in the requested way.
 #[tool]
 fn fail(how: String) -> Fallible<u8> {
     match how.as_str() {
@@ -166,7 +166,7 @@ impl std::error::Error for Chain {
 }
 
 #[test]
-fn causes_are_told_once() {
+fn causes_are_reported_once() {
     let chain = |first| Chain(first, Some(Box::new(Chain("no such file", None))));
     assert_eq!(
         ToolFailure::from(chain("cannot read")).message(),
