@@ -17,7 +17,7 @@ use crate::run::root;
 const OBJECTS: &[u8] = b"Cofferdam objects!";
 /// Reference count of an immortal object of CPython 3.14 on a 32-bit platform.
 const IMMORTAL: u32 = 5 << 28;
-/// Larger numbers are not counts: in an object that was freed and is kept for reuse, the count is
+/// Larger numbers are not counts: in an object that was freed and is cached for reuse, the count is
 /// replaced by the address of another one. Objects lie above the C stack, which ends here.
 const COUNT_MAX: u32 = STACK[0];
 /// Minimum share of the objects that become immortal, in percent. Fewer mean that the layout of

@@ -49,19 +49,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let program = build()?;
     section("counting the instructions of a call");
     let path = root().join(COUNTS);
-    let mut kept = fs::read_to_string(&path).with_context(|| format!("cannot read {COUNTS}"))?;
+    let mut counts = fs::read_to_string(&path).with_context(|| format!("cannot read {COUNTS}"))?;
     let mut grown = Vec::new();
     for ((name, growth_max), now) in FIGURES.into_iter().zip(figures(&program)?) {
-        let before = kept_count(&kept, name)?;
+        let before = count_of(&counts, name)?;
         say(name, now, Some(before));
         if options.update {
-            kept = kept.replace(&format!("\n{name} = {before}\n"), &format!("\n{name} = {now}\n"));
+            counts =
+                counts.replace(&format!("\n{name} = {before}\n"), &format!("\n{name} = {now}\n"));
         } else if now * 100 > before * (100 + growth_max) {
             grown.push(format!("`{name}` by over {growth_max} %"));
         }
     }
     if options.update {
-        fs::write(&path, kept)?;
+        fs::write(&path, counts)?;
     }
     ensure!(
         grown.is_empty(),
@@ -105,8 +106,8 @@ fn say(name: &str, now: u64, before: Option<u64>) {
     eprintln!("{name}: {now} instructions for one call{compared}");
 }
 
-fn kept_count(kept: &str, name: &str) -> anyhow::Result<u64> {
-    let value = kept.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='));
+fn count_of(counts: &str, name: &str) -> anyhow::Result<u64> {
+    let value = counts.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='));
     Ok(value.with_context(|| format!("{COUNTS} has no line `{name} = …`"))?.trim().parse()?)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each package is made from the same files, is the same for the same input, and contains the
 //! licences of everything that the binary is built of. `--check` installs each package that this
-//! machine can run into an empty place, calls a tool, and uninstalls it.
+//! machine can run into an empty directory, calls a tool, and uninstalls it.
 
 mod archive;
 mod bundle;

@@ -1,7 +1,7 @@
 //! Runs the fuzz targets of `tests/fuzz` under libFuzzer, with the toolchain of the repository.
 //!
 //! Coverage is an LLVM pass that stable compilers include. Only the crates of this workspace are
-//! compiled with it: cargo runs this program in place of rustc for them
+//! compiled with it: cargo runs this program instead of rustc for them
 //! (`RUSTC_WORKSPACE_WRAPPER`), so their dependencies are not compiled a second time.
 
 use std::fs;
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Compiles one crate with coverage if cargo has started this program in place of rustc; returns
+/// Compiles one crate with coverage if cargo has started this program instead of rustc; returns
 /// `None` otherwise. Macros and build scripts get no coverage: they are loaded into rustc or run
 /// by cargo, where libFuzzer's counters do not exist.
 pub(crate) fn as_rustc() -> Option<ExitCode> {

@@ -22,7 +22,7 @@ pub(crate) struct MemoryImage {
 
 struct Segment {
     address: u32,
-    /// Place in the component.
+    /// Range of bytes in the component.
     data: Range<usize>,
 }
 
@@ -54,8 +54,8 @@ impl MemoryImage {
     pub(crate) fn find_only(&self, pattern: &[u8]) -> anyhow::Result<u32> {
         let mut found = self.segments.iter().flat_map(|segment| {
             let data = self.bytes.get(segment.data.clone()).unwrap_or_default();
-            let places = data.windows(pattern.len()).enumerate();
-            places.filter(|(_, bytes)| *bytes == pattern).map(|(at, _)| (segment.address, at))
+            let windows = data.windows(pattern.len()).enumerate();
+            windows.filter(|(_, bytes)| *bytes == pattern).map(|(at, _)| (segment.address, at))
         });
         let (address, at) = found.next().context("not found in the component's memory")?;
         if found.next().is_some() {
@@ -66,14 +66,14 @@ impl MemoryImage {
 
     /// Reads four bytes. Returns `None` if they are not in one data segment.
     pub(crate) fn word(&self, address: u32) -> Option<u32> {
-        let bytes = self.bytes.get(self.place(address)?)?;
+        let bytes = self.bytes.get(self.range(address)?)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
     /// Writes four bytes. Returns false if they are not in one data segment.
     pub(crate) fn set_word(&mut self, address: u32, value: u32) -> bool {
-        let place = self.place(address);
-        let Some(bytes) = place.and_then(|place| self.bytes.get_mut(place)) else { return false };
+        let range = self.range(address);
+        let Some(bytes) = range.and_then(|range| self.bytes.get_mut(range)) else { return false };
         bytes.copy_from_slice(&value.to_le_bytes());
         true
     }
@@ -83,8 +83,8 @@ impl MemoryImage {
         self.bytes
     }
 
-    /// Returns the place of four bytes in the component.
-    fn place(&self, address: u32) -> Option<Range<usize>> {
+    /// Returns the range of four bytes in the component.
+    fn range(&self, address: u32) -> Option<Range<usize>> {
         let after = self.segments.partition_point(|segment| segment.address <= address);
         let segment = self.segments.get(after.checked_sub(1)?)?;
         let start = segment.data.start + usize::try_from(address - segment.address).ok()?;

@@ -68,7 +68,7 @@ enum CompilerFamily {
 /// Means to run programs of a platform on this machine.
 #[derive(Clone, Copy)]
 enum Emulator {
-    /// Runs them as they are.
+    /// Runs them directly.
     Native,
     Wine,
     /// Runs only commands that start no process, because the kernel cannot execute the program.

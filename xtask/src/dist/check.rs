@@ -1,4 +1,5 @@
-//! Installs packages into empty places, calls a tool of a checked-in plugin, and uninstalls them.
+//! Installs packages into empty directories, calls a tool of a checked-in plugin, and uninstalls
+//! them.
 //!
 //! Programs see no environment variable of this machine, and a home directory of their own. A
 //! package whose installer is missing is skipped with a line; in CI, that is an error.

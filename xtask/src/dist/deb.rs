@@ -46,13 +46,13 @@ fn data_files(binary: &Binary, contents: &Contents) -> anyhow::Result<FileTree> 
         files.add(format!("usr/share/man/man1/{page}.gz"), gzip(text)?);
     }
     for (shell, script) in &contents.completions {
-        let place = match shell {
+        let path = match shell {
             Shell::Bash => "bash-completion/completions/cofferdam",
             Shell::Zsh => "zsh/vendor-completions/_cofferdam",
             Shell::Fish => "fish/vendor_completions.d/cofferdam.fish",
             Shell::Power => continue,
         };
-        files.add(format!("usr/share/{place}"), &**script);
+        files.add(format!("usr/share/{path}"), &**script);
     }
     let documents = "usr/share/doc/cofferdam";
     files.add(format!("{documents}/copyright"), copyright(&contents.license)?);

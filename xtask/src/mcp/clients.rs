@@ -34,7 +34,7 @@ pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
             for (transport, name) in [(Transport::Stdio, "stdio"), (Transport::Http, "HTTP")] {
                 let started = Instant::now();
                 accept(tools, program, mode, transport)?;
-                told(&format!(
+                report(&format!(
                     "{program} {mode} over {name}: fine ({:.1} s)",
                     started.elapsed().as_secs_f32()
                 ));
@@ -45,7 +45,7 @@ pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
 }
 
 #[expect(clippy::print_stderr, reason = "progress of a command line tool")]
-fn told(line: &str) {
+fn report(line: &str) {
     eprintln!("{line}");
 }
 

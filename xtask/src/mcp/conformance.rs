@@ -86,18 +86,18 @@ fn suite(tools: &Tools, requirements: &str, side: &str, more: &[&str]) -> anyhow
     let fails_tasks = checks.failed.keys().any(|scenario| scenario.starts_with(TASKS));
     let is_passed = output.status.success() && !fails_tasks;
     let verdict = if is_passed { "passed" } else { "NOT PASSED" };
-    told(&format!("{requirements} {side}: {verdict}; {}", checks.line()));
+    report(&format!("{requirements} {side}: {verdict}; {}", checks.line()));
     if !is_passed {
-        told(&String::from_utf8_lossy(&output.stderr));
+        report(&String::from_utf8_lossy(&output.stderr));
     }
     for failure in checks.failures() {
-        told(&format!("  {failure}"));
+        report(&format!("  {failure}"));
     }
     Ok(is_passed)
 }
 
 #[expect(clippy::print_stderr, reason = "results of a command line tool")]
-fn told(line: &str) {
+fn report(line: &str) {
     eprintln!("{line}");
 }
 
@@ -200,7 +200,7 @@ impl Changing {
             while !stopped.load(Ordering::Relaxed) {
                 for sign in take_signals(&signal) {
                     if let Err(error) = served.change(&sign) {
-                        told(&format!("what is served cannot be changed: {error:#}"));
+                        report(&format!("what is served cannot be changed: {error:#}"));
                     }
                 }
                 std::thread::sleep(Duration::from_millis(5));
